@@ -1,0 +1,14 @@
+package dev.millrace.schemas.registry;
+
+/** The registry could not answer: it is out of reach, or refused a schema. */
+public class SchemaRegistryException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    public SchemaRegistryException(String message) {
+        super(message);
+    }
+
+    public SchemaRegistryException(String message, Throwable cause) {
+        super(message, cause);
+    }
+}

@@ -1,0 +1,86 @@
+package dev.millrace.schemas.run;
+
+import java.util.List;
+import java.util.regex.Pattern;
+
+/**
+ * The topics of a run: a prefix and the names that every part agrees on.
+ *
+ * @param prefix put before every name; letters, digits, '-', '_' and '.', 1 to 150 of them
+ */
+public record RunTopics(String prefix) {
+    private static final Pattern PREFIX = Pattern.compile("[A-Za-z0-9._-]{1,150}");
+
+    public RunTopics {
+        if (prefix == null || !PREFIX.matcher(prefix).matches()) {
+            throw new IllegalArgumentException(
+                "topic prefix must be 1 to 150 letters, digits, '-', '_' or '.': '" + prefix + "'");
+        }
+    }
+
+    /** PromptRequest by group id. */
+    public String prompts() {
+        return prefix + "prompts";
+    }
+
+    /** Rollout by group id; as many partitions as {@link #scores()}. */
+    public String rollouts() {
+        return prefix + "rollouts";
+    }
+
+    /** Score by group id; as many partitions as {@link #rollouts()}. */
+    public String scores() {
+        return prefix + "scores";
+    }
+
+    /** Trajectory by group id, in the partition of its policy: one partition for one policy. */
+    public String trajectories() {
+        return prefix + "trajectories";
+    }
+
+    /** LearnerBatch by policy id. */
+    public String batches() {
+        return prefix + "batches";
+    }
+
+    /** PolicyVersion by policy id and version; compacted. */
+    public String policyVersions() {
+        return prefix + "policy-versions";
+    }
+
+    /** WeightChunk of the weights. */
+    public String weights() {
+        return prefix + "weights";
+    }
+
+    /** WeightChunk of the optimiser's state; only a learner reads it. */
+    public String optimizerState() {
+        return prefix + "optimizer-state";
+    }
+
+    /** TrainingStep by policy id. */
+    public String trainingLog() {
+        return prefix + "training-log";
+    }
+
+    /** Serving by server id; compacted. */
+    public String serving() {
+        return prefix + "serving";
+    }
+
+    /** Outcome by group id: rollouts that left without reaching a batch. */
+    public String outcomes() {
+        return prefix + "outcomes";
+    }
+
+    /** Records that were refused, as they came, with error headers. */
+    public String deadLetters() {
+        return prefix + "dead-letters";
+    }
+
+    /** Every topic of the run. */
+    public List<String> all() {
+        return List.of(prompts(), rollouts(), scores(), trajectories(), batches(), policyVersions(), weights(),
+            optimizerState(), trainingLog(), serving(), outcomes(), deadLetters());
+    }
+}
