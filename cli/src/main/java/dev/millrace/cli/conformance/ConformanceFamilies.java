@@ -1,0 +1,33 @@
+package dev.millrace.cli.conformance;
+
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+
+/** The golden families Millrace answers, by name. */
+final class ConformanceFamilies {
+    private final Map<String, ConformanceFamily> byName = new LinkedHashMap<>();
+
+    ConformanceFamilies(List<ConformanceFamily> families) {
+        for (ConformanceFamily family : families) {
+            if (byName.put(family.name(), family) != null) {
+                throw new IllegalArgumentException("two classes answer the family " + family.name());
+            }
+        }
+    }
+
+    /** Every family of this build, one line each. */
+    static ConformanceFamilies all() {
+        return new ConformanceFamilies(List.of());
+    }
+
+    Optional<ConformanceFamily> named(String name) {
+        return Optional.ofNullable(byName.get(name));
+    }
+
+    Set<String> names() {
+        return byName.keySet();
+    }
+}
