@@ -1,0 +1,129 @@
+package dev.millrace.corrections.ratio;
+
+import dev.millrace.corrections.NonFiniteLogProbException;
+import dev.millrace.corrections.TokenBatch;
+
+/**
+ * A log probability ratio per token, {@code log rho_t = target_t - sampler_t}, with the names of its two policies.
+ *
+ * <p>A view: it holds the caller's two arrays (one log-prob per packed token, natural log of the sampled token) and
+ * subtracts in double when asked, because the difference of two floats rounded to float loses what a small ratio is
+ * made of. The arrays must not change while a method uses the view. Thread-safe under that condition.
+ */
+public final class LogRatio {
+    /**
+     * Largest magnitude that is exponentiated: ratios are bounded to {@code [e^-20, e^20]}, about 2e-9 to 4.9e8, before
+     * any product, square or sum, so that one absurd token cannot turn a batch statistic into infinity. The same bound
+     * as verl's.
+     */
+    public static final double BOUND = 20.0;
+
+    private final RatioKind kind;
+    private final float[] target;
+    private final float[] sampler;
+
+    private LogRatio(RatioKind kind, float[] target, float[] sampler) {
+        if (target.length != sampler.length) {
+            throw new IllegalArgumentException(kind.target() + " and " + kind.sampler()
+                    + " log-probs need the same length: " + target.length + " and " + sampler.length);
+        }
+        this.kind = kind;
+        this.target = target;
+        this.sampler = sampler;
+    }
+
+    /** The ratio of {@code kind}, of log-probs named by the kind. */
+    public static LogRatio of(RatioKind kind, float[] target, float[] sampler) {
+        return new LogRatio(kind, target, sampler);
+    }
+
+    /** old / behavior. */
+    public static LogRatio engineMismatch(float[] old, float[] behavior) {
+        return new LogRatio(RatioKind.ENGINE_MISMATCH, old, behavior);
+    }
+
+    /** proximal / old. */
+    public static LogRatio staleness(float[] proximal, float[] old) {
+        return new LogRatio(RatioKind.STALENESS, proximal, old);
+    }
+
+    /** proximal / behavior. */
+    public static LogRatio anchor(float[] proximal, float[] behavior) {
+        return new LogRatio(RatioKind.ANCHOR, proximal, behavior);
+    }
+
+    /** current / proximal. */
+    public static LogRatio trustRegion(float[] current, float[] proximal) {
+        return new LogRatio(RatioKind.TRUST_REGION, current, proximal);
+    }
+
+    /** current / behavior. */
+    public static LogRatio full(float[] current, float[] behavior) {
+        return new LogRatio(RatioKind.FULL, current, behavior);
+    }
+
+    /** Which two policies. */
+    public RatioKind kind() {
+        return kind;
+    }
+
+    /** How many packed tokens. */
+    public int tokenCount() {
+        return target.length;
+    }
+
+    /** The log ratio at a packed token; unbounded, and not finite where a log-prob is not. */
+    public double at(int token) {
+        return (double) target[token] - sampler[token];
+    }
+
+    /** The log ratio bounded to {@code [-BOUND, BOUND]}. */
+    public double boundedAt(int token) {
+        return bounded(at(token));
+    }
+
+    /** {@code logRatio} bounded to {@code [-BOUND, BOUND]}. */
+    public static double bounded(double logRatio) {
+        return Math.max(-BOUND, Math.min(BOUND, logRatio));
+    }
+
+    /** The target's log-prob at a packed token. */
+    public float targetAt(int token) {
+        return target[token];
+    }
+
+    /** The sampler's log-prob at a packed token. */
+    public float samplerAt(int token) {
+        return sampler[token];
+    }
+
+    /**
+     * The log ratio at a packed token that must be finite.
+     *
+     * @throws NonFiniteLogProbException naming the vector at fault, the sequence and the token in it
+     */
+    public double finiteAt(TokenBatch batch, int sequence, int token) {
+        double logRatio = at(token);
+        if (!Double.isFinite(logRatio)) {
+            throw nonFinite(batch, sequence, token);
+        }
+        return logRatio;
+    }
+
+    /** Refuses a batch of another size. */
+    public void requireFits(TokenBatch batch) {
+        batch.requireLength(kind.target() + " and " + kind.sampler() + " log-probs", tokenCount());
+    }
+
+    /** Refuses a batch of another size, and a non-finite log-prob at a trained token. */
+    public void requireFinite(TokenBatch batch) {
+        batch.requireFinite(kind.target() + " log-probs", target);
+        batch.requireFinite(kind.sampler() + " log-probs", sampler);
+    }
+
+    private NonFiniteLogProbException nonFinite(TokenBatch batch, int sequence, int token) {
+        boolean targetAtFault = !Float.isFinite(target[token]);
+        return new NonFiniteLogProbException((targetAtFault ? kind.target() : kind.sampler()) + " log-probs", sequence,
+                token - batch.start(sequence), targetAtFault ? target[token] : sampler[token]);
+    }
+}
