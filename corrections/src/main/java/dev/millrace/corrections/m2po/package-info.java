@@ -1,0 +1,2 @@
+/** M2PO: masks the tokens whose squared log ratio is largest, until the mean of the rest is below a threshold. */
+package dev.millrace.corrections.m2po;

@@ -1,0 +1,89 @@
+package dev.millrace.corrections.staleness;
+
+import dev.millrace.corrections.NonFiniteLogProbException;
+import dev.millrace.corrections.TokenBatch;
+import java.util.Arrays;
+
+/**
+ * Off-policy sequence masking: a sequence is rejected when its advantage is negative and the policy has drifted from it,
+ * {@code A < 0 and mean over trained tokens of (log behavior - log current) > threshold}.
+ *
+ * <p>A wrong answer the policy no longer gives teaches little and pushes its probabilities further into a region where
+ * they are unreliable; a right answer is kept however old it is. The mean is the k1 estimate of KL(behavior || current)
+ * per token, so length plays no part; it may be negative. {@code behavior} are the log-probs of the inference engine, not
+ * a recomputation: engine mismatch counts as drift.
+ *
+ * <p>Unit: sequence. Source: DeepSeek-AI, <i>DeepSeek-V3.2</i>, arXiv 2512.02556, section on scaling GRPO, which does
+ * not publish the threshold. Their advantage is one number per sequence; here it is given as such.
+ *
+ * <p>Immutable and thread-safe.
+ *
+ * @param threshold largest mean log ratio a sequence of negative advantage may have, finite, not negative
+ */
+public record OffPolicySequenceMask(double threshold) {
+    public OffPolicySequenceMask {
+        if (!(threshold >= 0.0 && threshold < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException("threshold must be finite and not negative: threshold=" + threshold);
+        }
+    }
+
+    /**
+     * How many sequences were looked at and rejected.
+     *
+     * @param sequences sequences with a trained token
+     * @param negative of those, with negative advantage
+     * @param rejected of those, drifted beyond the threshold
+     */
+    public record Summary(int sequences, int negative, int rejected) {
+    }
+
+    /**
+     * Overwrites {@code mask}, one byte per packed token: 1 if trained and the sequence is kept, else 0.
+     *
+     * @param advantages one per sequence; finite where the sequence has a trained token
+     * @throws IllegalArgumentException if an array has the wrong length or an advantage is not finite
+     * @throws NonFiniteLogProbException naming sequence and token
+     */
+    public Summary compute(TokenBatch batch, float[] behavior, float[] current, double[] advantages, byte[] mask) {
+        batch.requireFinite("behavior log-probs", behavior);
+        batch.requireFinite("current log-probs", current);
+        batch.requireLength("mask", mask.length);
+        if (advantages.length != batch.sequenceCount()) {
+            throw new IllegalArgumentException("one advantage per sequence: advantages=" + advantages.length
+                    + ", sequences=" + batch.sequenceCount());
+        }
+        batch.copyMask(0, mask, 0, mask.length);
+        int sequences = 0;
+        int negative = 0;
+        int rejected = 0;
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            int trained = batch.trainedTokens(s);
+            if (trained == 0) {
+                continue;
+            }
+            if (!Double.isFinite(advantages[s])) {
+                throw new IllegalArgumentException(
+                        "an advantage must be finite: sequence=" + s + ", advantage=" + advantages[s]);
+            }
+            sequences++;
+            if (advantages[s] < 0.0) {
+                negative++;
+                if (sumOfLogRatios(batch, s, behavior, current) / trained > threshold) {
+                    rejected++;
+                    Arrays.fill(mask, batch.start(s), batch.end(s), (byte) 0);
+                }
+            }
+        }
+        return new Summary(sequences, negative, rejected);
+    }
+
+    private static double sumOfLogRatios(TokenBatch batch, int sequence, float[] behavior, float[] current) {
+        double sum = 0.0;
+        for (int t = batch.start(sequence); t < batch.end(sequence); t++) {
+            if (batch.isTrained(t)) {
+                sum += (double) behavior[t] - current[t];
+            }
+        }
+        return sum;
+    }
+}

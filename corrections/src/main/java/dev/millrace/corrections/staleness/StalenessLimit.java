@@ -1,0 +1,67 @@
+package dev.millrace.corrections.staleness;
+
+import java.util.Arrays;
+
+/**
+ * Hard limit on staleness: tokens, or whole sequences, more than {@code maxVersions} versions behind the current one are
+ * not trained on.
+ *
+ * <p>Masking tokens keeps the fresh tail of a sequence that a weight swap divided, and its siblings keep their baseline;
+ * rejecting the sequence keeps credit assignment within one answer whole. A limit of 0 admits on-policy tokens only.
+ *
+ * <p>Unit: token ({@link #maskTokens}) or sequence ({@link #rejectSequences}). Immutable and thread-safe.
+ *
+ * @param maxVersions largest admitted staleness, in versions, not negative
+ */
+public record StalenessLimit(long maxVersions) {
+    public StalenessLimit {
+        if (maxVersions < 0) {
+            throw new IllegalArgumentException("maxVersions must not be negative: maxVersions=" + maxVersions);
+        }
+    }
+
+    /**
+     * Overwrites {@code mask}, one byte per packed token: 1 if trained and fresh enough, else 0.
+     *
+     * @throws IllegalArgumentException if the mask has not one element per token, or a span is newer than
+     *     {@code currentVersion}
+     */
+    public StalenessSummary maskTokens(BatchVersions versions, long currentVersion, byte[] mask) {
+        return decide(versions, currentVersion, mask, false);
+    }
+
+    /**
+     * Overwrites {@code mask}: 1 if trained and no trained token of the sequence is staler than the limit, else 0.
+     *
+     * @throws IllegalArgumentException as {@link #maskTokens}
+     */
+    public StalenessSummary rejectSequences(BatchVersions versions, long currentVersion, byte[] mask) {
+        return decide(versions, currentVersion, mask, true);
+    }
+
+    private StalenessSummary decide(BatchVersions versions, long currentVersion, byte[] mask, boolean wholeSequence) {
+        var batch = versions.batch();
+        batch.requireLength("mask", mask.length);
+        batch.copyMask(0, mask, 0, mask.length);
+        StalenessSummary.Tally tally = new StalenessSummary.Tally();
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            int start = batch.start(s);
+            int staleTokens = 0;
+            for (VersionSpan span : versions.spans(s)) {
+                long staleness = BatchVersions.staleness(s, span, currentVersion);
+                int trained = versions.trainedTokens(s, span);
+                tally.addTokens(trained, staleness);
+                if (staleness > maxVersions && trained > 0) {
+                    staleTokens += trained;
+                    Arrays.fill(mask, start + span.start(), start + span.end(), (byte) 0);
+                }
+            }
+            if (wholeSequence && staleTokens > 0) {
+                staleTokens = batch.trainedTokens(s);
+                Arrays.fill(mask, start, batch.end(s), (byte) 0);
+            }
+            tally.addSequence(batch.trainedTokens(s), staleTokens);
+        }
+        return tally.summary();
+    }
+}

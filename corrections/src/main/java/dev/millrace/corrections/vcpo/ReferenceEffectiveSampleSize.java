@@ -1,0 +1,29 @@
+package dev.millrace.corrections.vcpo;
+
+/**
+ * The effective sample size as VCPO's code computes it, {@code (sum w)^2 / (sum w^2 + 1e-8)}; for comparison only.
+ *
+ * <p>Weights are linear, so one that overflowed makes the result NaN; the 1e-8 drives the ratio of small weights to 0.
+ * {@link EffectiveSampleSize} has neither property.
+ *
+ * @param ess 0 without weights
+ * @param ratio {@code ess / number of weights}; 0 without weights
+ */
+public record ReferenceEffectiveSampleSize(double ess, double ratio) {
+    private static final double EPSILON = 1e-8;
+
+    /** @param weights one per sequence, linear, those of sequences without a trained token included as 1 */
+    public static ReferenceEffectiveSampleSize of(double[] weights) {
+        if (weights.length == 0) {
+            return new ReferenceEffectiveSampleSize(0.0, 0.0);
+        }
+        double sum = 0.0;
+        double sumOfSquares = 0.0;
+        for (double weight : weights) {
+            sum += weight;
+            sumOfSquares += weight * weight;
+        }
+        double ess = sum * sum / (sumOfSquares + EPSILON);
+        return new ReferenceEffectiveSampleSize(ess, ess / weights.length);
+    }
+}

@@ -1,0 +1,43 @@
+package dev.millrace.corrections.vcpo;
+
+import dev.millrace.corrections.NonFiniteLogProbException;
+import dev.millrace.corrections.TokenBatch;
+import java.util.Arrays;
+
+/**
+ * Log importance weights of whole sequences, {@code log w_i = sum over trained tokens of (log target - log behavior)}.
+ *
+ * <p>Unit: sequence. They stay in log space: a sum of a thousand tokens overflows {@code exp} long before it stops
+ * being meaningful.
+ */
+public final class SequenceLogWeights {
+    private SequenceLogWeights() {
+    }
+
+    /**
+     * One log weight per sequence that has a trained token, in order; the others carry no gradient and no weight, so
+     * the result may be shorter than the batch.
+     *
+     * @param behavior log-probs of the policy that sampled
+     * @param target log-probs of the policy whose gradient is wanted: old, or proximal, or current
+     * @throws NonFiniteLogProbException naming sequence and token
+     */
+    public static double[] ofTrainedSequences(TokenBatch batch, float[] behavior, float[] target) {
+        batch.requireFinite("behavior log-probs", behavior);
+        batch.requireFinite("target log-probs", target);
+        double[] weights = new double[batch.sequenceCount()];
+        int count = 0;
+        for (int s = 0; s < weights.length; s++) {
+            if (batch.trainedTokens(s) > 0) {
+                double sum = 0.0;
+                for (int t = batch.start(s); t < batch.end(s); t++) {
+                    if (batch.isTrained(t)) {
+                        sum += (double) target[t] - behavior[t];
+                    }
+                }
+                weights[count++] = sum;
+            }
+        }
+        return Arrays.copyOf(weights, count);
+    }
+}
