@@ -1,0 +1,62 @@
+package dev.millrace.cli;
+
+import dev.millrace.cli.config.ConfigException;
+import java.io.PrintWriter;
+import java.util.Arrays;
+import picocli.CommandLine;
+import picocli.CommandLine.IExecutionExceptionHandler;
+import picocli.CommandLine.IParameterExceptionHandler;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ParseResult;
+import picocli.CommandLine.UnmatchedArgumentException;
+
+/**
+ * Says what went wrong in one sentence, with the stack trace only under {@code --verbose}.
+ *
+ * <p>Exit codes: 1 for a failure while running, 2 for a mistake in the command line or the configuration.
+ */
+final class Failures implements IParameterExceptionHandler, IExecutionExceptionHandler {
+    static final int FAILED = 1;
+    static final int MISTAKEN = 2;
+
+    @Override
+    public int handleParseException(ParameterException mistake, String[] arguments) {
+        CommandLine command = mistake.getCommandLine();
+        PrintWriter err = command.getErr();
+        err.println("millrace: " + mistake.getMessage());
+        if (!UnmatchedArgumentException.printSuggestions(mistake, err)) {
+            err.println("See: " + command.getCommandSpec().qualifiedName() + " --help");
+        }
+        return MISTAKEN;
+    }
+
+    @Override
+    public int handleExecutionException(Exception failure, CommandLine command, ParseResult parsed) {
+        PrintWriter err = command.getErr();
+        boolean mistake = failure instanceof ConfigException;
+        err.println("millrace: " + sentence(failure));
+        if (Arrays.asList(parsed.originalArgs().toArray()).contains("--verbose")) {
+            failure.printStackTrace(err);
+        } else if (!mistake && !(failure instanceof Refusal)) {
+            err.println("(--verbose shows where)");
+        }
+        return mistake ? MISTAKEN : FAILED;
+    }
+
+    /** The message and, where it adds something, those of the causes. */
+    static String sentence(Throwable failure) {
+        StringBuilder text = new StringBuilder(own(failure));
+        if (!(failure instanceof Refusal) && !(failure instanceof ConfigException)) {
+            for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
+                if (cause.getMessage() != null && text.indexOf(cause.getMessage()) < 0) {
+                    text.append("; because ").append(own(cause));
+                }
+            }
+        }
+        return text.toString();
+    }
+
+    private static String own(Throwable failure) {
+        return failure.getMessage() == null ? failure.getClass().getSimpleName() : failure.getMessage();
+    }
+}

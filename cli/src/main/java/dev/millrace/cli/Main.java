@@ -1,0 +1,38 @@
+package dev.millrace.cli;
+
+import dev.millrace.cli.conformance.ConformanceCommand;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.HelpCommand;
+
+/** {@code millrace}: the command that holds all others. */
+@Command(name = "millrace", mixinStandardHelpOptions = true, versionProvider = Versions.class,
+    description = "Streams off-policy rollouts of a language model through Kafka into a learner, exactly once.",
+    synopsisSubcommandLabel = "COMMAND",
+    subcommands = {ConformanceCommand.class, HelpCommand.class},
+    footer = {"", "Start with: millrace train"})
+public final class Main implements Runnable {
+    @CommandLine.Spec
+    private CommandLine.Model.CommandSpec spec;
+
+    /** A command line that answers a user's mistake with a sentence and everything else with its cause. */
+    public static CommandLine commandLine() {
+        return new CommandLine(new Main())
+            .setCaseInsensitiveEnumValuesAllowed(true)
+            .setUsageHelpAutoWidth(true)
+            .setParameterExceptionHandler(new Failures())
+            .setExecutionExceptionHandler(new Failures());
+    }
+
+    public static void main(String[] arguments) {
+        int status = commandLine().execute(arguments);
+        System.out.flush();
+        System.err.flush();
+        System.exit(status);
+    }
+
+    @Override
+    public void run() {
+        throw new CommandLine.ParameterException(spec.commandLine(), "a command is missing");
+    }
+}
