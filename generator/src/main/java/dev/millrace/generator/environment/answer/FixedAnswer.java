@@ -1,0 +1,74 @@
+package dev.millrace.generator.environment.answer;
+
+import dev.millrace.generator.environment.Environment;
+import dev.millrace.generator.environment.Episode;
+import dev.millrace.generator.environment.Reaction;
+import dev.millrace.generator.environment.Symbols;
+import dev.millrace.generator.environment.Transcript;
+import dev.millrace.generator.environment.Verdict;
+import java.util.Map;
+
+/**
+ * One turn with one right answer of known length: {@code reward = positions that are right / length of the answer}.
+ *
+ * <p>The response ends when it is as long as the answer; a shorter one, cut by the token limit, has its missing
+ * positions counted as wrong. The state is the answer in digits, such as {@code 24680}.
+ */
+public final class FixedAnswer implements Environment {
+
+    @Override
+    public String name() {
+        return "fixed-answer";
+    }
+
+    @Override
+    public int endToken() {
+        return -1; // the length is part of the question
+    }
+
+    @Override
+    public Episode begin(String state) {
+        if (state.isEmpty()) {
+            throw new IllegalArgumentException("the state must be the right answer in digits: it is empty");
+        }
+        int[] answer = new int[state.length()];
+        for (int i = 0; i < answer.length; i++) {
+            char c = state.charAt(i);
+            if (c < '0' || c > '9') {
+                throw new IllegalArgumentException(
+                        "the state must be the right answer in digits: '" + state + "' at position " + i);
+            }
+            answer[i] = Symbols.digit(c - '0');
+        }
+        return new Comparison(answer);
+    }
+
+    /** Digits as a state. */
+    static String state(int[] digits) {
+        StringBuilder text = new StringBuilder(digits.length);
+        for (int digit : digits) {
+            text.append((char) ('0' + digit));
+        }
+        return text.toString();
+    }
+
+    private record Comparison(int[] answer) implements Episode {
+
+        @Override
+        public Reaction afterToken(Transcript response) {
+            return response.length() < answer.length ? Reaction.GO_ON : Reaction.END;
+        }
+
+        @Override
+        public Verdict verify(Transcript response) {
+            int right = 0;
+            for (int i = 0; i < Math.min(answer.length, response.length()); i++) {
+                if (response.token(i) == answer[i]) {
+                    right++;
+                }
+            }
+            return new Verdict((double) right / answer.length,
+                    Map.of("right", (double) right, "wrong", (double) (answer.length - right)));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+package dev.millrace.generator.environment.guess;
+
+import dev.millrace.generator.environment.Environment;
+import dev.millrace.generator.environment.Episode;
+import dev.millrace.generator.environment.Reaction;
+import dev.millrace.generator.environment.Symbols;
+import dev.millrace.generator.environment.Transcript;
+import dev.millrace.generator.environment.Verdict;
+import java.util.Map;
+
+/**
+ * Guess a number: the policy writes its digits, the environment answers {@code <higher>}, {@code <lower>} or
+ * {@code <found>}, and so on for as many guesses as the request allows.
+ *
+ * <p>{@code reward = (turns - guesses + 1) / turns} if the last guess is right, so the first guess is worth 1 and the
+ * last possible one {@code 1 / turns}; 0 if the number was not found. A token that is no digit ends the game.
+ * {@code <higher>} means that the number looked for is higher than the guess.
+ */
+public final class Guess implements Environment {
+    private static final Reaction HIGHER = Reaction.say(Symbols.HIGHER);
+    private static final Reaction LOWER = Reaction.say(Symbols.LOWER);
+    private static final Reaction FOUND = Reaction.sayAndEnd(Symbols.FOUND);
+
+    @Override
+    public String name() {
+        return "guess";
+    }
+
+    @Override
+    public int endToken() {
+        return -1; // giving up is never worth more than another guess
+    }
+
+    @Override
+    public Episode begin(String state) {
+        return new Game(GuessState.parse(state));
+    }
+
+    private static final class Game implements Episode {
+        private final GuessState state;
+
+        Game(GuessState state) {
+            this.state = state;
+        }
+
+        @Override
+        public Reaction afterToken(Transcript response) {
+            int last = response.length() - 1;
+            if (Symbols.digitOf(response.token(last)) < 0) {
+                return Reaction.END;
+            }
+            int turnTokens = state.digits() + 1; // a guess and the answer to it
+            if (response.length() % turnTokens != state.digits()) {
+                return Reaction.GO_ON;
+            }
+            int guess = numberAt(response, response.length() - state.digits());
+            if (guess == state.number()) {
+                return FOUND;
+            }
+            if (response.length() / turnTokens + 1 == state.turns()) {
+                return Reaction.END;
+            }
+            return guess < state.number() ? HIGHER : LOWER;
+        }
+
+        @Override
+        public Verdict verify(Transcript response) {
+            int guesses = 0;
+            boolean found = false;
+            for (int at = 0; !found && guesses < state.turns() && at + state.digits() <= response.length();
+                    at += state.digits() + 1) {
+                int guess = numberAt(response, at);
+                if (guess < 0) {
+                    break;
+                }
+                guesses++;
+                found = guess == state.number();
+            }
+            double reward = found ? (double) (state.turns() - guesses + 1) / state.turns() : 0.0;
+            return new Verdict(reward, Map.of("found", found ? 1.0 : 0.0, "guesses", (double) guesses));
+        }
+
+        /** The guess that begins at a position, or -1 if one of its tokens is no digit of the policy's. */
+        private int numberAt(Transcript response, int start) {
+            int number = 0;
+            for (int i = start; i < start + state.digits(); i++) {
+                int digit = Symbols.digitOf(response.token(i));
+                if (digit < 0 || !response.byPolicy(i)) {
+                    return -1;
+                }
+                number = 10 * number + digit;
+            }
+            return number;
+        }
+    }
+}

@@ -1,0 +1,46 @@
+package dev.millrace.generator.environment.guess;
+
+import dev.millrace.generator.draw.Draws;
+import dev.millrace.generator.environment.Prompt;
+import dev.millrace.generator.environment.PromptMaker;
+import dev.millrace.generator.environment.Symbols;
+
+/**
+ * Task {@code guess}: find a number of {@code digits} digits in at most {@code turns} guesses.
+ *
+ * <p>The prompt is {@code BOS SEP} for every number: the secret is in the state alone, which the policy does not see.
+ *
+ * @param digits of the number, leading zeros included, 1 to 4
+ * @param turns most guesses, 1 to 32
+ */
+public record GuessPrompts(int digits, int turns) implements PromptMaker {
+
+    public GuessPrompts {
+        if (digits < 1 || digits > GuessState.MAX_DIGITS) {
+            throw new IllegalArgumentException(
+                    "digits must be 1 to " + GuessState.MAX_DIGITS + " for the task guess: " + digits);
+        }
+        if (turns < 1 || turns > GuessState.MAX_TURNS) {
+            throw new IllegalArgumentException(
+                    "turns must be 1 to " + GuessState.MAX_TURNS + " for the task guess: " + turns);
+        }
+    }
+
+    /** One digit in four guesses, which is what halving the range needs. */
+    public static GuessPrompts defaults() {
+        return new GuessPrompts(1, 4);
+    }
+
+    @Override
+    public Prompt prompt(long seed, long ordinal) {
+        int numbers = (int) Math.pow(10, digits);
+        int number = Draws.below(Draws.stream(seed, ordinal, 0), 0, numbers);
+        int[] tokens = {Symbols.BEGIN, Symbols.SEPARATOR};
+        return new Prompt(tokens, new GuessState(number, digits, turns).text());
+    }
+
+    /** Longest response: every guess with the answer to it. */
+    public int responseTokens() {
+        return turns * (digits + 1);
+    }
+}

@@ -1,0 +1,2 @@
+/** The multi-turn task: a game in which the environment answers, and its answers are context and never trained on. */
+package dev.millrace.generator.environment.guess;

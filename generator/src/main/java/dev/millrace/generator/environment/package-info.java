@@ -1,0 +1,25 @@
+/**
+ * Tasks and environments: what is asked, how it goes on, and what the answer is worth.
+ *
+ * <p>To add an environment:
+ * <ol>
+ * <li>Implement {@link dev.millrace.generator.environment.Environment} and its
+ *     {@link dev.millrace.generator.environment.Episode}. The episode is single-use, one per rollout, and a function of
+ *     the request's state and of the tokens: no clock, no randomness, no setting that is not in the state. Whoever holds
+ *     a rollout and its request can then verify the reward again.</li>
+ * <li>Decide how a response ends. {@code endToken()} if the policy says so, {@code Reaction.END} if the environment
+ *     does; the token limit of the request always holds.</li>
+ * <li>To answer in between, return {@code Reaction.say(...)}: the tokens are inserted behind the policy's newest token,
+ *     get mask 0 and log-prob 0, and the policy goes on after them. If the limit leaves no room for them, the response
+ *     ends there and is verified as it stands.</li>
+ * <li>Verify from the transcript, never from what the episode remembers, and handle a response that was cut anywhere.
+ *     The reward must be finite; name its parts in the components.</li>
+ * <li>Make prompts with a {@link dev.millrace.generator.environment.PromptMaker}, a pure function of seed and ordinal
+ *     (draw with {@link dev.millrace.generator.draw.Draws}), and put what the episode needs into the state.</li>
+ * <li>List it in {@link dev.millrace.generator.environment.Environments#builtIn()}, and the task with its settings in
+ *     {@link dev.millrace.generator.environment.TaskConfig}.</li>
+ * </ol>
+ *
+ * <p>An existing environment may serve several tasks: {@code inc} and {@code sort} differ only in their prompts.
+ */
+package dev.millrace.generator.environment;

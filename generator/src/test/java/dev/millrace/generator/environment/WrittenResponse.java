@@ -1,0 +1,46 @@
+package dev.millrace.generator.environment;
+
+import java.util.Arrays;
+
+/** A response that a test writes token by token, as the engine would. */
+public final class WrittenResponse implements Transcript {
+    private int[] tokens = {};
+    private boolean[] byPolicy = {};
+
+    /** The policy samples a token; what the environment says to it is written too. */
+    public Reaction policy(int token, Episode episode) {
+        append(token, true);
+        Reaction reaction = episode.afterToken(this);
+        for (int said : reaction.tokens()) {
+            append(said, false);
+        }
+        return reaction;
+    }
+
+    public WrittenResponse append(int token, boolean policy) {
+        tokens = Arrays.copyOf(tokens, tokens.length + 1);
+        byPolicy = Arrays.copyOf(byPolicy, tokens.length);
+        tokens[tokens.length - 1] = token;
+        byPolicy[tokens.length - 1] = policy;
+        return this;
+    }
+
+    public int[] tokens() {
+        return tokens.clone();
+    }
+
+    @Override
+    public int length() {
+        return tokens.length;
+    }
+
+    @Override
+    public int token(int position) {
+        return tokens[position];
+    }
+
+    @Override
+    public boolean byPolicy(int position) {
+        return byPolicy[position];
+    }
+}
