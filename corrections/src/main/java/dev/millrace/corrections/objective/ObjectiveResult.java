@@ -1,0 +1,26 @@
+package dev.millrace.corrections.objective;
+
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * A loss, its derivative, and what happened on the way. The arrays and the map belong to the caller.
+ *
+ * @param loss the aggregated loss; minimise it
+ * @param gradient dLoss/d log π of each packed token; 0 at context tokens
+ * @param metrics fractions and means over trained tokens, under verl's names; which ones, the objective says:
+ *     {@link #APPROX_KL}, {@link #CLIPPED_FRACTION}, {@link #LOWER_CLIPPED_FRACTION}. 0 if no token is trained
+ */
+public record ObjectiveResult(double loss, float[] gradient, Map<String, Double> metrics) {
+    /** Mean of proximal minus current log-prob, on the same bounded ratios as the loss. */
+    public static final String APPROX_KL = "actor/ppo_kl";
+    /** Fraction of trained tokens whose loss was clipped. */
+    public static final String CLIPPED_FRACTION = "actor/pg_clipfrac";
+    /** Fraction of trained tokens at the bound for negative advantages, or at the bound of a truncated ratio. */
+    public static final String LOWER_CLIPPED_FRACTION = "actor/pg_clipfrac_lower";
+
+    public ObjectiveResult {
+        metrics = Collections.unmodifiableMap(new LinkedHashMap<>(metrics));
+    }
+}

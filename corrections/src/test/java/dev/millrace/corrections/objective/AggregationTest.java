@@ -1,0 +1,62 @@
+package dev.millrace.corrections.objective;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.corrections.TokenBatch;
+import org.junit.jupiter.api.Test;
+
+class AggregationTest {
+    /** Trained tokens per sequence: 2, 0, 1, none at all in an empty one. */
+    private final TokenBatch batch =
+            new TokenBatch(new int[] {0, 3, 5, 6, 6}, new byte[] {1, 0, 1, 0, 0, 1});
+    private final TokenBatch nothingTrained = new TokenBatch(new int[] {0, 2}, new byte[] {0, 0});
+
+    @Test
+    void shouldDivideByTrainedTokensOrBySequencesThatHaveOne() {
+        assertThat(new Aggregation.TokenMean().coefficients(batch)).containsExactly(1 / 3.0, 0, 1 / 3.0, 0);
+        assertThat(new Aggregation.TokenSum().coefficients(batch)).containsExactly(1, 0, 1, 0);
+        assertThat(new Aggregation.SequenceMeanTokenSum().coefficients(batch)).containsExactly(0.5, 0, 0.5, 0);
+        assertThat(new Aggregation.SequenceMeanTokenSumNorm(10).coefficients(batch)).containsExactly(0.05, 0, 0.05, 0);
+        assertThat(new Aggregation.SequenceMeanTokenMean().coefficients(batch)).containsExactly(0.25, 0, 0.5, 0);
+    }
+
+    @Test
+    void shouldDivideByTheWholeBatchWhenThisIsAPartOfIt() {
+        GlobalBatch whole = new GlobalBatch(12, 4, 2);
+
+        assertThat(new Aggregation.TokenMean(whole).coefficients(batch)).containsExactly(2 / 12.0, 0, 2 / 12.0, 0);
+        assertThat(new Aggregation.TokenSum(whole).coefficients(batch)).containsExactly(2, 0, 2, 0);
+        assertThat(new Aggregation.SequenceMeanTokenMean(whole).coefficients(batch)).containsExactly(0.25, 0, 0.5, 0);
+        assertThat(new Aggregation.TokenMean(whole).coefficients(nothingTrained)).containsExactly(0);
+    }
+
+    @Test
+    void shouldRefuseAMeanOverNothing() {
+        assertThatThrownBy(() -> new Aggregation.TokenMean().coefficients(nothingTrained))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("no trained token in the batch: a mean over no tokens");
+        assertThatThrownBy(() -> new Aggregation.SequenceMeanTokenMean().coefficients(nothingTrained))
+                .hasMessageContaining("a mean over no sequences");
+        assertThat(new Aggregation.TokenSum().coefficients(nothingTrained)).containsExactly(0);
+    }
+
+    @Test
+    void shouldRefuseShardsThatWouldDivideByTheirOwnCount() {
+        GlobalBatch sequencesOnly = new GlobalBatch(GlobalBatch.OF_THIS_BATCH, 8, 2);
+
+        assertThatThrownBy(() -> new Aggregation.TokenMean(sequencesOnly).coefficients(batch))
+                .hasMessageContaining("with 2 shards the tokens of the whole batch must be given");
+        assertThat(new Aggregation.SequenceMeanTokenSum(sequencesOnly).coefficients(batch))
+                .containsExactly(0.25, 0, 0.25, 0);
+    }
+
+    @Test
+    void shouldRefuseCountsAndLengthsThatDivideByNothing() {
+        assertThatThrownBy(() -> new GlobalBatch(0, 1, 1)).hasMessageContaining("tokens of the whole batch");
+        assertThatThrownBy(() -> new GlobalBatch(1, 1, 0)).hasMessageContaining("shards");
+        assertThatThrownBy(() -> new Aggregation.SequenceMeanTokenSumNorm(0)).hasMessageContaining("lengthTokens");
+        assertThatThrownBy(() -> new Aggregation.SequenceMeanTokenSumNorm(Double.NaN))
+                .hasMessageContaining("lengthTokens");
+    }
+}

@@ -1,0 +1,19 @@
+package dev.millrace.corrections.objective;
+
+/**
+ * An objective with its naive twin.
+ *
+ * @param detaches whether the formula stops a gradient somewhere besides the importance weights
+ * @param sequenceAdvantages whether it is defined for one advantage per sequence only
+ */
+record TwinnedObjective(String name, Objective objective, NaiveLoss twin, boolean detaches, boolean sequenceAdvantages) {
+    RandomInput input(long seed) {
+        RandomInput in = RandomInput.of(seed, 0.4);
+        return sequenceAdvantages ? in.withSequenceAdvantages() : in;
+    }
+
+    @Override
+    public String toString() {
+        return name;
+    }
+}
