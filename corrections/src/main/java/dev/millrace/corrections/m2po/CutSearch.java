@@ -1,5 +1,6 @@
 package dev.millrace.corrections.m2po;
 
+import dev.millrace.corrections.ratio.LogRatio;
 import java.util.Arrays;
 
 /**
@@ -23,7 +24,7 @@ final class CutSearch {
         this.sum = sum;
     }
 
-    Cut find(SquaredRatioHistogram histogram, float[] behavior, float[] proximal, byte[] mask) {
+    Cut find(SquaredRatioHistogram histogram, LogRatio ratio, byte[] mask) {
         while (true) {
             int bucket = takeWhole(histogram);
             if (bucket == SquaredRatioHistogram.BUCKETS) {
@@ -36,9 +37,9 @@ final class CutSearch {
                 return amongEquals(histogram.lowestKey(bucket), histogram.count(bucket));
             }
             if (histogram.count(bucket) <= SORTED_AT_MOST) {
-                return amongSorted(histogram.keysIn(bucket, behavior, proximal, mask));
+                return amongSorted(histogram.keysIn(bucket, ratio, mask));
             }
-            histogram.refine(bucket, behavior, proximal, mask);
+            histogram.refine(bucket, ratio, mask);
         }
     }
 

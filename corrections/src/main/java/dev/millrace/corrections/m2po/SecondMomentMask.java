@@ -2,10 +2,14 @@ package dev.millrace.corrections.m2po;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
 
 /**
- * The M2PO mask: the fewest tokens, those with the largest {@code m2 = (log proximal - log behavior)^2}, are masked so
- * that the mean {@code m2} of the rest is below the threshold.
+ * The M2PO mask: the fewest tokens, those with the largest {@code m2 = (log rho)^2}, are masked so that the mean
+ * {@code m2} of the rest is below the threshold.
+ *
+ * <p>The ratio is proximal / behavior in AReaL ({@link LogRatio#anchor}), where the log-probs of the sampling version are
+ * not recomputed; proximal / old keeps engine mismatch out of it.
  *
  * <p>Unit: token, decided over the whole batch. Sorted by m2 in descending order, with the earlier packed position first
  * among equals, the tokens before the first suffix whose mean is strictly below the threshold are masked. If no suffix
@@ -42,19 +46,18 @@ public final class SecondMomentMask {
     /**
      * Overwrites {@code mask}, one byte per packed token: 1 if trained and kept, 0 if masked or context.
      *
-     * @param behavior log-probs of the policy that sampled; read at trained tokens only
-     * @param proximal log-probs of the policy at which the batch is formed; read at trained tokens only
+     * @param ratio read at trained tokens only
      * @param mask the result
      * @throws IllegalArgumentException if an array has not one element per token
      * @throws NonFiniteLogProbException naming sequence and token; {@code mask} is then overwritten in part
      */
-    public SecondMoment compute(TokenBatch batch, float[] behavior, float[] proximal, byte[] mask) {
-        requireLengths(batch, behavior, proximal, mask);
+    public SecondMoment compute(TokenBatch batch, LogRatio ratio, byte[] mask) {
+        requireLengths(batch, ratio, mask);
         batch.copyMask(0, mask, 0, mask.length);
         for (int t = 0; t < mask.length; t++) {
             mask[t] <<= 1;
         }
-        return decide(batch, behavior, proximal, mask, batch.trainedTokens());
+        return decide(batch, ratio, mask, batch.trainedTokens());
     }
 
     /**
@@ -63,38 +66,37 @@ public final class SecondMomentMask {
      * @param advantages one per packed token; finite at trained tokens. At 0 a token is not harmful
      */
     public SecondMoment computeHarmful(
-            TokenBatch batch, float[] behavior, float[] proximal, float[] advantages, byte[] mask) {
-        requireLengths(batch, behavior, proximal, mask);
-        batch.requireFinite("behavior log-probs", behavior);
-        batch.requireFinite("proximal log-probs", proximal);
+            TokenBatch batch, LogRatio ratio, float[] advantages, byte[] mask) {
+        requireLengths(batch, ratio, mask);
+        ratio.requireFinite(batch);
         batch.requireFinite("advantages", advantages);
         batch.copyMask(0, mask, 0, mask.length);
         int candidates = 0;
         for (int t = 0; t < mask.length; t++) {
             if (mask[t] != CONTEXT
-                    && (advantages[t] > 0 && proximal[t] > behavior[t] || advantages[t] < 0 && proximal[t] < behavior[t])) {
+                    && (advantages[t] > 0 && ratio.at(t) > 0 || advantages[t] < 0 && ratio.at(t) < 0)) {
                 mask[t] = CANDIDATE;
                 candidates++;
             }
         }
-        return decide(batch, behavior, proximal, mask, candidates);
+        return decide(batch, ratio, mask, candidates);
     }
 
-    private SecondMoment decide(TokenBatch batch, float[] behavior, float[] proximal, byte[] mask, int candidates) {
+    private SecondMoment decide(TokenBatch batch, LogRatio ratio, byte[] mask, int candidates) {
         SquaredRatioHistogram above = new SquaredRatioHistogram(threshold);
         ExactSum sum = new ExactSum();
-        int below = split(batch, behavior, proximal, mask, sum, above);
+        int below = split(batch, ratio, mask, sum, above);
         double total = sum.value() + above.sum();
         Cut cut;
         if (candidates == 0 || above.count() == 0) {
             cut = Cut.NOTHING_MASKED;
         } else if (below == 0) {
-            cut = smallestOnly(behavior, proximal, mask);
+            cut = smallestOnly(ratio, mask);
             sum.add(Double.longBitsToDouble(cut.key()));
         } else {
-            cut = new CutSearch(threshold, below, sum).find(above, behavior, proximal, mask);
+            cut = new CutSearch(threshold, below, sum).find(above, ratio, mask);
         }
-        int masked = apply(cut, behavior, proximal, mask);
+        int masked = apply(cut, ratio, mask);
         int kept = candidates - masked;
         double after = kept == 0 ? 0.0 : sum.value() / kept;
         return new SecondMoment(candidates, masked, candidates == 0 ? 0.0 : total / candidates, after,
@@ -102,32 +104,31 @@ public final class SecondMomentMask {
     }
 
     /** Sums the candidates below the threshold and counts them; puts the others into the histogram. */
-    private int split(TokenBatch batch, float[] behavior, float[] proximal, byte[] mask, ExactSum sum,
+    private int split(TokenBatch batch, LogRatio ratio, byte[] mask, ExactSum sum,
             SquaredRatioHistogram above) {
         int below = 0;
         for (int t = 0; t < mask.length; t++) {
             if (mask[t] == CANDIDATE) {
-                double m2 = squaredLogRatio(behavior, proximal, t);
+                double m2 = squaredLogRatio(ratio, t);
                 if (m2 < threshold) {
                     sum.add(m2);
                     below++;
                 } else if (m2 < Double.POSITIVE_INFINITY) {
                     above.add(m2);
                 } else { // NaN compares false twice and ends here too
-                    batch.requireFinite("behavior log-probs", behavior);
-                    batch.requireFinite("proximal log-probs", proximal);
+                    ratio.requireFinite(batch);
                 }
             }
         }
         return below;
     }
 
-    private static Cut smallestOnly(float[] behavior, float[] proximal, byte[] mask) {
+    private static Cut smallestOnly(LogRatio ratio, byte[] mask) {
         double smallest = Double.POSITIVE_INFINITY;
         int ties = 0;
         for (int t = 0; t < mask.length; t++) {
             if (mask[t] == CANDIDATE) {
-                double m2 = squaredLogRatio(behavior, proximal, t);
+                double m2 = squaredLogRatio(ratio, t);
                 ties = m2 < smallest ? 1 : m2 == smallest ? ties + 1 : ties;
                 smallest = Math.min(smallest, m2);
             }
@@ -135,12 +136,12 @@ public final class SecondMomentMask {
         return new Cut(Double.doubleToRawLongBits(smallest), ties - 1);
     }
 
-    private static int apply(Cut cut, float[] behavior, float[] proximal, byte[] mask) {
+    private static int apply(Cut cut, LogRatio ratio, byte[] mask) {
         int masked = 0;
         int tiesToMask = cut.tiesMasked();
         for (int t = 0; t < mask.length; t++) {
             if (mask[t] == CANDIDATE) {
-                long key = Double.doubleToRawLongBits(squaredLogRatio(behavior, proximal, t));
+                long key = Double.doubleToRawLongBits(squaredLogRatio(ratio, t));
                 boolean drop = key > cut.key() || key == cut.key() && tiesToMask-- > 0;
                 mask[t] = drop ? CONTEXT : KEPT;
                 masked += drop ? 1 : 0;
@@ -149,9 +150,8 @@ public final class SecondMomentMask {
         return masked;
     }
 
-    /** The difference of two floats is exact in double unless they differ by more than 2^28 in size. */
-    static double squaredLogRatio(float[] behavior, float[] proximal, int token) {
-        double logRatio = (double) proximal[token] - behavior[token];
+    static double squaredLogRatio(LogRatio ratio, int token) {
+        double logRatio = ratio.at(token);
         return logRatio * logRatio;
     }
 
@@ -159,9 +159,8 @@ public final class SecondMomentMask {
         return mark == CANDIDATE;
     }
 
-    private static void requireLengths(TokenBatch batch, float[] behavior, float[] proximal, byte[] mask) {
-        batch.requireLength("behavior log-probs", behavior.length);
-        batch.requireLength("proximal log-probs", proximal.length);
+    private static void requireLengths(TokenBatch batch, LogRatio ratio, byte[] mask) {
+        ratio.requireFits(batch);
         batch.requireLength("mask", mask.length);
     }
 }

@@ -1,5 +1,7 @@
 package dev.millrace.corrections.m2po;
 
+import dev.millrace.corrections.ratio.LogRatio;
+
 /**
  * Counts and sums of squared log ratios in buckets of equal width in their bits: bucket {@code i} holds the values whose
  * bits are in {@code [lowest + i * 2^shift, lowest + (i + 1) * 2^shift)}.
@@ -38,7 +40,7 @@ final class SquaredRatioHistogram {
     }
 
     /** Refills this histogram with the values of one of its buckets, in buckets 2^13 times narrower. */
-    void refine(int bucket, float[] behavior, float[] proximal, byte[] mask) {
+    void refine(int bucket, LogRatio ratio, byte[] mask) {
         int widthBits = shift;
         lowest += (long) bucket << shift;
         shift = Math.max(0, shift - BUCKET_BITS);
@@ -50,7 +52,7 @@ final class SquaredRatioHistogram {
         }
         for (int t = 0; t < mask.length; t++) {
             if (SecondMomentMask.isCandidate(mask[t])) {
-                double m2 = SecondMomentMask.squaredLogRatio(behavior, proximal, t);
+                double m2 = SecondMomentMask.squaredLogRatio(ratio, t);
                 long above = Double.doubleToRawLongBits(m2) - lowest;
                 if (above >>> widthBits == 0) { // negative differences have high bits set, and are out too
                     addTo((int) (above >>> shift), m2);
@@ -60,13 +62,13 @@ final class SquaredRatioHistogram {
     }
 
     /** The bits of the values in one bucket, in packed order. */
-    long[] keysIn(int bucket, float[] behavior, float[] proximal, byte[] mask) {
+    long[] keysIn(int bucket, LogRatio ratio, byte[] mask) {
         long[] keys = new long[counts[bucket]];
         long from = lowestKey(bucket);
         int found = 0;
         for (int t = 0; t < mask.length && found < keys.length; t++) {
             if (SecondMomentMask.isCandidate(mask[t])) {
-                long key = Double.doubleToRawLongBits(SecondMomentMask.squaredLogRatio(behavior, proximal, t));
+                long key = Double.doubleToRawLongBits(SecondMomentMask.squaredLogRatio(ratio, t));
                 if (key - from >>> shift == 0) {
                     keys[found++] = key;
                 }

@@ -2,6 +2,7 @@ package dev.millrace.corrections.staleness;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
 import java.util.Arrays;
 
 /**
@@ -40,13 +41,13 @@ public record OffPolicySequenceMask(double threshold) {
     /**
      * Overwrites {@code mask}, one byte per packed token: 1 if trained and the sequence is kept, else 0.
      *
+     * @param ratio current / behavior, {@link LogRatio#full}
      * @param advantages one per sequence; finite where the sequence has a trained token
      * @throws IllegalArgumentException if an array has the wrong length or an advantage is not finite
      * @throws NonFiniteLogProbException naming sequence and token
      */
-    public Summary compute(TokenBatch batch, float[] behavior, float[] current, double[] advantages, byte[] mask) {
-        batch.requireFinite("behavior log-probs", behavior);
-        batch.requireFinite("current log-probs", current);
+    public Summary compute(TokenBatch batch, LogRatio ratio, double[] advantages, byte[] mask) {
+        ratio.requireFinite(batch);
         batch.requireLength("mask", mask.length);
         if (advantages.length != batch.sequenceCount()) {
             throw new IllegalArgumentException("one advantage per sequence: advantages=" + advantages.length
@@ -68,7 +69,7 @@ public record OffPolicySequenceMask(double threshold) {
             sequences++;
             if (advantages[s] < 0.0) {
                 negative++;
-                if (sumOfLogRatios(batch, s, behavior, current) / trained > threshold) {
+                if (-sumOfLogRatios(batch, s, ratio) / trained > threshold) {
                     rejected++;
                     Arrays.fill(mask, batch.start(s), batch.end(s), (byte) 0);
                 }
@@ -77,11 +78,11 @@ public record OffPolicySequenceMask(double threshold) {
         return new Summary(sequences, negative, rejected);
     }
 
-    private static double sumOfLogRatios(TokenBatch batch, int sequence, float[] behavior, float[] current) {
+    private static double sumOfLogRatios(TokenBatch batch, int sequence, LogRatio ratio) {
         double sum = 0.0;
         for (int t = batch.start(sequence); t < batch.end(sequence); t++) {
             if (batch.isTrained(t)) {
-                sum += (double) behavior[t] - current[t];
+                sum += ratio.at(t);
             }
         }
         return sum;

@@ -2,10 +2,11 @@ package dev.millrace.corrections.vcpo;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
 import java.util.Arrays;
 
 /**
- * Log importance weights of whole sequences, {@code log w_i = sum over trained tokens of (log target - log behavior)}.
+ * Log importance weights of whole sequences, {@code log w_i = sum over trained tokens of log rho}.
  *
  * <p>Unit: sequence. They stay in log space: a sum of a thousand tokens overflows {@code exp} long before it stops
  * being meaningful.
@@ -18,13 +19,11 @@ public final class SequenceLogWeights {
      * One log weight per sequence that has a trained token, in order; the others carry no gradient and no weight, so
      * the result may be shorter than the batch.
      *
-     * @param behavior log-probs of the policy that sampled
-     * @param target log-probs of the policy whose gradient is wanted: old, or proximal, or current
+     * @param ratio the policy whose gradient is wanted over the one that sampled
      * @throws NonFiniteLogProbException naming sequence and token
      */
-    public static double[] ofTrainedSequences(TokenBatch batch, float[] behavior, float[] target) {
-        batch.requireFinite("behavior log-probs", behavior);
-        batch.requireFinite("target log-probs", target);
+    public static double[] ofTrainedSequences(TokenBatch batch, LogRatio ratio) {
+        ratio.requireFits(batch);
         double[] weights = new double[batch.sequenceCount()];
         int count = 0;
         for (int s = 0; s < weights.length; s++) {
@@ -32,7 +31,7 @@ public final class SequenceLogWeights {
                 double sum = 0.0;
                 for (int t = batch.start(s); t < batch.end(s); t++) {
                     if (batch.isTrained(t)) {
-                        sum += (double) target[t] - behavior[t];
+                        sum += ratio.finiteAt(batch, s, t);
                     }
                 }
                 weights[count++] = sum;

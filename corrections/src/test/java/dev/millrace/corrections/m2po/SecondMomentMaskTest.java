@@ -8,6 +8,7 @@ import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.golden.GoldenCase;
 import dev.millrace.corrections.golden.GoldenCases;
+import dev.millrace.corrections.ratio.LogRatio;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -28,7 +29,8 @@ class SecondMomentMaskTest {
 
     private static byte[] maskOf(double threshold, float... logRatios) {
         byte[] mask = new byte[logRatios.length];
-        new SecondMomentMask(threshold).compute(oneSequence(logRatios.length), new float[logRatios.length], logRatios, mask);
+        new SecondMomentMask(threshold).compute(
+                oneSequence(logRatios.length), LogRatio.anchor(logRatios, new float[logRatios.length]), mask);
         return mask;
     }
 
@@ -38,7 +40,7 @@ class SecondMomentMaskTest {
         float[] logRatios = {0.25f, -2f, 0.5f, 1f};
         byte[] mask = new byte[4];
 
-        SecondMoment moment = new SecondMomentMask(0.5).compute(oneSequence(4), new float[4], logRatios, mask);
+        SecondMoment moment = new SecondMomentMask(0.5).compute(oneSequence(4), LogRatio.anchor(logRatios, new float[4]), mask);
 
         assertThat(mask).containsExactly(1, 0, 1, 1);
         assertThat(moment.candidates()).isEqualTo(4);
@@ -70,7 +72,7 @@ class SecondMomentMaskTest {
     void shouldKeepOnlyTheSmallestWhenNoTokenIsBelowThreshold() {
         byte[] mask = new byte[4];
         SecondMoment moment = new SecondMomentMask(1e-12)
-                .compute(oneSequence(4), new float[4], new float[] {0.5f, 0.25f, 1f, -0.25f}, mask);
+                .compute(oneSequence(4), LogRatio.anchor(new float[] {0.5f, 0.25f, 1f, -0.25f}, new float[4]), mask);
 
         assertThat(mask).containsExactly(0, 0, 0, 1);
         assertThat(moment.withinThreshold()).isFalse();
@@ -92,8 +94,9 @@ class SecondMomentMaskTest {
         TokenBatch batch = new TokenBatch(new int[] {0, 1, 1, 4}, new byte[] {1, 0, 1, 0});
         byte[] mask = new byte[4];
 
-        SecondMoment moment = new SecondMomentMask(0.04).compute(batch, new float[] {-1f, Float.NaN, -2f, -1e30f},
-                new float[] {-1f, 0f, -3f, Float.POSITIVE_INFINITY}, mask);
+        SecondMoment moment = new SecondMomentMask(0.04).compute(batch,
+                LogRatio.anchor(new float[] {-1f, 0f, -3f, Float.POSITIVE_INFINITY}, new float[] {-1f, Float.NaN, -2f, -1e30f}),
+                mask);
 
         assertThat(mask).containsExactly(1, 0, 0, 0);
         assertThat(moment).isEqualTo(new SecondMoment(2, 1, 0.5, 0.0, true));
@@ -104,10 +107,10 @@ class SecondMomentMaskTest {
         byte[] mask = new byte[2];
         TokenBatch context = new TokenBatch(new int[] {0, 2, 2}, new byte[2]);
 
-        assertThat(new SecondMomentMask(0.04).compute(context, new float[2], new float[2], mask))
+        assertThat(new SecondMomentMask(0.04).compute(context, LogRatio.anchor(new float[2], new float[2]), mask))
                 .isEqualTo(new SecondMoment(0, 0, 0.0, 0.0, true));
         assertThat(new SecondMomentMask(0.04)
-                .compute(new TokenBatch(new int[] {0}, new byte[0]), new float[0], new float[0], new byte[0]).candidates())
+                .compute(new TokenBatch(new int[] {0}, new byte[0]), LogRatio.anchor(new float[0], new float[0]), new byte[0]).candidates())
                 .isZero();
     }
 
@@ -116,11 +119,11 @@ class SecondMomentMaskTest {
         TokenBatch batch = new TokenBatch(new int[] {0, 1, 3}, new byte[] {1, 1, 1});
 
         assertThatThrownBy(() -> new SecondMomentMask(0.04)
-                .compute(batch, new float[] {0f, 0f, Float.NaN}, new float[3], new byte[3]))
+                .compute(batch, LogRatio.anchor(new float[3], new float[] {0f, 0f, Float.NaN}), new byte[3]))
                 .isInstanceOf(NonFiniteLogProbException.class)
                 .hasMessageContaining("behavior log-probs").hasMessageContaining("sequence=1, token=1");
         assertThatThrownBy(() -> new SecondMomentMask(0.04)
-                .compute(batch, new float[3], new float[] {0f, Float.NEGATIVE_INFINITY, 0f}, new byte[3]))
+                .compute(batch, LogRatio.anchor(new float[] {0f, Float.NEGATIVE_INFINITY, 0f}, new float[3]), new byte[3]))
                 .isInstanceOf(NonFiniteLogProbException.class)
                 .hasMessageContaining("proximal log-probs").hasMessageContaining("sequence=1, token=0");
     }
@@ -134,7 +137,7 @@ class SecondMomentMaskTest {
     @Test
     void shouldRefuseArraysOfOtherLengths() {
         assertThatThrownBy(() -> new SecondMomentMask(0.04)
-                .compute(oneSequence(2), new float[2], new float[2], new byte[3])).hasMessageContaining("mask");
+                .compute(oneSequence(2), LogRatio.anchor(new float[2], new float[2]), new byte[3])).hasMessageContaining("mask");
     }
 
     @Test
@@ -144,7 +147,8 @@ class SecondMomentMaskTest {
         byte[] mask = new byte[5];
 
         SecondMoment moment =
-                new SecondMomentMask(0.04).computeHarmful(oneSequence(5), new float[5], proximal, advantages, mask);
+                new SecondMomentMask(0.04).computeHarmful(
+                        oneSequence(5), LogRatio.anchor(proximal, new float[5]), advantages, mask);
 
         // harmful are the first (up, ratio > 1) and the fourth (down, ratio < 1); one of them must stay
         assertThat(mask).containsExactly(0, 1, 1, 1, 1);
@@ -154,10 +158,10 @@ class SecondMomentMaskTest {
     @Test
     void shouldRefuseNonFiniteValuesOfHarmlessTokensToo() {
         assertThatThrownBy(() -> new SecondMomentMask(0.04).computeHarmful(
-                oneSequence(1), new float[] {Float.NaN}, new float[1], new float[1], new byte[1]))
+                oneSequence(1), LogRatio.anchor(new float[1], new float[] {Float.NaN}), new float[1], new byte[1]))
                 .isInstanceOf(NonFiniteLogProbException.class);
         assertThatThrownBy(() -> new SecondMomentMask(0.04).computeHarmful(
-                oneSequence(1), new float[1], new float[1], new float[] {Float.NaN}, new byte[1]))
+                oneSequence(1), LogRatio.anchor(new float[1], new float[1]), new float[] {Float.NaN}, new byte[1]))
                 .hasMessageContaining("advantages");
     }
 
@@ -171,7 +175,7 @@ class SecondMomentMaskTest {
         TokenBatch batch = golden.batch();
         byte[] mask = new byte[batch.tokenCount()];
         SecondMoment moment = new SecondMomentMask(golden.config().path("m2_threshold").asDouble())
-                .compute(batch, golden.tokens("rollout_logprobs"), golden.tokens("old_logprobs"), mask);
+                .compute(batch, LogRatio.anchor(golden.tokens("old_logprobs"), golden.tokens("rollout_logprobs")), mask);
 
         List<Integer> expected = new ArrayList<>();
         golden.expected().path("mask").forEach(sequence -> sequence.forEach(bit -> expected.add(bit.asInt())));
@@ -190,7 +194,7 @@ class SecondMomentMaskTest {
             double threshold = Math.pow(10.0, -4 + 5 * random.nextDouble());
             byte[] mask = new byte[batch.tokenCount()];
 
-            SecondMoment moment = new SecondMomentMask(threshold).compute(batch, behavior, proximal, mask);
+            SecondMoment moment = new SecondMomentMask(threshold).compute(batch, LogRatio.anchor(proximal, behavior), mask);
 
             assertThat(mask).as("seed %d, round %d, threshold %s", seed, round, threshold)
                     .isEqualTo(SortedSecondMomentRule.mask(batch, behavior, proximal, threshold));
@@ -207,7 +211,7 @@ class SecondMomentMaskTest {
         float[] proximal = withRatios(random, behavior, kind);
         for (double threshold : new double[] {1e-3, 0.04, 0.249, 0.25, 0.9, 30}) {
             byte[] mask = new byte[batch.tokenCount()];
-            new SecondMomentMask(threshold).compute(batch, behavior, proximal, mask);
+            new SecondMomentMask(threshold).compute(batch, LogRatio.anchor(proximal, behavior), mask);
 
             assertThat(Arrays.equals(mask, SortedSecondMomentRule.mask(batch, behavior, proximal, threshold)))
                     .as("kind %d, threshold %s", kind, threshold).isTrue();
@@ -223,7 +227,7 @@ class SecondMomentMaskTest {
             float[] proximal = withRatios(random, behavior, round % 6);
             float[] advantages = gaussians(random, batch.tokenCount(), 1.0);
             byte[] mask = new byte[batch.tokenCount()];
-            new SecondMomentMask(0.1).computeHarmful(batch, behavior, proximal, advantages, mask);
+            new SecondMomentMask(0.1).computeHarmful(batch, LogRatio.anchor(proximal, behavior), advantages, mask);
 
             List<Integer> harmful = new ArrayList<>();
             for (int t = 0; t < batch.tokenCount(); t++) {
@@ -246,7 +250,7 @@ class SecondMomentMaskTest {
         byte[] previous = new byte[batch.tokenCount()];
         for (double threshold = 1e-3; threshold < 10; threshold *= 1.3) {
             byte[] mask = new byte[batch.tokenCount()];
-            new SecondMomentMask(threshold).compute(batch, behavior, proximal, mask);
+            new SecondMomentMask(threshold).compute(batch, LogRatio.anchor(proximal, behavior), mask);
             for (int t = 0; t < mask.length; t++) {
                 assertThat(mask[t]).isGreaterThanOrEqualTo(previous[t]);
             }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.staleness.OffPolicySequenceMask.Summary;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
@@ -20,7 +21,7 @@ class OffPolicySequenceMaskTest {
     void shouldRejectDriftedSequencesOfNegativeAdvantageOnly() {
         byte[] mask = new byte[8];
         Summary summary = new OffPolicySequenceMask(0.4)
-                .compute(batch, behavior, current, new double[] {-1, 1, -1, -1}, mask);
+                .compute(batch, LogRatio.full(current, behavior), new double[] {-1, 1, -1, -1}, mask);
 
         assertThat(mask).containsExactly(0, 0, 0, 1, 1, 1, 1, 1);
         assertThat(summary).isEqualTo(new Summary(4, 3, 1));
@@ -29,7 +30,7 @@ class OffPolicySequenceMaskTest {
     @Test
     void shouldKeepSequencesExactlyAtTheThreshold() {
         byte[] mask = new byte[8];
-        new OffPolicySequenceMask(0.5).compute(batch, behavior, current, new double[] {-1, -1, -1, -1}, mask);
+        new OffPolicySequenceMask(0.5).compute(batch, LogRatio.full(current, behavior), new double[] {-1, -1, -1, -1}, mask);
 
         assertThat(mask).isEqualTo(batch.mask());
     }
@@ -38,7 +39,7 @@ class OffPolicySequenceMaskTest {
     void shouldNotRejectWhatThePolicyNowFindsMoreLikely() {
         byte[] mask = new byte[8];
         Summary summary =
-                new OffPolicySequenceMask(0).compute(batch, behavior, current, new double[] {1, 1, -5, 0}, mask);
+                new OffPolicySequenceMask(0).compute(batch, LogRatio.full(current, behavior), new double[] {1, 1, -5, 0}, mask);
 
         assertThat(mask).isEqualTo(batch.mask());
         assertThat(summary.rejected()).isZero();
@@ -54,9 +55,9 @@ class OffPolicySequenceMaskTest {
         byte[] mask = new byte[1000];
         TokenBatch lengths = new TokenBatch(new int[] {0, 1, 1000}, trained);
 
-        assertThat(new OffPolicySequenceMask(0.25).compute(lengths, old, now, new double[] {-1, -1}, mask).rejected())
+        assertThat(new OffPolicySequenceMask(0.25).compute(lengths, LogRatio.full(now, old), new double[] {-1, -1}, mask).rejected())
                 .isZero();
-        assertThat(new OffPolicySequenceMask(0.24).compute(lengths, old, now, new double[] {-1, -1}, mask).rejected())
+        assertThat(new OffPolicySequenceMask(0.24).compute(lengths, LogRatio.full(now, old), new double[] {-1, -1}, mask).rejected())
                 .isEqualTo(2);
     }
 
@@ -64,21 +65,21 @@ class OffPolicySequenceMaskTest {
     void shouldIgnoreAdvantagesOfSequencesWithoutTrainedTokens() {
         TokenBatch context = new TokenBatch(new int[] {0, 0, 1}, new byte[1]);
 
-        assertThat(new OffPolicySequenceMask(0.1).compute(context, new float[1], new float[1],
+        assertThat(new OffPolicySequenceMask(0.1).compute(context, LogRatio.full(new float[1], new float[1]),
                 new double[] {Double.NaN, Double.NaN}, new byte[1])).isEqualTo(new Summary(0, 0, 0));
     }
 
     @Test
     void shouldRefuseWhatHasNoAnswer() {
         assertThatThrownBy(() -> new OffPolicySequenceMask(0.1)
-                .compute(batch, behavior, current, new double[] {0, Double.NaN, 0, 0}, new byte[8]))
+                .compute(batch, LogRatio.full(current, behavior), new double[] {0, Double.NaN, 0, 0}, new byte[8]))
                 .hasMessageContaining("sequence=1");
         assertThatThrownBy(() -> new OffPolicySequenceMask(0.1)
-                .compute(batch, behavior, current, new double[3], new byte[8])).hasMessageContaining("advantages=3");
+                .compute(batch, LogRatio.full(current, behavior), new double[3], new byte[8])).hasMessageContaining("advantages=3");
         assertThatThrownBy(() -> new OffPolicySequenceMask(Double.NaN)).hasMessageContaining("threshold=NaN");
         current[3] = Float.NEGATIVE_INFINITY;
         assertThatThrownBy(() -> new OffPolicySequenceMask(0.1)
-                .compute(batch, behavior, current, new double[4], new byte[8]))
+                .compute(batch, LogRatio.full(current, behavior), new double[4], new byte[8]))
                 .isInstanceOf(NonFiniteLogProbException.class).hasMessageContaining("sequence=1, token=0");
     }
 }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
 import java.util.Arrays;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -96,14 +97,15 @@ class EffectiveSampleSizeTest {
         float[] behavior = {-1f, Float.NaN, -2f, 0f, -1f, -1f};
         float[] old = {-0.5f, 0f, -2.25f, 5f, -1f, -3f};
 
-        assertThat(SequenceLogWeights.ofTrainedSequences(batch, behavior, old)).containsExactly(0.25, -2.0);
+        assertThat(SequenceLogWeights.ofTrainedSequences(batch, LogRatio.engineMismatch(old, behavior))).containsExactly(0.25, -2.0);
     }
 
     @Test
     void shouldNameSequenceAndTokenOfNonFiniteLogProb() {
         TokenBatch batch = new TokenBatch(new int[] {0, 1, 2}, new byte[] {1, 1});
 
-        assertThatThrownBy(() -> SequenceLogWeights.ofTrainedSequences(batch, new float[2], new float[] {0f, Float.NaN}))
+        assertThatThrownBy(() -> SequenceLogWeights.ofTrainedSequences(
+                batch, LogRatio.engineMismatch(new float[] {0f, Float.NaN}, new float[2])))
                 .isInstanceOf(NonFiniteLogProbException.class).hasMessageContaining("sequence=1, token=0");
     }
 
