@@ -1,0 +1,49 @@
+package dev.millrace.cli.train;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.cli.Refusal;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class RunDirectoryTest {
+    @TempDir
+    private Path folder;
+
+    @Test
+    void shouldKnowAnOldRunFromANewOne() {
+        Path path = folder.resolve("runs/a");
+        try (RunDirectory first = RunDirectory.open(path)) {
+            assertThat(first.resumed()).isFalse();
+            first.write(first.config(), "run:\n  id: a\n");
+        }
+        try (RunDirectory second = RunDirectory.open(path)) {
+            assertThat(second.resumed()).isTrue();
+        }
+    }
+
+    @Test
+    void shouldLetOneProcessIn() {
+        try (RunDirectory first = RunDirectory.open(folder)) {
+            assertThatThrownBy(() -> RunDirectory.open(folder)).isInstanceOf(Refusal.class).hasMessageContaining("another process is running in");
+            assertThat(first.path()).isEqualTo(folder);
+        }
+    }
+
+    @Test
+    void shouldRefuseAFolderOfSomethingElse() throws Exception {
+        Files.writeString(folder.resolve("thesis.tex"), "important");
+        assertThatThrownBy(() -> RunDirectory.open(folder)).isInstanceOf(Refusal.class).hasMessageContaining("holds no run");
+    }
+
+    @Test
+    void shouldRefuseAPathThatIsAFile() throws Exception {
+        Path file = folder.resolve("file");
+        Files.writeString(file, "x");
+        assertThatThrownBy(() -> RunDirectory.open(file)).isInstanceOf(Refusal.class);
+        assertThatThrownBy(() -> RunDirectory.open(file.resolve("below"))).isInstanceOf(Refusal.class).hasMessageContaining("cannot use");
+    }
+}
