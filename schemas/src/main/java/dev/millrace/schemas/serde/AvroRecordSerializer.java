@@ -1,0 +1,61 @@
+package dev.millrace.schemas.serde;
+
+import dev.millrace.schemas.registry.SchemaRegistry;
+import java.io.IOException;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import org.apache.avro.AvroRuntimeException;
+import org.apache.avro.Schema;
+import org.apache.avro.io.DatumWriter;
+import org.apache.avro.specific.SpecificData;
+import org.apache.avro.specific.SpecificDatumWriter;
+import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.common.errors.SerializationException;
+import org.apache.kafka.common.serialization.Serializer;
+
+/**
+ * Writes records of one kind; get it from {@link AvroSerde}.
+ *
+ * @param <T> a generated record
+ */
+public final class AvroRecordSerializer<T extends SpecificRecord> implements Serializer<T> {
+    /** One per thread, for all serializers: a producer's threads come from anywhere. */
+    private static final ThreadLocal<RecordEncoder> ENCODER = ThreadLocal.withInitial(RecordEncoder::new);
+
+    private final Schema schema;
+    private final DatumWriter<T> writer;
+    private final SchemaRegistry registry;
+    private final ConcurrentMap<String, Integer> idByTopic = new ConcurrentHashMap<>();
+
+    AvroRecordSerializer(Class<T> type, SchemaRegistry registry) {
+        SpecificData model = SpecificData.getForClass(type);
+        this.schema = model.getSchema(type);
+        this.writer = new SpecificDatumWriter<>(schema, model);
+        this.registry = registry;
+    }
+
+    /**
+     * The record's bytes, in an array of their own.
+     *
+     * @throws SerializationException if a field that must be set is not
+     * @throws dev.millrace.schemas.registry.SchemaRegistryException if the schema has no id and cannot be given one
+     */
+    @Override
+    public byte[] serialize(String topic, T data) {
+        if (data == null) {
+            return null;
+        }
+        int id = idByTopic.computeIfAbsent(topic, t -> registry.idOf(t + "-value", schema));
+        RecordEncoder encoder = ENCODER.get();
+        encoder.begin(id);
+        try {
+            writer.write(data, encoder);
+            return encoder.toByteArray();
+        } catch (IOException | AvroRuntimeException | NullPointerException | ClassCastException e) {
+            throw new SerializationException(
+                "a " + schema.getName() + " for topic " + topic + " cannot be written: " + e.getMessage(), e);
+        } finally {
+            encoder.end();
+        }
+    }
+}

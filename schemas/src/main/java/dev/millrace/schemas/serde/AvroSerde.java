@@ -1,0 +1,39 @@
+package dev.millrace.schemas.serde;
+
+import dev.millrace.schemas.registry.SchemaRegistry;
+import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.common.serialization.Serde;
+
+/**
+ * Serde of one kind of record: the Confluent wire format under the subject {@code <topic>-value}.
+ *
+ * <p>Thread-safe, as are its serializer and deserializer, which are the same objects at every call. Null is null
+ * on both sides, as tombstones need it. The registry stays the caller's to close.
+ *
+ * @param <T> a generated record
+ */
+public final class AvroSerde<T extends SpecificRecord> implements Serde<T> {
+    private final AvroRecordSerializer<T> serializer;
+    private final AvroRecordDeserializer<T> deserializer;
+
+    private AvroSerde(Class<T> type, SchemaRegistry registry) {
+        TrustedRecords.trust();
+        this.serializer = new AvroRecordSerializer<>(type, registry);
+        this.deserializer = new AvroRecordDeserializer<>(type, registry);
+    }
+
+    /** Serde of a generated record class. */
+    public static <T extends SpecificRecord> AvroSerde<T> of(Class<T> type, SchemaRegistry registry) {
+        return new AvroSerde<>(type, registry);
+    }
+
+    @Override
+    public AvroRecordSerializer<T> serializer() {
+        return serializer;
+    }
+
+    @Override
+    public AvroRecordDeserializer<T> deserializer() {
+        return deserializer;
+    }
+}
