@@ -1,0 +1,74 @@
+package dev.millrace.cli.live;
+
+import dev.millrace.cli.report.StepRow;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.schemas.serde.AvroSerde;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.Deserializer;
+
+/**
+ * Follows the training log from its beginning: every committed step of the run, as soon as it is committed.
+ *
+ * <p>{@link #run()} belongs to one thread; {@link #steps()} may be read from any.
+ */
+public final class StepLog implements Runnable {
+    private static final Duration POLL = Duration.ofMillis(200);
+
+    private final LogConnection connection;
+    private final List<StepRow> steps = new CopyOnWriteArrayList<>();
+    private final KafkaConsumer<byte[], byte[]> consumer;
+    private volatile boolean stopped;
+
+    public StepLog(LogConnection connection) {
+        this.connection = connection;
+        this.consumer = new KafkaConsumer<>(connection.with(Map.of(
+            ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
+            ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
+            ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")), new ByteArrayDeserializer(), new ByteArrayDeserializer());
+    }
+
+    /** The steps so far, oldest first; grows while the log is followed. */
+    public List<StepRow> steps() {
+        return steps;
+    }
+
+    @Override
+    public void run() {
+        String topic = connection.topics().trainingLog();
+        Deserializer<TrainingStep> deserializer = AvroSerde.of(TrainingStep.class, connection.registry()).deserializer();
+        try (consumer) {
+            List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
+                .map(info -> new TopicPartition(topic, info.partition())).toList();
+            consumer.assign(partitions);
+            consumer.seekToBeginning(partitions);
+            while (!stopped) {
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
+                    TrainingStep step = deserializer.deserialize(topic, record.value());
+                    if (connection.run().owns(step.getRunId(), step.getEpoch())) {
+                        steps.add(StepRow.of(step));
+                    }
+                }
+            }
+        } catch (WakeupException e) {
+            if (!stopped) {
+                throw e;
+            }
+        }
+    }
+
+    /** Ends {@link #run()}. */
+    public void stop() {
+        stopped = true;
+        consumer.wakeup();
+    }
+}
