@@ -1,0 +1,79 @@
+package dev.millrace.policy.autodiff;
+
+import dev.millrace.policy.onnx.ElementType;
+import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.Node;
+import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Value;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Reverse-mode differentiation of a graph: appends the nodes that compute {@code d(sum of seed * result) / d leaf}.
+ *
+ * <p>Works on any graph made of the operators in {@link GradientRules}; an operator on the way from a leaf to a result that
+ * has no rule is refused by name. Gradients flow through float32 values only.
+ */
+public final class ReverseMode {
+
+    private ReverseMode() {
+    }
+
+    /**
+     * Appends the backward pass to the graph.
+     *
+     * @param graph  holds the forward pass; receives the backward pass
+     * @param seeds  for each result, the gradient that flows into it, of the result's shape
+     * @param leaves inputs or intermediate values to differentiate by; nothing flows past a leaf, so one that is computed
+     *     from another counts as independent of it
+     * @return for each leaf, in order, the value that holds its gradient
+     * @throws IllegalArgumentException if a leaf does not influence a result
+     * @throws UnsupportedOperationException if an operator between leaf and result has no rule
+     */
+    public static Map<Value, Value> append(GraphBuilder graph, Map<Value, Value> seeds, List<Value> leaves) {
+        List<Node> forward = new ArrayList<>(graph.nodes());
+        Backward backward = new Backward(new Operators(graph), reachable(forward, leaves));
+        seeds.forEach((result, seed) -> {
+            if (!seed.shape().equals(result.shape())) {
+                throw new IllegalArgumentException("the seed of " + result + " must have its shape, not " + seed.shape());
+            }
+            backward.add(result, seed);
+        });
+        for (int i = forward.size() - 1; i >= 0; i--) {
+            Node node = forward.get(i);
+            if (node.outputs().stream().anyMatch(leaves::contains)) {
+                continue;
+            }
+            boolean received = node.outputs().stream().anyMatch(output -> backward.of(output) != null);
+            if (received && node.inputs().stream().anyMatch(backward::wants)) {
+                GradientRules.of(node).propagate(node, backward.of(node.output()), backward);
+            }
+        }
+        Map<Value, Value> gradients = new LinkedHashMap<>();
+        for (Value leaf : leaves) {
+            Value gradient = backward.of(leaf);
+            if (gradient == null) {
+                throw new IllegalArgumentException(leaf + " does not influence any of the results " + seeds.keySet());
+            }
+            gradients.put(leaf, gradient);
+        }
+        return gradients;
+    }
+
+    /** Names of the float values that depend on a leaf, the leaves included. */
+    private static Set<String> reachable(List<Node> forward, List<Value> leaves) {
+        Set<String> names = new HashSet<>();
+        leaves.forEach(leaf -> names.add(leaf.name()));
+        for (Node node : forward) {
+            if (node.inputs().stream().anyMatch(input -> names.contains(input.name()))) {
+                node.outputs().stream().filter(output -> output.type() == ElementType.FLOAT)
+                    .forEach(output -> names.add(output.name()));
+            }
+        }
+        return names;
+    }
+}

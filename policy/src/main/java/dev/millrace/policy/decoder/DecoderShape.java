@@ -1,0 +1,98 @@
+package dev.millrace.policy.decoder;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Sizes of a Llama/Qwen2-style decoder: RMSNorm, rotary positions, grouped-query attention, SwiGLU.
+ *
+ * <p>Everything that decides the graphs and the tensors is here; two equal shapes have interchangeable weights.
+ *
+ * @param vocabSize        token ids are {@code 0 .. vocabSize-1}
+ * @param hiddenSize       width of the residual stream
+ * @param layers           transformer blocks
+ * @param heads            query heads
+ * @param kvHeads          key/value heads; divides {@code heads} (query head h reads key head h / (heads/kvHeads))
+ * @param headSize         width of one head; even, because rotary positions turn pairs
+ * @param intermediateSize width of the SwiGLU layer
+ * @param maxPositions     longest sequence, in tokens
+ * @param ropeTheta        base of the rotary frequencies {@code theta^(-2i/headSize)}
+ * @param rmsNormEps       added to the mean square before its root
+ * @param tiedHead         whether the output head is the embedding matrix
+ * @param qkvBias          whether query, key and value projections have a bias (Qwen2 does, Llama does not)
+ */
+public record DecoderShape(
+        int vocabSize, int hiddenSize, int layers, int heads, int kvHeads, int headSize, int intermediateSize,
+        int maxPositions, double ropeTheta, double rmsNormEps, boolean tiedHead, boolean qkvBias) {
+
+    public DecoderShape {
+        atLeast(2, vocabSize, "vocabSize");
+        atLeast(1, hiddenSize, "hiddenSize");
+        atLeast(1, layers, "layers");
+        atLeast(1, heads, "heads");
+        atLeast(1, kvHeads, "kvHeads");
+        atLeast(2, headSize, "headSize");
+        atLeast(1, intermediateSize, "intermediateSize");
+        atLeast(2, maxPositions, "maxPositions");
+        if (heads % kvHeads != 0) {
+            throw new IllegalArgumentException("kvHeads must divide heads, so that each key head serves as many query heads: heads="
+                + heads + ", kvHeads=" + kvHeads);
+        }
+        if (headSize % 2 != 0) {
+            throw new IllegalArgumentException("headSize must be even, rotary positions turn pairs: headSize=" + headSize);
+        }
+        if (!(ropeTheta > 1 && ropeTheta < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException("ropeTheta must be finite and above 1: ropeTheta=" + ropeTheta);
+        }
+        if (!(rmsNormEps > 0 && rmsNormEps < 1)) {
+            throw new IllegalArgumentException("rmsNormEps must be above 0 and below 1: rmsNormEps=" + rmsNormEps);
+        }
+    }
+
+    private static void atLeast(int bound, int value, String name) {
+        if (value < bound) {
+            throw new IllegalArgumentException(name + " must be at least " + bound + ": " + name + "=" + value);
+        }
+    }
+
+    /** Query heads that share one key/value head. */
+    public int headsPerKvHead() {
+        return heads / kvHeads;
+    }
+
+    /** Every tensor of the decoder, embedding first, head last: the order of all iterations over weights. */
+    public List<TensorSpec> tensors() {
+        List<TensorSpec> specs = new ArrayList<>();
+        specs.add(TensorSpec.of(TensorNames.EMBEDDING, vocabSize, hiddenSize));
+        long queryWidth = (long) heads * headSize;
+        long keyWidth = (long) kvHeads * headSize;
+        for (int layer = 0; layer < layers; layer++) {
+            specs.add(TensorSpec.of(TensorNames.inputNorm(layer), hiddenSize));
+            projection(specs, TensorNames.query(layer), queryWidth);
+            projection(specs, TensorNames.key(layer), keyWidth);
+            projection(specs, TensorNames.value(layer), keyWidth);
+            specs.add(TensorSpec.of(TensorNames.attentionOutput(layer) + ".weight", hiddenSize, queryWidth));
+            specs.add(TensorSpec.of(TensorNames.postAttentionNorm(layer), hiddenSize));
+            specs.add(TensorSpec.of(TensorNames.gate(layer) + ".weight", intermediateSize, hiddenSize));
+            specs.add(TensorSpec.of(TensorNames.up(layer) + ".weight", intermediateSize, hiddenSize));
+            specs.add(TensorSpec.of(TensorNames.down(layer) + ".weight", hiddenSize, intermediateSize));
+        }
+        specs.add(TensorSpec.of(TensorNames.FINAL_NORM, hiddenSize));
+        if (!tiedHead) {
+            specs.add(TensorSpec.of(TensorNames.HEAD, vocabSize, hiddenSize));
+        }
+        return List.copyOf(specs);
+    }
+
+    private void projection(List<TensorSpec> specs, String name, long out) {
+        specs.add(TensorSpec.of(name + ".weight", out, hiddenSize));
+        if (qkvBias) {
+            specs.add(TensorSpec.of(name + ".bias", out));
+        }
+    }
+
+    /** Number of float32 parameters; a tied head is counted once. */
+    public long parameterCount() {
+        return tensors().stream().mapToLong(TensorSpec::elementCount).sum();
+    }
+}

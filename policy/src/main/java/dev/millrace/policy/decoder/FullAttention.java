@@ -1,0 +1,64 @@
+package dev.millrace.policy.decoder;
+
+import dev.millrace.policy.onnx.Dim;
+import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Shape;
+import dev.millrace.policy.onnx.Value;
+
+/**
+ * Causal attention of whole sequences: {@code softmax(q k^T / sqrt(headSize) + mask) v}, query heads grouped over key heads.
+ *
+ * <p>Keys are never repeated: the query heads of one group are laid end to end and meet their key head in one product, which also
+ * makes the gradient of the keys a sum over the group without further nodes.
+ */
+final class FullAttention implements Attention {
+    private final DecoderShape shape;
+    private final Operators ops;
+    private final Value positions;
+    private final Value cos;
+    private final Value sin;
+    private final Value mask;
+
+    /**
+     * @param positions int64 [batch, length]
+     * @param cos       [length, headSize/2], as {@code sin}
+     * @param mask      [length, length], added to the scores: 0 or a large negative number
+     */
+    FullAttention(DecoderShape shape, Operators ops, Value positions, Value cos, Value sin, Value mask) {
+        this.shape = shape;
+        this.ops = ops;
+        this.positions = positions;
+        this.cos = cos;
+        this.sin = sin;
+        this.mask = mask;
+    }
+
+    @Override
+    public Value attend(int layer, Value query, Value key, Value value) {
+        Dim batch = positions.dim(0);
+        Dim length = positions.dim(1);
+        Dim kvHeads = Dim.of(shape.kvHeads());
+        Dim headSize = Dim.of(shape.headSize());
+        Shape perKeyHead = Shape.of(batch, kvHeads, Dim.of(shape.headsPerKvHead()).times(length), headSize);
+        Shape scoresPerHead = Shape.of(batch, Dim.of(shape.heads()), length, length);
+
+        Value q = ops.reshape(byHead(rotated(query, shape.heads()), shape.heads()), perKeyHead);
+        Value k = byHead(rotated(key, shape.kvHeads()), shape.kvHeads());
+        Value v = byHead(value, shape.kvHeads());
+        Value scores = ops.fusedMatMul(q, k, false, true, (float) (1 / Math.sqrt(shape.headSize())));
+        Value weights = ops.softmax(ops.add(ops.reshape(scores, scoresPerHead), mask), -1);
+        Value mixed = ops.matMul(ops.reshape(weights, scores.shape()), v);
+        Value byPosition = ops.transpose(ops.reshape(mixed, scoresPerHead.with(-1, headSize)), 0, 2, 1, 3);
+        return ops.reshape(byPosition, query.shape());
+    }
+
+    private Value rotated(Value x, int heads) {
+        Shape sequences = Shape.of(positions.dim(0), positions.dim(1), Dim.of((long) heads * shape.headSize()));
+        return ops.rotary(ops.reshape(x, sequences), positions, cos, sin);
+    }
+
+    private Value byHead(Value x, int heads) {
+        Shape split = Shape.of(positions.dim(0), positions.dim(1), Dim.of(heads), Dim.of(shape.headSize()));
+        return ops.transpose(ops.reshape(x, split), 0, 2, 1, 3);
+    }
+}

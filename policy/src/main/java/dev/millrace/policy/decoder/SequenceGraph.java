@@ -1,0 +1,124 @@
+package dev.millrace.policy.decoder;
+
+import dev.millrace.policy.autodiff.ReverseMode;
+import dev.millrace.policy.onnx.Dim;
+import dev.millrace.policy.onnx.ElementType;
+import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Shape;
+import dev.millrace.policy.onnx.Value;
+import dev.millrace.policy.onnx.proto.ModelProto;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * The graph that reads whole sequences: log-prob, entropy and sum of squared probabilities per wanted token, and on request
+ * the gradient of {@code sum c_t log pi(y_t) + sum e_t H_t}.
+ *
+ * <p>Inputs beside the weights, with B sequences padded on the right to length L and R wanted tokens: {@link #TOKENS} int64 [B, L],
+ * {@link #POSITIONS} int64 [B, L], {@link #COS} and {@link #SIN} [L, headSize/2], {@link #MASK} [L, L], {@link #ROWS} int64 [R]
+ * (for each wanted token the flat index in [B, L] of the token before it), {@link #TARGETS} int64 [R], {@link #INVERSE_TEMPERATURE}
+ * [R, 1]. Only wanted rows reach the head, so prompts and padding cost no logits.
+ */
+public final class SequenceGraph {
+    public static final String TOKENS = "tokens";
+    public static final String POSITIONS = "positions";
+    public static final String COS = "cos";
+    public static final String SIN = "sin";
+    public static final String MASK = "mask";
+    public static final String ROWS = "rows";
+    public static final String TARGETS = "targets";
+    public static final String INVERSE_TEMPERATURE = "inverse_temperature";
+    public static final String LOG_PROB_COEFFICIENTS = "log_prob_coefficients";
+    public static final String ENTROPY_COEFFICIENTS = "entropy_coefficients";
+    public static final String LOG_PROBS = "log_probs";
+    public static final String ENTROPIES = "entropies";
+    public static final String SUM_SQUARED_PROBS = "sum_squared_probs";
+    /** Gradient by the embedded tokens, [B*L, hidden]: the caller adds its rows to the embedding's, in a fixed order. */
+    public static final String EMBEDDED_GRADIENT = "gradient.embedded";
+
+    private final GraphBuilder graph;
+    private final Transformer transformer;
+    private final Value embedded;
+    private final Value logProbs;
+    private final Value entropies;
+
+    private SequenceGraph(DecoderShape shape, String name) {
+        this.graph = new GraphBuilder(name);
+        this.transformer = Transformer.declare(shape, graph);
+        Operators ops = transformer.ops();
+        Dim batch = Dim.symbol("B");
+        Dim length = Dim.symbol("L");
+        Dim rows = Dim.symbol("R");
+        Value tokens = graph.input(TOKENS, ElementType.INT64, Shape.of(batch, length));
+        Value positions = graph.input(POSITIONS, ElementType.INT64, Shape.of(batch, length));
+        Value cos = graph.input(COS, ElementType.FLOAT, Shape.of(length, Dim.of(shape.headSize() / 2)));
+        Value sin = graph.input(SIN, ElementType.FLOAT, cos.shape());
+        Value mask = graph.input(MASK, ElementType.FLOAT, Shape.of(length, length));
+        Value wanted = graph.input(ROWS, ElementType.INT64, Shape.of(rows));
+        Value targets = graph.input(TARGETS, ElementType.INT64, Shape.of(rows));
+        Value inverseTemperature = graph.input(INVERSE_TEMPERATURE, ElementType.FLOAT, Shape.of(rows, Dim.ONE));
+
+        this.embedded = transformer.embed(ops.reshape(tokens, Shape.of(batch.times(length))));
+        Value hidden = transformer.layers(embedded, new FullAttention(shape, ops, positions, cos, sin, mask));
+        Value logits = ops.mul(transformer.logits(ops.gather(hidden, wanted)), inverseTemperature);
+        Value all = ops.logSoftmax(logits, -1);
+        Value probs = ops.exp(all);
+        this.logProbs = ops.squeeze(ops.gatherElements(all, ops.unsqueeze(targets, -1), 1), 1);
+        this.entropies = ops.neg(rowDots(probs, all));
+        graph.output(LOG_PROBS, logProbs);
+        graph.output(ENTROPIES, entropies);
+        graph.output(SUM_SQUARED_PROBS, rowDots(probs, probs));
+    }
+
+    /**
+     * {@code sum_i a_i b_i} of each row, as products of single rows: the CPU's ReduceSum groups its terms by the memory alignment of the row,
+     * which would let the place in the batch show in the last bit.
+     */
+    private Value rowDots(Value a, Value b) {
+        Operators ops = transformer.ops();
+        Value dots = ops.fusedMatMul(ops.unsqueeze(a, 1), ops.unsqueeze(b, 1), false, true, 1f);
+        return ops.squeeze(ops.squeeze(dots, 2), 1);
+    }
+
+    /** The forward pass alone. */
+    public static ModelProto scoring(DecoderShape shape) {
+        return new SequenceGraph(shape, "scoring").graph.model();
+    }
+
+    /**
+     * The forward pass and the gradient: further inputs {@link #LOG_PROB_COEFFICIENTS} and {@link #ENTROPY_COEFFICIENTS} [R], further
+     * outputs {@link #EMBEDDED_GRADIENT} and, for every tensor of {@link #differentiated}, {@link #gradientOf}.
+     */
+    public static ModelProto gradient(DecoderShape shape) {
+        SequenceGraph sequence = new SequenceGraph(shape, "gradient");
+        Map<Value, Value> seeds = new LinkedHashMap<>();
+        Shape perToken = sequence.logProbs.shape();
+        seeds.put(sequence.logProbs, sequence.graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, perToken));
+        seeds.put(sequence.entropies, sequence.graph.input(ENTROPY_COEFFICIENTS, ElementType.FLOAT, perToken));
+        Map<String, Value> leaves = new LinkedHashMap<>();
+        leaves.put(EMBEDDED_GRADIENT, sequence.embedded);
+        differentiated(shape).forEach(spec -> leaves.put(gradientOf(spec.name()), sequence.transformer.weights().get(spec.name())));
+        Map<Value, Value> gradients = ReverseMode.append(sequence.graph, seeds, List.copyOf(leaves.values()));
+        leaves.forEach((name, leaf) -> sequence.graph.output(name, gradients.get(leaf)));
+        return sequence.graph.model();
+    }
+
+    /**
+     * The tensors whose gradient the graph returns whole. An untied embedding is not among them: all of its gradient comes through
+     * {@link #EMBEDDED_GRADIENT}, while a tied one gets that and what its use as head contributes.
+     */
+    public static List<TensorSpec> differentiated(DecoderShape shape) {
+        return shape.tensors().stream().filter(spec -> shape.tiedHead() || !spec.name().equals(TensorNames.EMBEDDING)).toList();
+    }
+
+    /** Name of the tensor that {@link #EMBEDDED_GRADIENT} belongs to. */
+    public static String embedding() {
+        return TensorNames.EMBEDDING;
+    }
+
+    public static String gradientOf(String tensor) {
+        return "gradient." + tensor;
+    }
+}

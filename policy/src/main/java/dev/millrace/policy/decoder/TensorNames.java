@@ -1,0 +1,51 @@
+package dev.millrace.policy.decoder;
+
+/** The names Hugging Face gives to the tensors of a Llama/Qwen2 checkpoint. */
+final class TensorNames {
+    static final String EMBEDDING = "model.embed_tokens.weight";
+    static final String FINAL_NORM = "model.norm.weight";
+    static final String HEAD = "lm_head.weight";
+
+    private TensorNames() {
+    }
+
+    static String inputNorm(int layer) {
+        return layer(layer) + "input_layernorm.weight";
+    }
+
+    static String postAttentionNorm(int layer) {
+        return layer(layer) + "post_attention_layernorm.weight";
+    }
+
+    static String query(int layer) {
+        return layer(layer) + "self_attn.q_proj";
+    }
+
+    static String key(int layer) {
+        return layer(layer) + "self_attn.k_proj";
+    }
+
+    static String value(int layer) {
+        return layer(layer) + "self_attn.v_proj";
+    }
+
+    static String attentionOutput(int layer) {
+        return layer(layer) + "self_attn.o_proj";
+    }
+
+    static String gate(int layer) {
+        return layer(layer) + "mlp.gate_proj";
+    }
+
+    static String up(int layer) {
+        return layer(layer) + "mlp.up_proj";
+    }
+
+    static String down(int layer) {
+        return layer(layer) + "mlp.down_proj";
+    }
+
+    private static String layer(int layer) {
+        return "model.layers." + layer + ".";
+    }
+}

@@ -1,0 +1,94 @@
+package dev.millrace.policy.decoder;
+
+import dev.millrace.policy.onnx.ElementType;
+import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Shape;
+import dev.millrace.policy.onnx.Value;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * The decoder's layers written into a graph: what scoring, gradient and decoding have in common.
+ *
+ * <p>Rows are tokens: every value here is {@code [rows, width]}, so that each linear layer is one matrix product. The weights are
+ * inputs of the graph under their own names, so that a swap of weights touches neither graph nor session.
+ */
+final class Transformer {
+    private final DecoderShape shape;
+    private final Operators ops;
+    private final Map<String, Value> weights;
+
+    private Transformer(DecoderShape shape, Operators ops, Map<String, Value> weights) {
+        this.shape = shape;
+        this.ops = ops;
+        this.weights = weights;
+    }
+
+    /** Declares the weights as inputs of the graph. */
+    static Transformer declare(DecoderShape shape, GraphBuilder graph) {
+        Map<String, Value> weights = new LinkedHashMap<>();
+        for (TensorSpec spec : shape.tensors()) {
+            weights.put(spec.name(), graph.input(spec.name(), ElementType.FLOAT, Shape.of(spec.dimsArray())));
+        }
+        return new Transformer(shape, new Operators(graph), weights);
+    }
+
+    /** The same layers with the same weights, written into the body of a loop. */
+    Transformer inside(GraphBuilder body) {
+        return new Transformer(shape, new Operators(body), weights);
+    }
+
+    Operators ops() {
+        return ops;
+    }
+
+    Map<String, Value> weights() {
+        return Collections.unmodifiableMap(weights);
+    }
+
+    /** Rows of the embedding: int64 [rows] to [rows, hidden]. */
+    Value embed(Value tokens) {
+        return ops.gather(weights.get(TensorNames.EMBEDDING), tokens);
+    }
+
+    /** All layers and the final norm: [rows, hidden] to [rows, hidden]. */
+    Value layers(Value embedded, Attention attention) {
+        Value x = embedded;
+        for (int layer = 0; layer < shape.layers(); layer++) {
+            Value h = norm(x, TensorNames.inputNorm(layer));
+            Value mixed = attention.attend(layer,
+                project(h, TensorNames.query(layer)), project(h, TensorNames.key(layer)), project(h, TensorNames.value(layer)));
+            x = ops.add(x, linear(mixed, TensorNames.attentionOutput(layer) + ".weight"));
+            x = ops.add(x, mlp(norm(x, TensorNames.postAttentionNorm(layer)), layer));
+        }
+        return norm(x, TensorNames.FINAL_NORM);
+    }
+
+    /** [rows, hidden] to [rows, vocab]. */
+    Value logits(Value hidden) {
+        return linear(hidden, shape.tiedHead() ? TensorNames.EMBEDDING : TensorNames.HEAD);
+    }
+
+    /** SwiGLU: {@code down(silu(gate(h)) * up(h))}. */
+    private Value mlp(Value h, int layer) {
+        Value gate = linear(h, TensorNames.gate(layer) + ".weight");
+        Value silu = ops.mul(gate, ops.sigmoid(gate));
+        return linear(ops.mul(silu, linear(h, TensorNames.up(layer) + ".weight")), TensorNames.down(layer) + ".weight");
+    }
+
+    private Value norm(Value x, String weight) {
+        return ops.rmsNorm(x, weights.get(weight), (float) shape.rmsNormEps()).get(0);
+    }
+
+    private Value project(Value x, String name) {
+        return shape.qkvBias()
+            ? ops.gemm(x, weights.get(name + ".weight"), weights.get(name + ".bias"), false, true)
+            : linear(x, name + ".weight");
+    }
+
+    private Value linear(Value x, String weight) {
+        return ops.gemm(x, weights.get(weight), false, true);
+    }
+}

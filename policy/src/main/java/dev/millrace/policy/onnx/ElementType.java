@@ -1,0 +1,27 @@
+package dev.millrace.policy.onnx;
+
+import dev.millrace.policy.onnx.proto.TensorProto.DataType;
+
+/** The element types our graphs use, with their numbers in the ONNX format. */
+public enum ElementType {
+    FLOAT(DataType.FLOAT), INT64(DataType.INT64), INT32(DataType.INT32), BOOL(DataType.BOOL), DOUBLE(DataType.DOUBLE);
+
+    private final DataType dataType;
+
+    ElementType(DataType dataType) {
+        this.dataType = dataType;
+    }
+
+    public int number() {
+        return dataType.getNumber();
+    }
+
+    static ElementType ofNumber(long number) {
+        for (ElementType type : values()) {
+            if (type.number() == number) {
+                return type;
+            }
+        }
+        throw new IllegalArgumentException("ONNX element type " + number + " is not one our graphs use");
+    }
+}

@@ -1,0 +1,150 @@
+package dev.millrace.policy.optimizer;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.TensorSet;
+import dev.millrace.policy.weights.Weights;
+import java.nio.FloatBuffer;
+
+/**
+ * AdamW (Loshchilov and Hutter, 2019): {@code w <- w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) - lr wd w}.
+ *
+ * <p>Minimises: the gradient is of a loss. Decay applies to matrices, the embedding among them; norms and biases are not decayed. The arithmetic is
+ * float32 in a fixed order, so that the same state, weights and gradients give the same bits. Not thread-safe: one owner.
+ */
+public final class AdamW {
+    private static final int CHUNK = 4096;
+
+    private final Config config;
+    private final DecoderShape shape;
+    private final TensorSet first;
+    private final TensorSet second;
+    private long steps;
+
+    private final float[] w = new float[CHUNK];
+    private final float[] m = new float[CHUNK];
+    private final float[] v = new float[CHUNK];
+
+    /**
+     * What stays the same from step to step.
+     *
+     * @param beta1       decay of the first moment, at least 0 and below 1
+     * @param beta2       decay of the second moment, at least 0 and below 1
+     * @param epsilon     added to the root of the second moment, above 0
+     * @param weightDecay decoupled decay per unit of learning rate, at least 0
+     */
+    public record Config(double beta1, double beta2, double epsilon, double weightDecay) {
+        public Config {
+            momentDecay(beta1, "beta1");
+            momentDecay(beta2, "beta2");
+            if (!(epsilon > 0 && epsilon < Double.POSITIVE_INFINITY)) {
+                throw new IllegalArgumentException("epsilon must be finite and above 0: epsilon=" + epsilon);
+            }
+            if (!(weightDecay >= 0 && weightDecay < Double.POSITIVE_INFINITY)) {
+                throw new IllegalArgumentException("weightDecay must be finite and at least 0: weightDecay=" + weightDecay);
+            }
+        }
+
+        private static void momentDecay(double beta, String name) {
+            if (!(beta >= 0 && beta < 1)) {
+                throw new IllegalArgumentException(name + " must be at least 0 and below 1: " + name + "=" + beta);
+            }
+        }
+    }
+
+    /**
+     * What a policy version carries to go on from where it was.
+     *
+     * @param steps  steps taken
+     * @param first  m, one tensor per parameter, named as the parameter
+     * @param second v, likewise
+     */
+    public record State(long steps, TensorSet first, TensorSet second) {
+        public State {
+            if (steps < 0) {
+                throw new IllegalArgumentException("steps must be at least 0: steps=" + steps);
+            }
+        }
+    }
+
+    /** Before the first step. */
+    public AdamW(Config config, DecoderShape shape) {
+        this.config = config;
+        this.shape = shape;
+        this.first = new TensorSet(shape.tensors());
+        this.second = new TensorSet(shape.tensors());
+    }
+
+    /** The live state: shares memory with the optimiser; copy the sets to keep them. */
+    public State state() {
+        return new State(steps, first, second);
+    }
+
+    /** Goes on from a state of the same shape, which is copied. */
+    public void restore(State state) {
+        first.copyFrom(state.first());
+        second.copyFrom(state.second());
+        steps = state.steps();
+    }
+
+    /**
+     * One step; overwrites the weights in place.
+     *
+     * @param learningRate finite and at least 0
+     * @throws IllegalArgumentException if a gradient is NaN or infinite; nothing is changed then
+     */
+    public void step(Weights weights, Gradients gradients, double learningRate) {
+        if (!(learningRate >= 0 && learningRate < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException("learningRate must be finite and at least 0: learningRate=" + learningRate);
+        }
+        if (!weights.shape().equals(shape) || !gradients.shape().equals(shape)) {
+            throw new IllegalArgumentException("weights, gradients and optimiser must have one shape: " + weights.shape() + ", "
+                + gradients.shape() + ", " + shape);
+        }
+        refuseNonFinite(gradients);
+        steps++;
+        float stepSize = (float) (learningRate / (1 - Math.pow(config.beta1, steps)));
+        float rootCorrection = (float) (1 / Math.sqrt(1 - Math.pow(config.beta2, steps)));
+        for (TensorSpec spec : gradients.specs()) {
+            float keep = (float) (1 - (spec.dims().size() > 1 ? learningRate * config.weightDecay : 0));
+            update(weights.tensor(spec.name()), first.tensor(spec.name()), second.tensor(spec.name()),
+                gradients.tensor(spec.name()), stepSize, rootCorrection, keep);
+        }
+    }
+
+    private void update(FloatBuffer weight, FloatBuffer moment, FloatBuffer square, float[] gradient,
+                        float stepSize, float rootCorrection, float keep) {
+        float b1 = (float) config.beta1;
+        float b2 = (float) config.beta2;
+        float new1 = (float) (1 - config.beta1);
+        float new2 = (float) (1 - config.beta2);
+        float epsilon = (float) config.epsilon;
+        for (int from = 0; from < gradient.length; from += CHUNK) {
+            int count = Math.min(CHUNK, gradient.length - from);
+            weight.get(from, w, 0, count);
+            moment.get(from, m, 0, count);
+            square.get(from, v, 0, count);
+            for (int i = 0; i < count; i++) {
+                float g = gradient[from + i];
+                m[i] = b1 * m[i] + new1 * g;
+                v[i] = b2 * v[i] + new2 * g * g;
+                w[i] = keep * w[i] - stepSize * m[i] / ((float) Math.sqrt(v[i]) * rootCorrection + epsilon);
+            }
+            weight.put(from, w, 0, count);
+            moment.put(from, m, 0, count);
+            square.put(from, v, 0, count);
+        }
+    }
+
+    private static void refuseNonFinite(Gradients gradients) {
+        for (TensorSpec spec : gradients.specs()) {
+            float[] gradient = gradients.tensor(spec.name());
+            for (int i = 0; i < gradient.length; i++) {
+                if (!Float.isFinite(gradient[i])) {
+                    throw new IllegalArgumentException("the gradient of " + spec.name() + " must be finite: " + gradient[i] + " at element " + i);
+                }
+            }
+        }
+    }
+}

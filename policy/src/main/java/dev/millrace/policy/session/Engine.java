@@ -1,0 +1,75 @@
+package dev.millrace.policy.session;
+
+import ai.onnxruntime.OrtEnvironment;
+import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtLoggingLevel;
+import ai.onnxruntime.OrtProvider;
+import ai.onnxruntime.OrtSession;
+import ai.onnxruntime.providers.OrtCUDAProviderOptions;
+import dev.millrace.policy.onnx.proto.ModelProto;
+
+/**
+ * Compiles graphs for one device: the one place where ONNX Runtime is configured.
+ *
+ * <p>One thread inside an operator is the default: on few cores sessions with pools of their own fight each other, and only with
+ * one thread is a log-prob the same, bit for bit, whatever else is in the batch. Parallelism belongs to the callers: several sessions,
+ * or several threads in one {@link ScoringSession}. Worker threads, if any, never spin. Immutable and thread-safe.
+ */
+public final class Engine {
+    private final Device device;
+    private final int intraOpThreads;
+    private final OrtEnvironment environment;
+
+    /**
+     * @param intraOpThreads threads inside one operator; above 1 the batch composition shows in the last bits
+     * @throws IllegalArgumentException if the device's provider is not in the ONNX Runtime artifact on the class path
+     */
+    public Engine(Device device, int intraOpThreads) {
+        if (intraOpThreads < 1) {
+            throw new IllegalArgumentException("intraOpThreads must be at least 1: intraOpThreads=" + intraOpThreads);
+        }
+        if (device.kind() == Device.Kind.CUDA && !OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA)) {
+            throw new IllegalArgumentException("device " + device + " needs ONNX Runtime's CUDA provider, and this build carries only "
+                + OrtEnvironment.getAvailableProviders() + "; build with -Pgpu, or choose device cpu");
+        }
+        this.device = device;
+        this.intraOpThreads = intraOpThreads;
+        this.environment = OrtEnvironment.getEnvironment(OrtLoggingLevel.ORT_LOGGING_LEVEL_WARNING, "millrace");
+    }
+
+    /** The CPU with one thread per call. */
+    public static Engine cpu() {
+        return new Engine(Device.CPU, 1);
+    }
+
+    public Device device() {
+        return device;
+    }
+
+    OrtEnvironment environment() {
+        return environment;
+    }
+
+    /** Loads a graph; the caller closes the session. */
+    OrtSession compile(ModelProto model) {
+        try (OrtSession.SessionOptions options = new OrtSession.SessionOptions()) {
+            options.setIntraOpNumThreads(intraOpThreads);
+            options.setInterOpNumThreads(1);
+            options.setExecutionMode(OrtSession.SessionOptions.ExecutionMode.SEQUENTIAL);
+            options.setDeterministicCompute(true);
+            options.addConfigEntry("session.intra_op.allow_spinning", "0");
+            options.addConfigEntry("session.inter_op.allow_spinning", "0");
+            if (device.kind() == Device.Kind.CUDA) {
+                try (OrtCUDAProviderOptions cuda = new OrtCUDAProviderOptions(device.ordinal())) {
+                    options.addCUDA(cuda);
+                    return environment.createSession(model.toByteArray(), options);
+                }
+            }
+            return environment.createSession(model.toByteArray(), options);
+        } catch (OrtException e) {
+            throw new InferenceException("ONNX Runtime could not load the graph " + model.getGraph().getName() + " on device " + device
+                + (device.kind() == Device.Kind.CUDA ? " (its provider needs CUDA 12's cudart, cublas, cublasLt and curand, and cuDNN 9, on the library path)" : "")
+                + ": " + e.getMessage(), e);
+        }
+    }
+}

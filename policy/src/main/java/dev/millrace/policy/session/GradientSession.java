@@ -1,0 +1,119 @@
+package dev.millrace.policy.session;
+
+import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtSession;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.SequenceGraph;
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.TensorSet;
+import dev.millrace.policy.weights.Weights;
+import java.nio.FloatBuffer;
+import java.util.HashSet;
+import java.util.Set;
+
+/**
+ * The gradient {@code d(sum_t c_t log pi(y_t) + sum_t e_t H_t) / dW} of a batch, for coefficients of the caller's choice.
+ *
+ * <p>Any objective over log-probs is a pair of such coefficients: differentiate it by each log-prob (and entropy) in plain Java. Micro-batches go
+ * in a fixed order through one thread, so that the same call gives the same bits. Not thread-safe: one owner; the weights are read in
+ * place and must not change during a call.
+ */
+public final class GradientSession implements AutoCloseable {
+    private static final int CHUNK = 4096;
+
+    private final DecoderShape shape;
+    private final SequenceRunner runner;
+    private final TensorSet partial;
+    private final Feeds pinned;
+    private final Set<String> outputs = new HashSet<>(ScoringSession.OUTPUTS);
+    private final float[] chunk = new float[CHUNK];
+
+    /** @param tokenBudget padded tokens per micro-batch: bounds memory, and decides the order of summation */
+    public GradientSession(Engine engine, DecoderShape shape, int tokenBudget) {
+        this.shape = shape;
+        this.runner = new SequenceRunner(engine, shape, tokenBudget, SequenceGraph.gradient(shape));
+        this.partial = new TensorSet(SequenceGraph.differentiated(shape));
+        this.pinned = new Feeds(engine.environment()).set(partial, SequenceGraph.gradientOf(""));
+        this.outputs.add(SequenceGraph.EMBEDDED_GRADIENT);
+    }
+
+    /**
+     * Adds the gradient of a batch to {@code into}, and returns the scores the forward pass found on the way.
+     *
+     * @param temperatures         one per sequence, above 0; log-probs and entropies are those after temperature
+     * @param logProbCoefficients  c, one per packed token; 0 for a token without loss
+     * @param entropyCoefficients  e, one per packed token
+     * @param into                 of the session's shape; partly added to if the call fails
+     * @throws java.util.concurrent.CancellationException if the thread is interrupted, checked between micro-batches; the flag stays set
+     * @throws NonFiniteScoreException naming sequence and token
+     */
+    public TokenScores accumulate(Weights weights, SequenceBatch batch, float[] temperatures,
+                                  float[] logProbCoefficients, float[] entropyCoefficients, Gradients into) {
+        if (!into.shape().equals(shape)) {
+            throw new IllegalArgumentException("these gradients are of another shape: " + into.shape() + ", not " + shape);
+        }
+        check(batch, logProbCoefficients, "logProbCoefficients");
+        check(batch, entropyCoefficients, "entropyCoefficients");
+        return runner.run(weights, batch, temperatures,
+            (micro, feeds) -> feeds
+                .floats(SequenceGraph.LOG_PROB_COEFFICIENTS, micro.pick(logProbCoefficients), micro.rowCount())
+                .floats(SequenceGraph.ENTROPY_COEFFICIENTS, micro.pick(entropyCoefficients), micro.rowCount()),
+            outputs, pinned.map(),
+            (micro, result) -> add(micro, result, into));
+    }
+
+    private static void check(SequenceBatch batch, float[] coefficients, String name) {
+        if (coefficients.length != batch.scoredCount()) {
+            throw new IllegalArgumentException("one value per scored token: " + name + ".length=" + coefficients.length
+                + ", scored tokens=" + batch.scoredCount());
+        }
+        for (int i = 0; i < coefficients.length; i++) {
+            if (!Float.isFinite(coefficients[i])) {
+                throw new IllegalArgumentException(name + " must be finite: " + coefficients[i] + " at packed token " + i);
+            }
+        }
+    }
+
+    private void add(MicroBatch micro, OrtSession.Result result, Gradients into) throws OrtException {
+        for (TensorSpec spec : partial.specs()) {
+            addTo(into.tensor(spec.name()), partial.tensor(spec.name()));
+        }
+        addEmbedded(micro, SequenceRunner.floats(result, SequenceGraph.EMBEDDED_GRADIENT), into.tensor(SequenceGraph.embedding()));
+    }
+
+    private void addTo(float[] sum, FloatBuffer added) {
+        for (int from = 0; from < sum.length; from += CHUNK) {
+            int count = Math.min(CHUNK, sum.length - from);
+            added.get(chunk, 0, count);
+            for (int i = 0; i < count; i++) {
+                sum[from + i] += chunk[i];
+            }
+        }
+    }
+
+    /**
+     * Adds each input token's row to its embedding's, in the order of the tokens: a scatter inside the graph would sum in an order
+     * of its own choosing on a GPU. Padding receives no gradient and is left out.
+     */
+    private void addEmbedded(MicroBatch micro, float[] rows, float[] embedding) {
+        int width = shape.hiddenSize();
+        SequenceBatch batch = micro.batch();
+        for (int row = 0; row < micro.sequences().length; row++) {
+            int sequence = micro.sequences()[row];
+            for (int t = 0; t < batch.length(sequence) - 1; t++) {
+                int from = (row * micro.length() + t) * width;
+                int to = batch.token(sequence, t) * width;
+                for (int i = 0; i < width; i++) {
+                    embedding[to + i] += rows[from + i];
+                }
+            }
+        }
+    }
+
+    @Override
+    public void close() {
+        pinned.close();
+        runner.close();
+    }
+}

@@ -1,0 +1,158 @@
+package dev.millrace.policy.session;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.TreeMap;
+
+/**
+ * A rectangle of sequences that go through a graph together, padded on the right to one length.
+ *
+ * <p>The padded length is a function of the sequence's own length alone, and a rectangle holds one padded length: how a row's sums are
+ * grouped inside the kernels then depends on the sequence only, which keeps its results bit-identical in any company.
+ *
+ * @param sequences indices into the batch, ascending
+ * @param length    padded number of input tokens (a sequence of n tokens feeds n-1)
+ */
+record MicroBatch(SequenceBatch batch, int[] sequences, int length) {
+    /** The kernels take another way through a product with a single row, with other roundings: never give them one. */
+    private static final int SMALLEST_LENGTH = 4;
+
+    /**
+     * Cuts a batch into rectangles, shortest padded length first, in batch order within a length.
+     *
+     * @param tokenBudget largest number of padded tokens in a rectangle, unless one sequence alone exceeds it
+     */
+    static List<MicroBatch> plan(SequenceBatch batch, int tokenBudget, DecoderShape shape) {
+        TreeMap<Integer, List<Integer>> byLength = new TreeMap<>();
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            check(batch, s, shape);
+            if (batch.firstScored(s) < batch.length(s)) {
+                byLength.computeIfAbsent(paddedLength(batch.length(s) - 1), absent -> new ArrayList<>()).add(s);
+            }
+        }
+        List<MicroBatch> plan = new ArrayList<>();
+        byLength.forEach((length, sequences) -> {
+            int height = Math.max(1, tokenBudget / length);
+            for (int from = 0; from < sequences.size(); from += height) {
+                int[] part = sequences.subList(from, Math.min(sequences.size(), from + height)).stream().mapToInt(Integer::intValue).toArray();
+                plan.add(new MicroBatch(batch, part, length));
+            }
+        });
+        return plan;
+    }
+
+    private static void check(SequenceBatch batch, int sequence, DecoderShape shape) {
+        if (batch.length(sequence) > shape.maxPositions()) {
+            throw new IllegalArgumentException("sequence " + sequence + " has " + batch.length(sequence)
+                + " tokens, more than the model's maxPositions=" + shape.maxPositions());
+        }
+        for (int t = 0; t < batch.length(sequence); t++) {
+            int token = batch.token(sequence, t);
+            if (token < 0 || token >= shape.vocabSize()) {
+                throw new IllegalArgumentException("token " + token + " at position " + t + " of sequence " + sequence
+                    + " is outside the vocabulary of " + shape.vocabSize());
+            }
+        }
+    }
+
+    /** The next length in quarter-octave steps (4, 8, 12, 16, 20, 24, 28, 32, 40, 48, ...): at most a quarter is padding. */
+    static int paddedLength(int length) {
+        int step = Math.max(SMALLEST_LENGTH, Integer.highestOneBit(Math.max(1, length - 1)) / 4);
+        return (length + step - 1) / step * step;
+    }
+
+    long[] dims() {
+        return new long[] {sequences.length, length};
+    }
+
+    /** Input tokens, [sequences, length]; padding is token 0, which no wanted row attends to. */
+    long[] tokens() {
+        long[] padded = new long[sequences.length * length];
+        for (int row = 0; row < sequences.length; row++) {
+            for (int t = 0; t < batch.length(sequences[row]) - 1; t++) {
+                padded[row * length + t] = batch.token(sequences[row], t);
+            }
+        }
+        return padded;
+    }
+
+    long[] positions() {
+        long[] positions = new long[sequences.length * length];
+        for (int i = 0; i < positions.length; i++) {
+            positions[i] = i % length;
+        }
+        return positions;
+    }
+
+    int scoredCount() {
+        int count = 0;
+        for (int s : sequences) {
+            count += batch.length(s) - batch.firstScored(s);
+        }
+        return count;
+    }
+
+    /** Scored rows, at least two; a second one that nobody asked for repeats the first input and is not read. */
+    int rowCount() {
+        return Math.max(2, scoredCount());
+    }
+
+    /** For each wanted token the flat index of the token before it. */
+    long[] rows() {
+        long[] rows = new long[rowCount()];
+        forEachScored((index, row, t, packed) -> rows[index] = (long) row * length + t - 1);
+        return rows;
+    }
+
+    long[] targets() {
+        long[] targets = new long[rowCount()];
+        forEachScored((index, row, t, packed) -> targets[index] = batch.token(sequences[row], t));
+        return targets;
+    }
+
+    /** One value per row, the inverse of its sequence's temperature. */
+    float[] inverseTemperatures(float[] temperatures) {
+        float[] inverse = new float[rowCount()];
+        Arrays.fill(inverse, 1f);
+        forEachScored((index, row, t, packed) -> inverse[index] = 1f / temperatures[sequences[row]]);
+        return inverse;
+    }
+
+    /** Picks this rectangle's values out of a packed array; 0 for a row nobody asked for. */
+    float[] pick(float[] packedValues) {
+        float[] picked = new float[rowCount()];
+        forEachScored((index, row, t, packed) -> picked[index] = packedValues[packed]);
+        return picked;
+    }
+
+    /** Puts this rectangle's values where they belong in a packed array. */
+    void put(float[] values, float[] packedValues) {
+        forEachScored((index, row, t, packed) -> packedValues[packed] = values[index]);
+    }
+
+    void refuseNonFinite(TokenScores scores) {
+        forEachScored((index, row, t, packed) -> {
+            if (!Float.isFinite(scores.logProbs()[packed]) || !Float.isFinite(scores.entropies()[packed])) {
+                throw new NonFiniteScoreException("sequence " + sequences[row] + ", token " + t + ": logProb="
+                    + scores.logProbs()[packed] + ", entropy=" + scores.entropies()[packed] + "; the weights hold values no softmax survives");
+            }
+        });
+    }
+
+    private void forEachScored(ScoredToken visitor) {
+        int index = 0;
+        for (int row = 0; row < sequences.length; row++) {
+            int s = sequences[row];
+            for (int t = batch.firstScored(s); t < batch.length(s); t++) {
+                visitor.visit(index++, row, t, batch.offset(s) + t - batch.firstScored(s));
+            }
+        }
+    }
+
+    @FunctionalInterface
+    private interface ScoredToken {
+        void visit(int index, int row, int position, int packed);
+    }
+}

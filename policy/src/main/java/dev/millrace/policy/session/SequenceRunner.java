@@ -1,0 +1,128 @@
+package dev.millrace.policy.session;
+
+import ai.onnxruntime.OnnxTensor;
+import ai.onnxruntime.OnnxValue;
+import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtSession;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.SequenceGraph;
+import dev.millrace.policy.onnx.proto.ModelProto;
+import dev.millrace.policy.weights.Weights;
+import java.nio.FloatBuffer;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ConcurrentHashMap;
+
+/** Runs one sequence graph over micro-batches: what scoring and gradient sessions share. Thread-safe. */
+final class SequenceRunner implements AutoCloseable {
+    private final Engine engine;
+    private final DecoderShape shape;
+    private final int tokenBudget;
+    private final OrtSession session;
+    private final Map<Integer, LengthTables> tables = new ConcurrentHashMap<>();
+
+    private record LengthTables(PositionTables positions, FloatBuffer mask) {
+    }
+
+    SequenceRunner(Engine engine, DecoderShape shape, int tokenBudget, ModelProto model) {
+        if (tokenBudget < 1) {
+            throw new IllegalArgumentException("tokenBudget must be at least 1: tokenBudget=" + tokenBudget);
+        }
+        this.engine = engine;
+        this.shape = shape;
+        this.tokenBudget = tokenBudget;
+        this.session = engine.compile(model);
+    }
+
+    /** Feeds more tensors of a micro-batch, beside those every sequence graph takes. */
+    @FunctionalInterface
+    interface Extra {
+        void feed(MicroBatch micro, Feeds feeds);
+    }
+
+    /** Takes what a micro-batch left in the results, before they are closed. */
+    @FunctionalInterface
+    interface Reader {
+        void read(MicroBatch micro, OrtSession.Result result) throws OrtException;
+    }
+
+    TokenScores run(Weights weights, SequenceBatch batch, float[] temperatures, Extra extra, Set<String> outputs,
+                    Map<String, OnnxTensor> pinned, Reader reader) {
+        check(weights, batch, temperatures);
+        TokenScores scores = TokenScores.allocate(batch.scoredCount());
+        try (Feeds fixed = new Feeds(engine.environment())) {
+            fixed.set(weights.tensors(), "");
+            for (MicroBatch micro : MicroBatch.plan(batch, tokenBudget, shape)) {
+                if (Thread.currentThread().isInterrupted()) {
+                    throw new CancellationException("interrupted between micro-batches of " + batch.sequenceCount() + " sequences");
+                }
+                try (Feeds feeds = new Feeds(engine.environment(), fixed.map())) {
+                    feed(micro, temperatures, feeds);
+                    extra.feed(micro, feeds);
+                    run(micro, feeds, outputs, pinned, reader, scores);
+                }
+            }
+        }
+        return scores;
+    }
+
+    private void feed(MicroBatch micro, float[] temperatures, Feeds feeds) {
+        int length = micro.length();
+        int half = shape.headSize() / 2;
+        LengthTables table = tables.computeIfAbsent(length,
+            absent -> new LengthTables(new PositionTables(shape, length), PositionTables.causalMask(length)));
+        feeds.longs(SequenceGraph.TOKENS, micro.tokens(), micro.dims())
+            .longs(SequenceGraph.POSITIONS, micro.positions(), micro.dims())
+            .floats(SequenceGraph.COS, table.positions().cos(), length, half)
+            .floats(SequenceGraph.SIN, table.positions().sin(), length, half)
+            .floats(SequenceGraph.MASK, table.mask().duplicate(), length, length)
+            .longs(SequenceGraph.ROWS, micro.rows(), micro.rowCount())
+            .longs(SequenceGraph.TARGETS, micro.targets(), micro.rowCount())
+            .floats(SequenceGraph.INVERSE_TEMPERATURE, micro.inverseTemperatures(temperatures), micro.rowCount(), 1);
+    }
+
+    private void run(MicroBatch micro, Feeds feeds, Set<String> outputs, Map<String, ? extends OnnxValue> pinned, Reader reader,
+                     TokenScores scores) {
+        try (OrtSession.Result result = session.run(feeds.map(), outputs, pinned)) {
+            micro.put(floats(result, SequenceGraph.LOG_PROBS), scores.logProbs());
+            micro.put(floats(result, SequenceGraph.ENTROPIES), scores.entropies());
+            micro.put(floats(result, SequenceGraph.SUM_SQUARED_PROBS), scores.sumSquaredProbs());
+            micro.refuseNonFinite(scores);
+            reader.read(micro, result);
+        } catch (OrtException e) {
+            throw new InferenceException("ONNX Runtime failed on " + micro.sequences().length + " sequences of " + micro.length()
+                + " tokens on device " + engine.device() + ": " + e.getMessage(), e);
+        }
+    }
+
+    static float[] floats(OrtSession.Result result, String output) throws OrtException {
+        OnnxTensor tensor = (OnnxTensor) result.get(output).orElseThrow(() -> new IllegalStateException("no output " + output));
+        return tensor.getFloatBuffer().array();
+    }
+
+    private void check(Weights weights, SequenceBatch batch, float[] temperatures) {
+        if (!weights.shape().equals(shape)) {
+            throw new IllegalArgumentException("these weights are of another shape: " + weights.shape() + ", not " + shape);
+        }
+        if (temperatures.length != batch.sequenceCount()) {
+            throw new IllegalArgumentException("one temperature per sequence: " + temperatures.length + " for " + batch.sequenceCount()
+                + " sequences");
+        }
+        for (int s = 0; s < temperatures.length; s++) {
+            if (!(temperatures[s] > 0 && temperatures[s] < Float.POSITIVE_INFINITY)) {
+                throw new IllegalArgumentException("temperature must be finite and above 0: temperature=" + temperatures[s]
+                    + " of sequence " + s);
+            }
+        }
+    }
+
+    @Override
+    public void close() {
+        try {
+            session.close();
+        } catch (OrtException e) {
+            throw new InferenceException("could not close the session: " + e.getMessage(), e);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+package dev.millrace.policy.weights;
+
+import dev.millrace.policy.decoder.TensorSpec;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Named float32 tensors, each in one direct little-endian buffer that ONNX Runtime reads in place.
+ *
+ * <p>The set owns its buffers and never replaces them; views handed out share the memory. Whoever writes a tensor must
+ * be the only one using the set at that moment: nothing here synchronises, and a reader beside a writer sees half of
+ * each. To hand tensors to another thread while going on writing, hand over a {@link #copy()}.
+ */
+public final class TensorSet {
+    private final List<TensorSpec> specs;
+    private final Map<String, ByteBuffer> buffers = new LinkedHashMap<>();
+
+    /** All zeros. */
+    public TensorSet(List<TensorSpec> specs) {
+        if (ByteOrder.nativeOrder() != ByteOrder.LITTLE_ENDIAN) {
+            throw new IllegalStateException("tensors are little-endian on the wire and read in place by ONNX Runtime; this machine is "
+                + ByteOrder.nativeOrder());
+        }
+        this.specs = List.copyOf(specs);
+        for (TensorSpec spec : specs) {
+            ByteBuffer buffer = ByteBuffer.allocateDirect(spec.elementCount() * Float.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+            if (buffers.put(spec.name(), buffer) != null) {
+                throw new IllegalArgumentException("two tensors are named " + spec.name());
+            }
+        }
+    }
+
+    /** Names and shapes, in the order of every iteration. */
+    public List<TensorSpec> specs() {
+        return specs;
+    }
+
+    /** A writable view of one tensor, row-major, with its own position. */
+    public FloatBuffer tensor(String name) {
+        return buffer(name).duplicate().order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer();
+    }
+
+    /** A read-only view of one tensor's little-endian bytes, with its own position. */
+    public ByteBuffer bytes(String name) {
+        return buffer(name).asReadOnlyBuffer().order(ByteOrder.LITTLE_ENDIAN);
+    }
+
+    /** Overwrites one tensor with little-endian float32 bytes; consumes {@code source} entirely. */
+    public void load(String name, ByteBuffer source) {
+        ByteBuffer target = buffer(name).duplicate();
+        if (source.remaining() != target.remaining()) {
+            throw new IllegalArgumentException(name + " takes " + target.remaining() + " bytes, not " + source.remaining());
+        }
+        target.put(source);
+    }
+
+    /** Overwrites every tensor with that of a set of the same specs. */
+    public void copyFrom(TensorSet source) {
+        if (!source.specs.equals(specs)) {
+            throw new IllegalArgumentException("the tensors differ in name or shape: " + source.specs.size() + " tensors into "
+                + specs.size());
+        }
+        for (TensorSpec spec : specs) {
+            load(spec.name(), source.bytes(spec.name()));
+        }
+    }
+
+    /** An independent set with the same values. */
+    public TensorSet copy() {
+        TensorSet copy = new TensorSet(specs);
+        copy.copyFrom(this);
+        return copy;
+    }
+
+    private ByteBuffer buffer(String name) {
+        ByteBuffer buffer = buffers.get(name);
+        if (buffer == null) {
+            throw new IllegalArgumentException("there is no tensor " + name + " among " + buffers.keySet());
+        }
+        return buffer;
+    }
+}

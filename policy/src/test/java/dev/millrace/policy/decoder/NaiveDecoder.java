@@ -1,0 +1,164 @@
+package dev.millrace.policy.decoder;
+
+import dev.millrace.policy.weights.Weights;
+import java.nio.FloatBuffer;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** The referee: the decoder in plain loops and double precision, one token at a time, sharing nothing with the graphs. */
+public final class NaiveDecoder {
+    private final DecoderShape shape;
+    private final Map<String, double[]> tensors = new LinkedHashMap<>();
+
+    public NaiveDecoder(Weights weights) {
+        this.shape = weights.shape();
+        for (TensorSpec spec : shape.tensors()) {
+            FloatBuffer values = weights.tensor(spec.name());
+            double[] tensor = new double[values.remaining()];
+            for (int i = 0; i < tensor.length; i++) {
+                tensor[i] = values.get(i);
+            }
+            tensors.put(spec.name(), tensor);
+        }
+    }
+
+    /** The live values of one tensor, to be nudged for finite differences. */
+    public double[] tensor(String name) {
+        return tensors.get(name);
+    }
+
+    /** {@code log softmax(logits / temperature)} after each token: [length][vocab]; row t is about token t+1. */
+    public double[][] logProbs(int[] tokens, double temperature) {
+        int n = tokens.length;
+        double[][] x = new double[n][];
+        for (int t = 0; t < n; t++) {
+            x[t] = row(tensors.get("model.embed_tokens.weight"), tokens[t], shape.hiddenSize());
+        }
+        for (int layer = 0; layer < shape.layers(); layer++) {
+            String prefix = "model.layers." + layer + ".";
+            double[][] mixed = attention(x, prefix);
+            for (int t = 0; t < n; t++) {
+                x[t] = plus(x[t], linear(mixed[t], prefix + "self_attn.o_proj"));
+                double[] h = norm(x[t], prefix + "post_attention_layernorm.weight");
+                double[] gate = linear(h, prefix + "mlp.gate_proj");
+                double[] up = linear(h, prefix + "mlp.up_proj");
+                for (int i = 0; i < gate.length; i++) {
+                    gate[i] = gate[i] / (1 + Math.exp(-gate[i])) * up[i];
+                }
+                x[t] = plus(x[t], linear(gate, prefix + "mlp.down_proj"));
+            }
+        }
+        double[][] result = new double[n][];
+        for (int t = 0; t < n; t++) {
+            double[] hidden = norm(x[t], "model.norm.weight");
+            double[] logits = times(tensors.get(shape.tiedHead() ? "model.embed_tokens.weight" : "lm_head.weight"), hidden);
+            result[t] = logSoftmax(logits, temperature);
+        }
+        return result;
+    }
+
+    private double[][] attention(double[][] x, String prefix) {
+        int n = x.length;
+        int size = shape.headSize();
+        double[][] q = new double[n][];
+        double[][] k = new double[n][];
+        double[][] v = new double[n][];
+        for (int t = 0; t < n; t++) {
+            double[] h = norm(x[t], prefix + "input_layernorm.weight");
+            q[t] = rotate(linear(h, prefix + "self_attn.q_proj"), t);
+            k[t] = rotate(linear(h, prefix + "self_attn.k_proj"), t);
+            v[t] = linear(h, prefix + "self_attn.v_proj");
+        }
+        double[][] mixed = new double[n][shape.heads() * size];
+        for (int t = 0; t < n; t++) {
+            for (int head = 0; head < shape.heads(); head++) {
+                int kv = head / shape.headsPerKvHead();
+                double[] scores = new double[t + 1];
+                for (int s = 0; s <= t; s++) {
+                    for (int i = 0; i < size; i++) {
+                        scores[s] += q[t][head * size + i] * k[s][kv * size + i] / Math.sqrt(size);
+                    }
+                }
+                double[] logWeights = logSoftmax(scores, 1);
+                for (int s = 0; s <= t; s++) {
+                    for (int i = 0; i < size; i++) {
+                        mixed[t][head * size + i] += Math.exp(logWeights[s]) * v[s][kv * size + i];
+                    }
+                }
+            }
+        }
+        return mixed;
+    }
+
+    private double[] rotate(double[] x, int position) {
+        int size = shape.headSize();
+        int half = size / 2;
+        double[] turned = new double[x.length];
+        for (int head = 0; head < x.length / size; head++) {
+            for (int i = 0; i < half; i++) {
+                double angle = position / Math.pow(shape.ropeTheta(), 2.0 * i / size);
+                double a = x[head * size + i];
+                double b = x[head * size + half + i];
+                turned[head * size + i] = a * Math.cos(angle) - b * Math.sin(angle);
+                turned[head * size + half + i] = b * Math.cos(angle) + a * Math.sin(angle);
+            }
+        }
+        return turned;
+    }
+
+    private double[] norm(double[] x, String weight) {
+        double square = 0;
+        for (double value : x) {
+            square += value * value / x.length;
+        }
+        double[] scale = tensors.get(weight);
+        double[] result = new double[x.length];
+        for (int i = 0; i < x.length; i++) {
+            result[i] = x[i] / Math.sqrt(square + shape.rmsNormEps()) * scale[i];
+        }
+        return result;
+    }
+
+    private double[] linear(double[] x, String name) {
+        double[] result = times(tensors.get(name + ".weight"), x);
+        double[] bias = tensors.get(name + ".bias");
+        return bias == null ? result : plus(result, bias);
+    }
+
+    private static double[] times(double[] matrix, double[] x) {
+        double[] result = new double[matrix.length / x.length];
+        for (int i = 0; i < matrix.length; i++) {
+            result[i / x.length] += matrix[i] * x[i % x.length];
+        }
+        return result;
+    }
+
+    private static double[] plus(double[] a, double[] b) {
+        double[] sum = a.clone();
+        for (int i = 0; i < sum.length; i++) {
+            sum[i] += b[i];
+        }
+        return sum;
+    }
+
+    private static double[] row(double[] matrix, int row, int width) {
+        return Arrays.copyOfRange(matrix, row * width, (row + 1) * width);
+    }
+
+    private static double[] logSoftmax(double[] logits, double temperature) {
+        double max = Double.NEGATIVE_INFINITY;
+        for (double logit : logits) {
+            max = Math.max(max, logit / temperature);
+        }
+        double sum = 0;
+        for (double logit : logits) {
+            sum += Math.exp(logit / temperature - max);
+        }
+        double[] result = new double[logits.length];
+        for (int i = 0; i < logits.length; i++) {
+            result[i] = logits[i] / temperature - max - Math.log(sum);
+        }
+        return result;
+    }
+}
