@@ -1,0 +1,14 @@
+package dev.millrace.infra.broker;
+
+/** The broker could not start, or cannot go on; the message is a sentence for the user. */
+public final class BrokerException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    public BrokerException(String message) {
+        super(message);
+    }
+
+    public BrokerException(String message, Throwable cause) {
+        super(message, cause);
+    }
+}

@@ -1,0 +1,164 @@
+package dev.millrace.infra.broker;
+
+import java.net.InetSocketAddress;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicBoolean;
+import kafka.server.BrokerServer;
+import kafka.server.ControllerServer;
+import kafka.server.KafkaConfig;
+import kafka.server.KafkaRaftServer;
+import kafka.server.Server;
+import kafka.server.SharedServer;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.server.ServerSocketFactory;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * A Kafka broker of one node (KRaft: broker and controller) inside this process.
+ *
+ * <p>A new directory is formatted; an old one goes on where it stopped, with its records, its committed offsets
+ * and transactions, also on other ports. Starting takes about three seconds in a cold JVM, half a second after
+ * that. A fault that it cannot live with, such as a full disk, does not end the JVM: see {@link #failure()}.
+ * Thread-safe.
+ */
+public final class EmbeddedBroker implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(EmbeddedBroker.class);
+
+    private final Path directory;
+    private final BrokerConfig config;
+    private final Faults faults;
+    private final BoundPort port;
+    private final BoundPort controllerPort;
+    private final ControllerServer controller;
+    private final BrokerServer broker;
+    private final AtomicBoolean closed = new AtomicBoolean();
+
+    /** Makes the parts; whatever fails on the way closes what was made. */
+    private EmbeddedBroker(Path directory, BrokerConfig config, BoundPort port, BoundPort controllerPort, Faults faults) {
+        this.directory = directory;
+        this.config = config;
+        this.port = port;
+        this.controllerPort = controllerPort;
+        this.faults = faults;
+        KafkaConfig kafka = new KafkaConfig(
+            BrokerProperties.of(directory, config, port.number(), controllerPort.number()), false);
+        var formatted = KafkaRaftServer.initializeLogDirs(kafka, LOG, "");
+        Map<String, BoundPort> ports = Map.of(
+            BrokerProperties.CLIENT_LISTENER, port, BrokerProperties.CONTROLLER_LISTENER, controllerPort);
+        ServerSocketFactory sockets = (listener, address, backlog, receiveBytes) -> ports.get(listener).handOver();
+        SharedServer shared = new SharedServer(kafka, formatted._1(), Time.SYSTEM,
+            Server.initializeMetrics(kafka, Time.SYSTEM, formatted._1().clusterId().orElseThrow()),
+            CompletableFuture.completedFuture(Map.of()),
+            List.of(new InetSocketAddress("127.0.0.1", controllerPort.number())), faults.factory(), sockets);
+        this.controller = new ControllerServer(shared, KafkaRaftServer.configSchema(), formatted._2());
+        this.broker = new BrokerServer(shared);
+    }
+
+    /** As {@link #start(Path, BrokerConfig)} with the default settings: any free port. */
+    public static EmbeddedBroker start(Path directory) {
+        return start(directory, BrokerConfig.defaults());
+    }
+
+    /**
+     * Starts a broker and returns when it serves.
+     *
+     * @param directory for its data; made if it is not there
+     * @throws BrokerException if the port is taken, the directory cannot be used or the broker does not come up in
+     *     time, in a sentence that says what to do
+     */
+    public static EmbeddedBroker start(Path directory, BrokerConfig config) {
+        Path absolute = directory.toAbsolutePath().normalize();
+        BrokerDirectory home = new BrokerDirectory(absolute);
+        home.check(config.minFreeBytes());
+        BoundPort port = BoundPort.open(config.port());
+        BoundPort controllerPort = BoundPort.open(0);
+        Faults faults = new Faults(absolute.toString());
+        EmbeddedBroker started = null;
+        try {
+            home.formatIfNew(BrokerProperties.NODE_ID, BrokerProperties.CONTROLLER_LISTENER, controllerPort.number());
+            started = new EmbeddedBroker(absolute, config, port, controllerPort, faults);
+            started.comeUp();
+            return started;
+        } catch (RuntimeException e) {
+            if (started != null) {
+                started.close();
+            } else {
+                faults.close();
+                port.close();
+                controllerPort.close();
+            }
+            throw e instanceof BrokerException ? e : new BrokerException(
+                "the broker did not start in " + absolute + ": " + e.getMessage(), e);
+        }
+    }
+
+    /** {@code host:port}, for {@code bootstrap.servers}. */
+    public String bootstrapServers() {
+        return "127.0.0.1:" + port.number();
+    }
+
+    /** Where its data is. */
+    public Path directory() {
+        return directory;
+    }
+
+    /** Completes, never exceptionally, with the fault that made the broker unable to go on. */
+    public CompletionStage<BrokerException> failure() {
+        return faults.fatal().minimalCompletionStage();
+    }
+
+    /**
+     * Stops the broker and waits until it is down, at most as long as the settings say; what is still running then
+     * is said in the log.
+     */
+    @Override
+    public void close() {
+        if (!closed.compareAndSet(false, true)) {
+            return;
+        }
+        BoundedTask stop = new BoundedTask("stop of the broker in " + directory, this::goDown);
+        try {
+            if (!stop.await(config.stopTimeoutMs())) {
+                LOG.error("the broker in {} was not down after {} ms; its threads are left as they are", directory,
+                    config.stopTimeoutMs());
+            }
+            stop.failure().ifPresent(e -> LOG.error("the broker in {} did not stop cleanly", directory, e));
+        } finally {
+            faults.close();
+            port.close();
+            controllerPort.close();
+        }
+    }
+
+    private void comeUp() {
+        BoundedTask start = new BoundedTask("start of the broker in " + directory, () -> {
+            controller.startup(); // first, because the broker asks it for the cluster's metadata
+            broker.startup();
+        });
+        boolean done = start.await(config.startTimeoutMs());
+        if (faults.fatal().isDone()) {
+            throw faults.fatal().join();
+        }
+        start.failure().ifPresent(e -> {
+            throw new BrokerException("the broker did not start in " + directory + ": " + e.getMessage(), e);
+        });
+        if (!done && Thread.currentThread().isInterrupted()) {
+            throw new BrokerException("the start of the broker in " + directory + " was interrupted");
+        }
+        if (!done) {
+            throw new BrokerException("the broker in " + directory + " did not serve within start_timeout_ms="
+                + config.startTimeoutMs() + "; raise it if the disk is slow");
+        }
+    }
+
+    private void goDown() {
+        broker.shutdown(Duration.ofMillis(config.stopTimeoutMs() / 2)); // first: its leave goes through the controller
+        controller.shutdown();
+    }
+}

@@ -1,0 +1,88 @@
+package dev.millrace.infra.broker;
+
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArraySet;
+import kafka.server.FaultHandlerFactory;
+import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.server.fault.FaultHandler;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Where a broker's faults go: the log, and for those it cannot live with, a future.
+ *
+ * <p>Kafka answers a fatal fault by ending the JVM, which is right for a broker and wrong for the program it is
+ * embedded in. It has two ways of doing so: a fault handler, which is ours per broker, and a static exit
+ * procedure, which is one per JVM; the latter reports to all brokers that run here.
+ */
+final class Faults implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(Faults.class);
+    private static final Set<Faults> RUNNING = new CopyOnWriteArraySet<>();
+
+    private final String directory;
+    private final CompletableFuture<BrokerException> fatal = new CompletableFuture<>();
+
+    Faults(String directory) {
+        this.directory = directory;
+        synchronized (RUNNING) {
+            RUNNING.add(this);
+            Exit.setHaltProcedure(Faults::ended);
+            Exit.setExitProcedure(Faults::ended);
+        }
+    }
+
+    /** Completed with the first fault that the broker cannot live with. */
+    CompletableFuture<BrokerException> fatal() {
+        return fatal;
+    }
+
+    FaultHandlerFactory factory() {
+        return (name, isFatal, action) -> new Handler(name, isFatal, action);
+    }
+
+    /** The JVM's exit procedures are Kafka's own again when the last broker is gone. */
+    @Override
+    public void close() {
+        synchronized (RUNNING) {
+            RUNNING.remove(this);
+            if (RUNNING.isEmpty()) {
+                Exit.resetHaltProcedure();
+                Exit.resetExitProcedure();
+            }
+        }
+    }
+
+    private void fail(String what, Throwable cause) {
+        fatal.complete(new BrokerException(
+            "the broker in " + directory + " cannot go on: " + what + (cause == null ? "" : ": " + cause), cause));
+    }
+
+    private static void ended(int status, String message) {
+        String what = "Kafka asked to end the process with status " + status + (message == null ? "" : ", " + message)
+            + "; its disk may be full or failing";
+        RUNNING.forEach(faults -> faults.fail(what, null));
+    }
+
+    private final class Handler implements FaultHandler {
+        private final String name;
+        private final boolean isFatal;
+        private final Runnable action;
+
+        Handler(String name, boolean isFatal, Runnable action) {
+            this.name = name;
+            this.isFatal = isFatal;
+            this.action = action;
+        }
+
+        @Override
+        public RuntimeException handleFault(String message, Throwable cause) {
+            LOG.error("broker in {}, {}: {}", directory, name, message, cause);
+            action.run();
+            if (isFatal) {
+                fail(name + ": " + message, cause);
+            }
+            return new BrokerException(name + ": " + message, cause);
+        }
+    }
+}
