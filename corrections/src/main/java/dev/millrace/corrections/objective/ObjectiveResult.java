@@ -9,10 +9,15 @@ import java.util.Map;
  *
  * @param loss the aggregated loss; minimise it
  * @param gradient dLoss/d log π of each packed token; 0 at context tokens
+ * @param clipFlags per packed token, {@link #CLIPPED}, {@link #LOWER_CLIPPED}, both or neither; 0 at context tokens
  * @param metrics fractions and means over trained tokens, under verl's names; which ones, the objective says:
  *     {@link #APPROX_KL}, {@link #CLIPPED_FRACTION}, {@link #LOWER_CLIPPED_FRACTION}. 0 if no token is trained
  */
-public record ObjectiveResult(double loss, float[] gradient, Map<String, Double> metrics) {
+public record ObjectiveResult(double loss, float[] gradient, byte[] clipFlags, Map<String, Double> metrics) {
+    /** Flag of a token that counts in {@link #CLIPPED_FRACTION}. */
+    public static final byte CLIPPED = 1;
+    /** Flag of a token that counts in {@link #LOWER_CLIPPED_FRACTION}. */
+    public static final byte LOWER_CLIPPED = 2;
     /** Mean of proximal minus current log-prob, on the same bounded ratios as the loss. */
     public static final String APPROX_KL = "actor/ppo_kl";
     /** Fraction of trained tokens whose loss was clipped. */

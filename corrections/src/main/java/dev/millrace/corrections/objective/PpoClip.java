@@ -1,15 +1,16 @@
 package dev.millrace.corrections.objective;
 
 import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.ratio.LogRatio;
 
 /**
  * PPO's clipped surrogate with the dual clip: per token {@code ℓ = max(−A r, −A clip(r, 1−ε_low, 1+ε_high))}, and
  * {@code ℓ = min(ℓ, −A c)} where {@code A < 0}; {@code r = exp(current − proximal)}.
  *
  * <p>Unit of correction: token. The derivative is {@code −A r} where the loss is not clipped and 0 where it is. The log
- * ratio is bounded to ±20 (derivative 0 beyond). The dual clip keeps a token that became {@code c} times likelier
- * although its advantage is negative from dominating the step. Metrics: approximate KL, clipped and dual-clipped
- * fractions.
+ * ratio is bounded to ±20 (derivative 0 beyond), unless {@link #unbounded} is asked for. The dual clip keeps a token
+ * that became {@code c} times likelier although its advantage is negative from dominating the step. Metrics:
+ * approximate KL, clipped and dual-clipped fractions.
  *
  * <p>In bypass mode pass the behavior log-probs as proximal and no weights: the ratio already corrects for them. In
  * decoupled mode pass the weights of proximal over behavior.
@@ -22,19 +23,30 @@ public final class PpoClip implements Objective {
     public static final double DEFAULT_DUAL_CLIP = 3.0;
 
     private final ClippedSurrogate surrogate;
+    private final double bound;
     private final Aggregation aggregation;
+
+    private PpoClip(ClipRange range, double dualClip, double bound, Aggregation aggregation) {
+        this.surrogate = new ClippedSurrogate(range, dualClip);
+        this.bound = bound;
+        this.aggregation = aggregation;
+    }
 
     /**
      * @param dualClip largest ratio that counts against a token with negative advantage; above 1, infinite for none
      */
     public PpoClip(ClipRange range, double dualClip, Aggregation aggregation) {
-        this.surrogate = new ClippedSurrogate(range, dualClip);
-        this.aggregation = aggregation;
+        this(range, dualClip, LogRatio.BOUND, aggregation);
     }
 
     /** With the usual dual clip. */
     public PpoClip(ClipRange range, Aggregation aggregation) {
         this(range, DEFAULT_DUAL_CLIP, aggregation);
+    }
+
+    /** As AReaL has it: the log ratio is not bounded, and a gradient beyond float range is refused. */
+    public static PpoClip unbounded(ClipRange range, double dualClip, Aggregation aggregation) {
+        return new PpoClip(range, dualClip, Double.POSITIVE_INFINITY, aggregation);
     }
 
     @Override
@@ -50,8 +62,9 @@ public final class PpoClip implements Objective {
     }
 
     private void token(double current, double proximal, double advantage, TokenTerm term) {
-        term.logRatio = BoundedLogRatio.of(current, proximal);
+        double logRatio = current - proximal;
+        term.logRatio = Math.max(-bound, Math.min(bound, logRatio));
         surrogate.apply(Math.exp(term.logRatio), advantage, term);
-        term.derivative *= BoundedLogRatio.slope(current, proximal);
+        term.derivative *= Math.abs(logRatio) <= bound ? 1.0 : 0.0;
     }
 }

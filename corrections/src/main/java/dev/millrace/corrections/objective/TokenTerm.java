@@ -2,16 +2,23 @@ package dev.millrace.corrections.objective;
 
 /**
  * The loss of one token, written by a {@link TokenRule}: {@code loss} and {@code derivative} before weight and
- * aggregation, and what the metrics count. Reset before every token.
+ * aggregation, and what the metrics count. Where it stands is given; the rest is reset before every token.
  */
 final class TokenTerm {
+    /** Index of the sequence in the batch. */
+    int sequence;
+    /** Packed position of the token. */
+    int token;
     double loss;
     double derivative;
+    /** What the approximate KL averages, negated. */
     double logRatio;
     boolean clipped;
     boolean lowerClipped;
 
-    void reset() {
+    void moveTo(int s, int t) {
+        sequence = s;
+        token = t;
         loss = 0.0;
         derivative = 0.0;
         logRatio = 0.0;

@@ -10,6 +10,7 @@ final class TokenwiseLoss {
     private final ObjectiveInput input;
     private final double[] coefficients;
     private final float[] gradient;
+    private final byte[] clipFlags;
     private final TokenTerm term = new TokenTerm();
     private double loss;
     private double logRatios;
@@ -20,6 +21,7 @@ final class TokenwiseLoss {
         this.input = input;
         this.coefficients = aggregation.coefficients(input.batch());
         this.gradient = new float[input.batch().tokenCount()];
+        this.clipFlags = new byte[gradient.length];
     }
 
     /** @param anchor log-probs handed to the rule beside the current ones */
@@ -31,7 +33,7 @@ final class TokenwiseLoss {
             double sequenceLoss = 0.0;
             for (int t = batch.start(s); t < batch.end(s); t++) {
                 if (batch.isTrained(t)) {
-                    term.reset();
+                    term.moveTo(s, t);
                     rule.apply(current[t], anchor[t], advantages[t], term);
                     sequenceLoss += add(s, t);
                 }
@@ -47,6 +49,8 @@ final class TokenwiseLoss {
         logRatios += term.logRatio;
         clipped += term.clipped ? 1 : 0;
         lowerClipped += term.lowerClipped ? 1 : 0;
+        clipFlags[t] = (byte) ((term.clipped ? ObjectiveResult.CLIPPED : 0)
+                | (term.lowerClipped ? ObjectiveResult.LOWER_CLIPPED : 0));
         return weight * term.loss;
     }
 
@@ -65,16 +69,24 @@ final class TokenwiseLoss {
         metrics.put(ObjectiveResult.CLIPPED_FRACTION, mean(clipped));
         metrics.put(ObjectiveResult.APPROX_KL, mean(-logRatios));
         metrics.put(ObjectiveResult.LOWER_CLIPPED_FRACTION, mean(lowerClipped));
-        return new ObjectiveResult(loss, gradient, metrics);
+        return new ObjectiveResult(loss, gradient, clipFlags, metrics);
+    }
+
+    /** The result with approximate KL and the clipped fraction. */
+    ObjectiveResult withClippedFraction() {
+        Map<String, Double> metrics = new LinkedHashMap<>();
+        metrics.put(ObjectiveResult.CLIPPED_FRACTION, mean(clipped));
+        metrics.put(ObjectiveResult.APPROX_KL, mean(-logRatios));
+        return new ObjectiveResult(loss, gradient, clipFlags, metrics);
     }
 
     /** The result with approximate KL only. */
     ObjectiveResult withKlMetric() {
-        return new ObjectiveResult(loss, gradient, Map.of(ObjectiveResult.APPROX_KL, mean(-logRatios)));
+        return new ObjectiveResult(loss, gradient, clipFlags, Map.of(ObjectiveResult.APPROX_KL, mean(-logRatios)));
     }
 
     ObjectiveResult withoutMetrics() {
-        return new ObjectiveResult(loss, gradient, Map.of());
+        return new ObjectiveResult(loss, gradient, clipFlags, Map.of());
     }
 
     private double mean(double sum) {

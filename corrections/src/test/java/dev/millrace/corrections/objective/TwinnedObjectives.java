@@ -1,12 +1,20 @@
 package dev.millrace.corrections.objective;
 
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /** Every objective of the library with its naive twin. */
 final class TwinnedObjectives {
     private static final ClipRange RANGE = new ClipRange(0.2, 0.28);
+    private static final Aggregation MEAN = new Aggregation.TokenMean();
+    private static final Aggregation SEQUENCES = new Aggregation.SequenceMeanTokenMean();
 
     private TwinnedObjectives() {
     }
@@ -20,6 +28,39 @@ final class TwinnedObjectives {
         }
         all.add(policyGradient());
         all.add(decoupledPpo());
+        all.add(new TwinnedObjective("PPO clip, unbounded", PpoClip.unbounded(RANGE, 1.5, MEAN),
+                NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) ->
+                        surrogate(Math.exp(current - proximal), a)), false, false));
+        all.add(dppoTv());
+        all.add(dppoKl());
+        all.add(new TwinnedObjective("SAPO", new Sapo(1.0, 1.05, SEQUENCES),
+                NaiveLoss.tokenwise(SEQUENCES, (current, detached, proximal, a) ->
+                        gate(Math.exp(current - proximal), a)), false, false));
+        all.add(new TwinnedObjective("CISPO", new Cispo(RANGE, MEAN),
+                NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) ->
+                        -Math.min(Math.max(Math.exp(detached - proximal), 0.8), 1.28) * a * current), true, false));
+        all.add(new TwinnedObjective("DRO", new Dro(0.05, MEAN),
+                NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) ->
+                        -(a * current - 0.025 * Math.pow(current - proximal, 2))), false, false));
+        all.add(new TwinnedObjective("M2PO", new M2po(MEAN),
+                NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) -> -a * Math.exp(current - proximal)),
+                false, false));
+        all.add(new TwinnedObjective("GSPO", new Gspo(RANGE), sequencewise(SEQUENCES, (s, n, a) ->
+                surrogate(Math.exp(s / n), a, Double.POSITIVE_INFINITY), RandomInput::proximal), false, false));
+        all.add(new TwinnedObjective("GSPO with dual clip and token mean", new Gspo(RANGE, 1.5, MEAN),
+                sequencewise(MEAN, (s, n, a) -> surrogate(Math.exp(s / n), a), RandomInput::proximal), false, false));
+        all.add(new TwinnedObjective("SAPO of sequences", new SequenceSapo(1.0, 1.05, MEAN),
+                sequencewise(MEAN, (s, n, a) -> gate(Math.exp(s / n), a), RandomInput::proximal), false, false));
+        all.add(new TwinnedObjective("OAPL", new Oapl(0.3, GlobalBatch.WHOLE), sequencewise(SEQUENCES,
+                (s, n, a) -> Math.pow(0.3 * s - a, 2), RandomInput::behavior), false, false));
+        all.add(gspoToken());
+        all.add(gmpo(false));
+        all.add(gmpo(true));
+        all.add(topr());
+        all.add(covariance("KL-Cov", new KlCov(0.3, 0.1, MEAN), TwinnedObjectives::klCovToken, 0.3,
+                Double.NEGATIVE_INFINITY, Double.POSITIVE_INFINITY, false));
+        all.add(covariance("Clip-Cov", new ClipCov(RANGE, 1.0, 0.05, 0.8, 7, MEAN), TwinnedObjectives::clipCovToken,
+                1.0, 0.05, 0.8, true));
         return all.stream();
     }
 
@@ -34,9 +75,173 @@ final class TwinnedObjectives {
     }
 
     private static double surrogate(double ratio, double a) {
+        return surrogate(ratio, a, 1.5);
+    }
+
+    private static double surrogate(double ratio, double a, double dualClip) {
         double clipped = Math.min(Math.max(ratio, 0.8), 1.28);
         double loss = Math.max(-a * ratio, -a * clipped);
-        return a < 0 ? Math.min(loss, -1.5 * a) : loss;
+        return a < 0 ? Math.min(loss, -dualClip * a) : loss;
+    }
+
+    private static double gate(double ratio, double a) {
+        double tau = a > 0 ? 1.0 : 1.05;
+        return -a * 4 / tau / (1 + Math.exp(-tau * (ratio - 1)));
+    }
+
+    private static TwinnedObjective dppoTv() {
+        return new TwinnedObjective("DPPO-TV", new DppoTv(0.05, 0.08, 1.3, MEAN),
+                NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) -> {
+                    double moved = Math.exp(detached) - Math.exp(proximal);
+                    boolean inside = a > 0 ? moved <= 0.08 : moved >= -0.05;
+                    return inside ? -a * Math.min(Math.exp(detached - proximal), 1.3) * current : 0;
+                }), true, false);
+    }
+
+    private static TwinnedObjective dppoKl() {
+        return new TwinnedObjective("DPPO-KL", new DppoKl(0.01, 0.02, 1.3, MEAN),
+                NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) -> {
+                    double p = Math.exp(proximal);
+                    double q = Math.exp(detached);
+                    double divergence = p * Math.log(p / q) + (1 - p) * Math.log((1 - p) / (1 - q));
+                    boolean away = a > 0 ? q > p && divergence > 0.02 : q < p && divergence > 0.01;
+                    return away ? 0 : -a * Math.min(q / p, 1.3) * current;
+                }), true, false);
+    }
+
+    interface SequenceFormula {
+        double loss(double logRatioSum, int trained, double advantage);
+    }
+
+    /** Coefficient times sum of weights times the formula of summed log ratio and mean advantage. */
+    private static NaiveLoss sequencewise(
+            Aggregation aggregation, SequenceFormula formula, Function<RandomInput, float[]> anchor) {
+        return (in, current, detached) -> {
+            double[] coefficients = aggregation.coefficients(in.batch());
+            double loss = 0;
+            for (int s = 0; s < in.batch().sequenceCount(); s++) {
+                double logRatio = 0;
+                double advantage = 0;
+                double weight = 0;
+                for (int t : trained(in, s)) {
+                    logRatio += current[t] - anchor.apply(in)[t];
+                    advantage += in.advantages()[t];
+                    weight += in.weights()[t];
+                }
+                int n = in.batch().trainedTokens(s);
+                loss += n == 0 ? 0 : coefficients[s] * weight * formula.loss(logRatio, n, advantage / n);
+            }
+            return loss;
+        };
+    }
+
+    private static TwinnedObjective gspoToken() {
+        NaiveLoss twin = (in, current, detached) -> {
+            double[] coefficients = SEQUENCES.coefficients(in.batch());
+            double loss = 0;
+            for (int s = 0; s < in.batch().sequenceCount(); s++) {
+                double mean = 0;
+                for (int t : trained(in, s)) {
+                    mean += (detached[t] - in.proximal()[t]) / in.batch().trainedTokens(s);
+                }
+                for (int t : trained(in, s)) {
+                    double ratio = Math.exp(mean + current[t] - detached[t]);
+                    loss += coefficients[s] * in.weights()[t]
+                            * surrogate(ratio, in.advantages()[t], Double.POSITIVE_INFINITY);
+                }
+            }
+            return loss;
+        };
+        return new TwinnedObjective("GSPO-token", new GspoToken(RANGE, SEQUENCES), twin, true, false);
+    }
+
+    private static TwinnedObjective gmpo(boolean asReference) {
+        NaiveLoss twin = (in, current, detached) -> {
+            double loss = 0;
+            int counted = 0;
+            for (int s = 0; s < in.batch().sequenceCount(); s++) {
+                int n = in.batch().trainedTokens(s);
+                counted += n > 0 || asReference ? 1 : 0;
+                double logSum = 0;
+                double advantage = 0;
+                double logWeight = 0;
+                for (int t : trained(in, s)) {
+                    double delta = current[t] - in.proximal()[t];
+                    double sign = Math.signum(in.advantages()[t]);
+                    logSum += sign * Math.min(sign * delta, sign * Math.min(Math.max(delta, -0.2), 0.28));
+                    advantage += in.advantages()[t];
+                    logWeight += Math.log(in.weights()[t] + (asReference ? 1e-10 : 0));
+                }
+                loss += n == 0 ? 0 : -advantage / n * Math.exp(logSum / n) * Math.exp(logWeight / n);
+            }
+            return loss / counted;
+        };
+        return new TwinnedObjective(asReference ? "GMPO as reference" : "GMPO",
+                asReference ? Gmpo.asReference(RANGE) : new Gmpo(RANGE, GlobalBatch.WHOLE), twin, false, false);
+    }
+
+    private static TwinnedObjective topr() {
+        Aggregation aggregation = new Aggregation.SequenceMeanTokenSum();
+        NaiveLoss twin = (in, current, detached) -> {
+            double[] coefficients = aggregation.coefficients(in.batch());
+            double loss = 0;
+            for (int s = 0; s < in.batch().sequenceCount(); s++) {
+                double logRatio = 0;
+                for (int t : trained(in, s)) {
+                    logRatio += detached[t] - in.behavior()[t];
+                }
+                for (int t : trained(in, s)) {
+                    double weight = in.advantages()[t] < 0 ? Math.min(1, Math.exp(logRatio)) : 1;
+                    loss -= coefficients[s] * in.weights()[t] * weight * in.advantages()[t] * current[t];
+                }
+            }
+            return loss;
+        };
+        return new TwinnedObjective("TOPR", new Topr(1.0, aggregation), twin, true, true);
+    }
+
+    interface CovarianceToken {
+        double loss(double current, double proximal, double advantage, boolean selected);
+    }
+
+    private static double klCovToken(double current, double proximal, double a, boolean selected) {
+        return -a * Math.exp(current - proximal) + (selected ? 0.1 * Math.abs(current - proximal) : 0);
+    }
+
+    private static double clipCovToken(double current, double proximal, double a, boolean selected) {
+        return selected ? 0 : surrogate(Math.exp(current - proximal), a, Double.POSITIVE_INFINITY);
+    }
+
+    /** A twin that selects the {@code share} of tokens with the largest covariance in a band. */
+    private static TwinnedObjective covariance(String name, Objective objective, CovarianceToken token, double share,
+            double low, double high, boolean unclippedOnly) {
+        NaiveLoss twin = (in, current, detached) -> {
+            int[] trained = IntStream.range(0, current.length).filter(in.batch()::isTrained).toArray();
+            double meanA = Arrays.stream(trained).mapToDouble(t -> in.advantages()[t]).average().orElseThrow();
+            double meanLogProb = Arrays.stream(trained).mapToDouble(t -> detached[t]).average().orElseThrow();
+            Set<Integer> selected = Arrays.stream(trained).boxed()
+                    .filter(t -> {
+                        double ratio = Math.exp(detached[t] - in.proximal()[t]);
+                        double c = (in.advantages()[t] - meanA) * (detached[t] - meanLogProb);
+                        boolean free = in.advantages()[t] > 0 ? ratio <= 1.28 : ratio >= 0.8;
+                        return c > low && c < high && (free || !unclippedOnly);
+                    })
+                    .sorted(Comparator.comparingDouble(t ->
+                            -(in.advantages()[t] - meanA) * (detached[t] - meanLogProb)))
+                    .limit(Math.max(1, (int) (share * trained.length)))
+                    .collect(Collectors.toSet());
+            double loss = 0;
+            for (int t : trained) {
+                loss += (double) in.weights()[t] / trained.length
+                        * token.loss(current[t], in.proximal()[t], in.advantages()[t], selected.contains(t));
+            }
+            return loss;
+        };
+        return new TwinnedObjective(name, objective, twin, true, false);
+    }
+
+    private static int[] trained(RandomInput in, int s) {
+        return IntStream.range(in.batch().start(s), in.batch().end(s)).filter(in.batch()::isTrained).toArray();
     }
 
     private static TwinnedObjective policyGradient() {

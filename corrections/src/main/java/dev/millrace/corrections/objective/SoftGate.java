@@ -1,0 +1,27 @@
+package dev.millrace.corrections.objective;
+
+/** SAPO's gate as a function of one ratio: {@code −A (4/τ) σ(τ (r − 1))}. */
+final class SoftGate {
+    private final double tauPositive;
+    private final double tauNegative;
+
+    SoftGate(double tauPositive, double tauNegative) {
+        if (!(tauPositive > 0 && tauPositive < Double.POSITIVE_INFINITY)
+                || !(tauNegative > 0 && tauNegative < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException("temperatures must be positive and finite: positive=" + tauPositive
+                    + ", negative=" + tauNegative);
+        }
+        this.tauPositive = tauPositive;
+        this.tauNegative = tauNegative;
+    }
+
+    /** Writes loss and d loss / d log ratio. */
+    void apply(double ratio, double advantage, TokenTerm term) {
+        double tau = advantage > 0 ? tauPositive : tauNegative;
+        double x = tau * (ratio - 1);
+        double open = 1 / (1 + Math.exp(-x));
+        double closed = 1 / (1 + Math.exp(x)); // not 1 − open, which is 0 long before the product with the ratio is
+        term.loss = -advantage * open * 4 / tau;
+        term.derivative = closed == 0 ? 0.0 : -advantage * 4 * open * closed * ratio;
+    }
+}
