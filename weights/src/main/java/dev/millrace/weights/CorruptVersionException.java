@@ -1,0 +1,21 @@
+package dev.millrace.weights;
+
+/**
+ * A version is on the log but is not what its manifest says: a hash differs, a chunk is missing or out of place, or the
+ * tensors are those of another decoder. It must not be used, and no other copy of it exists.
+ */
+public final class CorruptVersionException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    private final long version;
+
+    public CorruptVersionException(long version, String sentence) {
+        super(sentence);
+        this.version = version;
+    }
+
+    /** The version that is not what it claims to be. */
+    public long version() {
+        return version;
+    }
+}

@@ -1,0 +1,204 @@
+package dev.millrace.weights;
+
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.Deserializer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Follows {@code policy-versions} on a thread of its own and keeps the newest manifests.
+ *
+ * <p>The consumer belongs to that thread. Everything that others ask is guarded by this object's monitor, which the
+ * thread notifies after every change.
+ */
+final class ManifestFollower implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(ManifestFollower.class);
+    private static final Duration POLL = Duration.ofMillis(500);
+    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(10);
+
+    private final String topic;
+    private final RunIdentity run;
+    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final Deserializer<PolicyVersion> manifests;
+    private final Thread thread;
+    private final ManifestHistory history;
+    private boolean caughtUp;
+    private long refused;
+    private RuntimeException failure;
+    private volatile boolean closed;
+
+    ManifestFollower(LogConnection connection, int keptManifests) {
+        this.topic = connection.topics().policyVersions();
+        this.run = connection.run();
+        this.history = new ManifestHistory(keptManifests);
+        this.manifests = AvroSerde.of(PolicyVersion.class, connection.registry()).deserializer();
+        this.consumer = new KafkaConsumer<>(
+            connection.with(Map.of(
+                "isolation.level", "read_committed",
+                "auto.offset.reset", "earliest",
+                "enable.auto.commit", false)),
+            new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        this.thread = new Thread(this::follow, "policy-feed");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private void follow() {
+        try (consumer) {
+            List<TopicPartition> partitions = partitions();
+            consumer.assign(partitions);
+            consumer.seekToBeginning(partitions);
+            Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
+            while (!closed) {
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
+                    accept(record);
+                }
+                if (ends != null && ends.entrySet().stream().allMatch(e -> consumer.position(e.getKey()) >= e.getValue())) {
+                    ends = null;
+                    becomeCaughtUp();
+                }
+            }
+        } catch (WakeupException e) {
+            if (!closed) {
+                fail(e);
+            }
+        } catch (RuntimeException e) {
+            fail(e);
+        }
+    }
+
+    private List<TopicPartition> partitions() {
+        List<PartitionInfo> found = consumer.partitionsFor(topic);
+        if (found == null || found.isEmpty()) {
+            throw new IllegalStateException("topic " + topic + " does not exist; creating the run's topics comes first");
+        }
+        return found.stream().map(info -> new TopicPartition(topic, info.partition())).toList();
+    }
+
+    private synchronized void accept(ConsumerRecord<byte[], byte[]> record) {
+        if (record.value() == null) {
+            return; // a tombstone: its version was removed, and its chunks with it
+        }
+        try {
+            PolicyVersion manifest = manifests.deserialize(record.topic(), record.value());
+            if (!run.owns(manifest.getRunId(), manifest.getEpoch()) || !run.policyId().equals(manifest.getPolicyId())) {
+                refuse(record, "it is of run " + manifest.getRunId() + " epoch " + manifest.getEpoch() + " policy "
+                    + manifest.getPolicyId() + ", not of " + run.runId() + " epoch " + run.epoch() + " policy "
+                    + run.policyId());
+                return;
+            }
+            history.add(manifest);
+            notifyAll();
+        } catch (MalformedRecordException e) {
+            refuse(record, e.getMessage());
+        }
+    }
+
+    private void refuse(ConsumerRecord<byte[], byte[]> record, String why) {
+        refused++;
+        if (Long.bitCount(refused) == 1) { // the 1st, 2nd, 4th, 8th...: a topic full of another run's records stays readable
+            LOG.warn("refused {} records, last {}-{}@{}: {}", refused, topic, record.partition(), record.offset(), why);
+        }
+    }
+
+    private synchronized void becomeCaughtUp() {
+        caughtUp = true;
+        notifyAll();
+    }
+
+    private synchronized void fail(RuntimeException e) {
+        failure = e;
+        notifyAll();
+    }
+
+    synchronized Optional<PolicyVersion> newest() {
+        requireRunning();
+        return history.newest();
+    }
+
+    synchronized PolicyVersion manifest(long version) {
+        requireRunning();
+        return history.get(version);
+    }
+
+    synchronized long refusedRecords() {
+        return refused;
+    }
+
+    synchronized void awaitCaughtUp(Duration limit) {
+        long deadline = System.nanoTime() + limit.toNanos();
+        while (!caughtUp) {
+            if (!waitUntil(deadline)) {
+                throw new VersionUnavailableException(-1, topic + " could not be read to its end within " + limit.toMillis()
+                    + " ms (read_timeout_ms); is the broker reachable?");
+            }
+        }
+        requireRunning();
+    }
+
+    synchronized Optional<PolicyVersion> awaitNewerThan(long version, Duration limit) {
+        long deadline = System.nanoTime() + limit.toNanos();
+        while (true) {
+            Optional<PolicyVersion> newer = newest().filter(newest -> newest.getVersion() > version);
+            if (newer.isPresent() || !waitUntil(deadline)) {
+                return newer;
+            }
+        }
+    }
+
+    /** Waits for a change; false if the deadline has passed. The caller holds the monitor. */
+    private boolean waitUntil(long deadlineNanos) {
+        requireRunning();
+        long leftMs = (deadlineNanos - System.nanoTime()) / 1_000_000;
+        if (leftMs <= 0) {
+            return false;
+        }
+        try {
+            wait(leftMs);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("interrupted while waiting for " + topic, e);
+        }
+        return true;
+    }
+
+    private void requireRunning() {
+        if (failure != null) {
+            throw new IllegalStateException("following " + topic + " has stopped: " + failure.getMessage(), failure);
+        }
+        if (closed) {
+            throw new IllegalStateException("following " + topic + " has stopped: the feed was closed");
+        }
+    }
+
+    @Override
+    public void close() {
+        closed = true;
+        consumer.wakeup();
+        synchronized (this) {
+            notifyAll();
+        }
+        try {
+            thread.join(CLOSE_LIMIT.toMillis());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        if (thread.isAlive()) {
+            LOG.warn("the thread that follows {} did not end within {} ms", topic, CLOSE_LIMIT.toMillis());
+        }
+    }
+}

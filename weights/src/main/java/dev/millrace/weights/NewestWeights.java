@@ -1,0 +1,99 @@
+package dev.millrace.weights;
+
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.PolicyVersion;
+import java.time.Duration;
+import java.util.Optional;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Loads each newest version as soon as it is published, so that whoever samples or scores never waits for a load.
+ *
+ * <p>A thread of its own loads; versions that are overtaken before their turn are skipped. {@link #current()} may be
+ * called between any two tokens: it reads a volatile field. A version whose chunks are gone before they were read is
+ * passed over with a warning; a corrupt one, or a feed that has stopped, is thrown by {@link #current()}.
+ */
+public final class NewestWeights implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(NewestWeights.class);
+    private static final Duration WAIT = Duration.ofSeconds(1);
+    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(10);
+
+    /**
+     * A version and its weights, shared by everyone and not to be written.
+     *
+     * @param manifest what the version says of itself
+     * @param weights  verified
+     */
+    public record Loaded(PolicyVersion manifest, Weights weights) {
+        public long version() {
+            return manifest.getVersion();
+        }
+    }
+
+    private final PolicyFeed feed;
+    private final Thread thread;
+    private volatile Loaded current;
+    private volatile RuntimeException failure;
+    private volatile boolean closed;
+
+    /**
+     * Waits for the first version and loads it; from then on {@link #current()} has an answer.
+     *
+     * @param feed stays the caller's and must be closed after this
+     * @throws VersionUnavailableException if nothing was published within the limit
+     */
+    public NewestWeights(PolicyFeed feed, Duration firstLimit) {
+        this.feed = feed;
+        this.current = load(feed.awaitAtLeast(0, firstLimit));
+        this.thread = new Thread(this::follow, "newest-weights");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** The newest version that is loaded. Never waits. */
+    public Loaded current() {
+        if (failure != null) {
+            throw new IllegalStateException("new versions are no longer loaded: " + failure.getMessage(), failure);
+        }
+        return current;
+    }
+
+    private void follow() {
+        long seen = current.version();
+        while (!closed) {
+            try {
+                Optional<PolicyVersion> newer = feed.awaitNewerThan(seen, WAIT);
+                if (newer.isPresent()) {
+                    seen = newer.get().getVersion();
+                    current = load(newer.get());
+                }
+            } catch (VersionUnavailableException e) {
+                LOG.warn("goes on with version {}: {}", current.version(), e.getMessage());
+            } catch (RuntimeException e) {
+                if (!closed) {
+                    failure = e;
+                }
+                return;
+            }
+        }
+    }
+
+    private Loaded load(PolicyVersion manifest) {
+        return new Loaded(manifest, feed.load(manifest.getVersion()));
+    }
+
+    @Override
+    public void close() {
+        closed = true;
+        thread.interrupt();
+        try {
+            thread.join(CLOSE_LIMIT.toMillis());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        if (thread.isAlive()) {
+            LOG.warn("the thread that loads new versions did not end within {} ms", CLOSE_LIMIT.toMillis());
+        }
+    }
+}

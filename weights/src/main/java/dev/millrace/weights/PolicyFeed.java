@@ -1,0 +1,147 @@
+package dev.millrace.weights;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.run.LogConnection;
+import java.time.Duration;
+import java.util.Optional;
+
+/**
+ * The published versions of a run's policy: which there are, and their weights, verified.
+ *
+ * <p>A thread of its own follows {@code policy-versions} (read_committed, from the beginning, in no group), so that
+ * {@link #newest()} and {@link #manifest} answer at once. Loading reads the chunks from where the manifest says they
+ * lie and checks every hash; loads take turns on one consumer.
+ *
+ * <p>Records of another run, epoch or policy are refused and counted, records that cannot be decoded likewise; neither
+ * stops the feed. What does stop it, such as a broker that refuses us or two learners writing one version, is thrown by
+ * every later call.
+ *
+ * <p>Thread-safe. Whoever made the feed closes it.
+ */
+public final class PolicyFeed implements AutoCloseable {
+    private final ManifestFollower follower;
+    private final ChunkReader chunks;
+    private final Duration startLimit;
+
+    /** Connects and begins to follow; returns before anything is known. */
+    public PolicyFeed(LogConnection connection, WeightsConfig config) {
+        this.startLimit = Duration.ofMillis(config.readTimeoutMs());
+        this.follower = new ManifestFollower(connection, config.keptManifests());
+        this.chunks = new ChunkReader(connection, startLimit);
+    }
+
+    /** The newest version seen so far; empty before the first was published or read. Never waits. */
+    public Optional<PolicyVersion> newest() {
+        return follower.newest();
+    }
+
+    /**
+     * The newest version after everything that was committed when this feed was made has been read; empty if
+     * there was none. For a caller that must know that there is no newer one, such as a learner that starts.
+     *
+     * @throws VersionUnavailableException if the log could not be read to its end within {@code read_timeout_ms}
+     */
+    public Optional<PolicyVersion> newestCommitted() {
+        follower.awaitCaughtUp(startLimit);
+        return follower.newest();
+    }
+
+    /**
+     * Waits until a version not older than {@code version} is published and returns the newest one.
+     *
+     * @throws VersionUnavailableException if none is there within the limit
+     */
+    public PolicyVersion awaitAtLeast(long version, Duration limit) {
+        return follower.awaitNewerThan(version - 1, limit).orElseThrow(() -> new VersionUnavailableException(version,
+            "version " + version + " was not published within " + limit.toMillis() + " ms; the newest is "
+                + newest().map(newest -> Long.toString(newest.getVersion())).orElse("none") + "; is the learner running?"));
+    }
+
+    /** Waits until a version newer than {@code version} is published; empty if the limit passed without one. */
+    public Optional<PolicyVersion> awaitNewerThan(long version, Duration limit) {
+        return follower.awaitNewerThan(version, limit);
+    }
+
+    /**
+     * The manifest of one version. Never waits.
+     *
+     * @throws VersionUnavailableException if it is not known: not published yet, or older than the manifests kept
+     */
+    public PolicyVersion manifest(long version) {
+        return follower.manifest(version);
+    }
+
+    /** Records on {@code policy-versions} that were not taken: another run's, or not to be decoded. */
+    public long refusedRecords() {
+        return follower.refusedRecords();
+    }
+
+    /**
+     * The weights of a version in new buffers that belong to the caller.
+     *
+     * @throws VersionUnavailableException if the version or its chunks cannot be had
+     * @throws CorruptVersionException if the chunks are not what the manifest says, or the tensors are not the shape's
+     */
+    public Weights load(long version) {
+        PolicyVersion manifest = manifest(version);
+        Weights weights = Weights.zeros(shapeOf(manifest));
+        fill(manifest, weights);
+        return weights;
+    }
+
+    /**
+     * Overwrites weights that the caller owns with those of a version; they are untouched if it fails.
+     *
+     * @throws VersionUnavailableException as {@link #load(long)}
+     * @throws CorruptVersionException as {@link #load(long)}, or if the version is of another shape than {@code into}
+     */
+    public void load(long version, Weights into) {
+        PolicyVersion manifest = manifest(version);
+        DecoderShape published = shapeOf(manifest);
+        if (!published.equals(into.shape())) {
+            throw new CorruptVersionException(version, "version " + version + " is of the shape " + manifest.getShape()
+                + ", not of the expected " + ShapeText.of(into.shape()));
+        }
+        fill(manifest, into);
+    }
+
+    /**
+     * The optimiser's state after the step that made a version, in new buffers that belong to the caller.
+     *
+     * @throws VersionUnavailableException as {@link #load(long)}, or if the version was published without it
+     * @throws CorruptVersionException as {@link #load(long)}
+     */
+    public AdamW.State loadOptimizer(long version) {
+        PolicyVersion manifest = manifest(version);
+        if (manifest.getOptimizer() == null) {
+            throw new VersionUnavailableException(version, "version " + version
+                + " was published without the optimiser's state, so training cannot go on from it");
+        }
+        DecoderShape shape = shapeOf(manifest);
+        return OptimizerTensors.state(shape, manifest.getOptimizerSteps(),
+            chunks.read(manifest, manifest.getOptimizer(), OptimizerTensors.specs(shape)));
+    }
+
+    /** The shape that a manifest declares. */
+    public static DecoderShape shapeOf(PolicyVersion manifest) {
+        try {
+            return ShapeText.parse(manifest.getShape());
+        } catch (IllegalArgumentException e) {
+            throw new CorruptVersionException(manifest.getVersion(),
+                "version " + manifest.getVersion() + " declares no usable shape: " + e.getMessage());
+        }
+    }
+
+    private void fill(PolicyVersion manifest, Weights into) {
+        chunks.read(manifest, manifest.getWeights(), into.tensors().specs()).forEach(into::load);
+    }
+
+    @Override
+    public void close() {
+        follower.close();
+        chunks.close();
+    }
+}

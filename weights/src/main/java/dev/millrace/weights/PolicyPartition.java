@@ -1,0 +1,31 @@
+package dev.millrace.weights;
+
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.utils.Utils;
+
+/**
+ * The partition of a topic on which everything about one policy lies: the one that Kafka's default partitioner gives
+ * to a record whose key is the policy's id, {@code (murmur2(id) & 0x7fffffff) mod partitions}.
+ *
+ * <p>Records whose key is longer, such as policy id and version, are sent there by number.
+ */
+public final class PolicyPartition {
+    private PolicyPartition() {
+    }
+
+    /** @throws IllegalStateException if the topic has no partitions, which means that it does not exist */
+    public static int of(String policyId, String topic, Producer<?, ?> producer) {
+        return of(policyId, topic, producer.partitionsFor(topic));
+    }
+
+    /** As {@link #of(String, String, Producer)}, for partitions that a client has named. */
+    public static int of(String policyId, String topic, List<PartitionInfo> partitions) {
+        if (partitions == null || partitions.isEmpty()) {
+            throw new IllegalStateException("topic " + topic + " does not exist; creating the run's topics comes first");
+        }
+        return Utils.toPositive(Utils.murmur2(policyId.getBytes(StandardCharsets.UTF_8))) % partitions.size();
+    }
+}

@@ -1,0 +1,77 @@
+package dev.millrace.weights;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.policy.decoder.DecoderShape;
+
+/**
+ * A decoder's shape as the JSON object of a manifest, under the names that Hugging Face's {@code config.json} gives to
+ * the same things.
+ *
+ * <p>Equal shapes give equal text.
+ */
+public final class ShapeText {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private ShapeText() {
+    }
+
+    public static String of(DecoderShape shape) {
+        ObjectNode node = JSON.createObjectNode();
+        node.put("vocab_size", shape.vocabSize());
+        node.put("hidden_size", shape.hiddenSize());
+        node.put("num_hidden_layers", shape.layers());
+        node.put("num_attention_heads", shape.heads());
+        node.put("num_key_value_heads", shape.kvHeads());
+        node.put("head_dim", shape.headSize());
+        node.put("intermediate_size", shape.intermediateSize());
+        node.put("max_position_embeddings", shape.maxPositions());
+        node.put("rope_theta", shape.ropeTheta());
+        node.put("rms_norm_eps", shape.rmsNormEps());
+        node.put("tie_word_embeddings", shape.tiedHead());
+        node.put("attention_bias", shape.qkvBias());
+        return node.toString();
+    }
+
+    /** @throws IllegalArgumentException naming the key that is missing or of another kind */
+    public static DecoderShape parse(String text) {
+        JsonNode node;
+        try {
+            node = JSON.readTree(text);
+        } catch (JsonProcessingException e) {
+            throw new IllegalArgumentException("a decoder's shape must be a JSON object: " + text, e);
+        }
+        return new DecoderShape(
+            integer(node, "vocab_size"), integer(node, "hidden_size"), integer(node, "num_hidden_layers"),
+            integer(node, "num_attention_heads"), integer(node, "num_key_value_heads"), integer(node, "head_dim"),
+            integer(node, "intermediate_size"), integer(node, "max_position_embeddings"),
+            number(node, "rope_theta").asDouble(), number(node, "rms_norm_eps").asDouble(),
+            bool(node, "tie_word_embeddings"), bool(node, "attention_bias"));
+    }
+
+    private static int integer(JsonNode node, String key) {
+        JsonNode value = number(node, key);
+        if (!value.canConvertToInt() || !value.isIntegralNumber()) {
+            throw new IllegalArgumentException("a decoder's shape needs a whole number " + key + ": " + value);
+        }
+        return value.intValue();
+    }
+
+    private static JsonNode number(JsonNode node, String key) {
+        JsonNode value = node.path(key);
+        if (!value.isNumber()) {
+            throw new IllegalArgumentException("a decoder's shape needs a number " + key + ": " + node);
+        }
+        return value;
+    }
+
+    private static boolean bool(JsonNode node, String key) {
+        JsonNode value = node.path(key);
+        if (!value.isBoolean()) {
+            throw new IllegalArgumentException("a decoder's shape needs true or false as " + key + ": " + node);
+        }
+        return value.booleanValue();
+    }
+}

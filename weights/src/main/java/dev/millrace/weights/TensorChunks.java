@@ -1,0 +1,91 @@
+package dev.millrace.weights;
+
+import dev.millrace.schemas.TensorEntry;
+import dev.millrace.schemas.WeightChunk;
+import dev.millrace.schemas.run.RunIdentity;
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+
+/**
+ * Cuts tensors of one version into pieces that fit a Kafka record.
+ *
+ * <p>Chunk {@code k} of a tensor holds its bytes {@code [k * chunkBytes, min((k+1) * chunkBytes, size))}. The data of a
+ * chunk shares the tensor's memory.
+ */
+final class TensorChunks {
+    /** Leaves room for keys and fields below the 1 MiB that brokers and producers accept unless told otherwise. */
+    static final int MAX_CHUNK_BYTES = 960 * 1024;
+
+    private final RunIdentity run;
+    private final long version;
+    private final int chunkBytes;
+
+    TensorChunks(RunIdentity run, long version, int chunkBytes) {
+        requireChunkBytes(chunkBytes);
+        this.run = run;
+        this.version = version;
+        this.chunkBytes = chunkBytes;
+    }
+
+    static void requireChunkBytes(int chunkBytes) {
+        if (chunkBytes < Float.BYTES || chunkBytes > MAX_CHUNK_BYTES || chunkBytes % Float.BYTES != 0) {
+            throw new IllegalArgumentException("chunk_bytes must be a multiple of 4 from 4 to " + MAX_CHUNK_BYTES
+                + ", so that a record stays below 1 MiB and no value is split: " + chunkBytes);
+        }
+    }
+
+    int count(NamedTensor tensor) {
+        return (int) (((long) tensor.data().remaining() + chunkBytes - 1) / chunkBytes);
+    }
+
+    TensorEntry entry(NamedTensor tensor) {
+        return TensorEntry.newBuilder()
+            .setName(tensor.name())
+            .setDtype("F32")
+            .setDims(tensor.dims())
+            .setBytes(tensor.data().remaining())
+            .setChunks(count(tensor))
+            .setSha256(ContentHash.of(tensor.data()))
+            .build();
+    }
+
+    /** The tensor's chunks in order, made one at a time. */
+    Iterable<WeightChunk> of(NamedTensor tensor) {
+        int count = count(tensor);
+        return () -> new Iterator<>() {
+            private int next;
+
+            @Override
+            public boolean hasNext() {
+                return next < count;
+            }
+
+            @Override
+            public WeightChunk next() {
+                if (next >= count) {
+                    throw new NoSuchElementException(tensor.name() + " has " + count + " chunks");
+                }
+                return chunk(tensor, next++);
+            }
+        };
+    }
+
+    private WeightChunk chunk(NamedTensor tensor, int index) {
+        int start = index * chunkBytes;
+        int length = Math.min(chunkBytes, tensor.data().remaining() - start);
+        return WeightChunk.newBuilder()
+            .setRunId(run.runId())
+            .setEpoch(run.epoch())
+            .setPolicyId(run.policyId())
+            .setVersion(version)
+            .setTensor(tensor.name())
+            .setChunk(index)
+            .setStart(start)
+            .setData(tensor.data().slice(tensor.data().position() + start, length))
+            .build();
+    }
+
+    static String key(WeightChunk chunk) {
+        return chunk.getPolicyId() + "/" + chunk.getVersion() + "/" + chunk.getTensor() + "/" + chunk.getChunk();
+    }
+}

@@ -1,0 +1,27 @@
+package dev.millrace.weights;
+
+/**
+ * A version cannot be had: it is not published yet, no longer kept, or its chunks are gone from the log.
+ *
+ * <p>Nothing is wrong with the log. A caller that can do without this version goes on without it, and says so.
+ */
+public final class VersionUnavailableException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    private final long version;
+
+    public VersionUnavailableException(long version, String sentence) {
+        super(sentence);
+        this.version = version;
+    }
+
+    public VersionUnavailableException(long version, String sentence, Throwable cause) {
+        super(sentence, cause);
+        this.version = version;
+    }
+
+    /** The version that was asked for. */
+    public long version() {
+        return version;
+    }
+}

@@ -1,0 +1,81 @@
+package dev.millrace.weights;
+
+import dev.millrace.policy.weights.Weights;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.function.LongFunction;
+
+/**
+ * The versions used last, loaded, at most so many of them; the least recently used one makes room.
+ *
+ * <p>Thread-safe. Threads that ask for the same version at once share one load. The weights are shared by everyone who
+ * asks and must not be written; one that made room stays usable for whoever still holds it. A load that failed is not
+ * remembered, so that the next call tries again.
+ */
+public final class WeightCache {
+    private final LongFunction<Weights> loader;
+    private final Map<Long, CompletableFuture<Weights>> loaded;
+
+    /** @param capacity versions kept, at least 1; a scorer needs those that its rollouts span */
+    public WeightCache(PolicyFeed feed, int capacity) {
+        this(feed::load, capacity);
+    }
+
+    WeightCache(LongFunction<Weights> loader, int capacity) {
+        if (capacity < 1) {
+            throw new IllegalArgumentException("weight_cache_versions must be at least 1: " + capacity);
+        }
+        this.loader = loader;
+        this.loaded = new LinkedHashMap<>(16, 0.75f, true) {
+            private static final long serialVersionUID = 1L;
+
+            @Override
+            protected boolean removeEldestEntry(Map.Entry<Long, CompletableFuture<Weights>> eldest) {
+                return size() > capacity;
+            }
+        };
+    }
+
+    /**
+     * The weights of a version, loading them if need be; not to be written.
+     *
+     * @throws VersionUnavailableException if the version cannot be had
+     * @throws CorruptVersionException if it is not what its manifest says
+     */
+    public Weights get(long version) {
+        CompletableFuture<Weights> mine = new CompletableFuture<>();
+        CompletableFuture<Weights> theirs;
+        synchronized (loaded) {
+            theirs = loaded.get(version);
+            if (theirs == null) {
+                loaded.put(version, mine);
+            }
+        }
+        if (theirs != null) {
+            return await(theirs);
+        }
+        try {
+            mine.complete(loader.apply(version));
+        } catch (RuntimeException | Error e) {
+            synchronized (loaded) {
+                loaded.remove(version, mine);
+            }
+            mine.completeExceptionally(e);
+            throw e;
+        }
+        return mine.join();
+    }
+
+    private static Weights await(CompletableFuture<Weights> load) {
+        try {
+            return load.join(); // ends when the loading thread's own, limited, wait does
+        } catch (CompletionException e) {
+            if (e.getCause() instanceof RuntimeException cause) {
+                throw cause;
+            }
+            throw e;
+        }
+    }
+}
