@@ -4,11 +4,11 @@ import dev.millrace.corrections.ratio.LogRatio;
 import java.util.Arrays;
 
 /**
- * Finds how many of the tokens at or above the threshold can be kept: in ascending order, as long as the mean of all kept
- * tokens stays strictly below the threshold.
+ * Finds how many of the tokens at or above the threshold can be kept: in ascending order, as long as the mean of all
+ * kept tokens stays strictly below the threshold.
  *
- * <p>Each of them raises the sum by at least the threshold, so once the mean is not below it no later one brings it back:
- * whole buckets are taken until one does not fit, and only that one is looked into. Single-use.
+ * <p>Each of them raises the sum by at least the threshold, so once the mean is not below it no later one brings it
+ * back: whole buckets are taken until one does not fit, and only that one is looked into. Single-use.
  */
 final class CutSearch {
     private static final int SORTED_AT_MOST = 4096;

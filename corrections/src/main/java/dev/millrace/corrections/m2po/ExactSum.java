@@ -3,8 +3,8 @@ package dev.millrace.corrections.m2po;
 /**
  * A sum of doubles carried in two doubles (about 106 bits), compared without rounding in between.
  *
- * <p>The cut of the M2PO mask is where a mean crosses a threshold. In plain doubles the crossing depends on the order of
- * the additions when the two are close; in twice the precision the order no longer matters.
+ * <p>The cut of the M2PO mask is where a mean crosses a threshold. In plain doubles the crossing depends on the order
+ * of the additions when the two are close; in twice the precision the order no longer matters.
  */
 final class ExactSum {
     private double high;

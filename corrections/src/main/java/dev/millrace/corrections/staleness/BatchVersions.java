@@ -7,8 +7,8 @@ import java.util.stream.IntStream;
 /**
  * Which version sampled which tokens of a batch: the version spans of every sequence, checked against the batch once.
  *
- * <p>Spans of a sequence are in order, do not overlap and end within it; every trained token is in one. Context tokens
- * may lie between spans. Immutable.
+ * <p>Spans of a sequence are in order, do not overlap and end within it; every trained token is in one. Context
+ * tokens may lie between spans. Immutable.
  */
 public final class BatchVersions {
     private final TokenBatch batch;
@@ -45,8 +45,8 @@ public final class BatchVersions {
         int covered = 0;
         for (VersionSpan span : spans.get(sequence)) {
             if (span.start() < covered || span.end() > batch.length(sequence)) {
-                throw new IllegalArgumentException("version spans must be in order, apart, and within the sequence: sequence="
-                        + sequence + ", tokens=" + batch.length(sequence) + ", span=" + span);
+                throw new IllegalArgumentException("version spans must be in order, apart, and within the sequence:"
+                        + " sequence=" + sequence + ", tokens=" + batch.length(sequence) + ", span=" + span);
             }
             requireContext(sequence, covered, span.start());
             covered = span.end();

@@ -3,11 +3,12 @@ package dev.millrace.corrections.staleness;
 import java.util.Arrays;
 
 /**
- * Hard limit on staleness: tokens, or whole sequences, more than {@code maxVersions} versions behind the current one are
- * not trained on.
+ * Hard limit on staleness: tokens, or whole sequences, more than {@code maxVersions} versions behind the current one
+ * are not trained on.
  *
- * <p>Masking tokens keeps the fresh tail of a sequence that a weight swap divided, and its siblings keep their baseline;
- * rejecting the sequence keeps credit assignment within one answer whole. A limit of 0 admits on-policy tokens only.
+ * <p>Masking tokens keeps the fresh tail of a sequence that a weight swap divided, and its siblings keep their
+ * baseline; rejecting the sequence keeps credit assignment within one answer whole. A limit of 0 admits on-policy
+ * tokens only.
  *
  * <p>Unit: token ({@link #maskTokens}) or sequence ({@link #rejectSequences}). Immutable and thread-safe.
  *

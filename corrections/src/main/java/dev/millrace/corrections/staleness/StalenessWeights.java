@@ -3,12 +3,12 @@ package dev.millrace.corrections.staleness;
 import java.util.Arrays;
 
 /**
- * Weights that fall with staleness {@code s}: {@code 2^(-s / halfLife)} ({@link Exponential}) or {@code (1 + s)^(-power)}
- * ({@link Power}); 1 for on-policy tokens.
+ * Weights that fall with staleness {@code s}: {@code 2^(-s / halfLife)} ({@link Exponential}) or {@code (1 +
+ * s)^(-power)} ({@link Power}); 1 for on-policy tokens.
  *
- * <p>A heuristic damping for data whose log-ratios are not to be trusted, not an importance weight: it says nothing of
- * how far the policy moved, only of how many updates it had. Multiply it onto the weights of a correction, or use it
- * alone. Unit: token, by the version that sampled it. Immutable and thread-safe.
+ * <p>A heuristic damping for data whose log-ratios are not to be trusted, not an importance weight: it says nothing
+ * of how far the policy moved, only of how many updates it had. Multiply it onto the weights of a correction, or use
+ * it alone. Unit: token, by the version that sampled it. Immutable and thread-safe.
  */
 public sealed interface StalenessWeights {
 
@@ -55,7 +55,8 @@ public sealed interface StalenessWeights {
     /**
      * Overwrites {@code weights}, one per packed token: the weight if trained, 0 if context.
      *
-     * @throws IllegalArgumentException if there is not one slot per token, or a span is newer than {@code currentVersion}
+     * @throws IllegalArgumentException if there is not one slot per token, or a span is newer than
+     *     {@code currentVersion}
      */
     default void compute(BatchVersions versions, long currentVersion, float[] weights) {
         var batch = versions.batch();

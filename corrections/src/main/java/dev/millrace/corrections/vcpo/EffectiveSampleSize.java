@@ -4,12 +4,12 @@ package dev.millrace.corrections.vcpo;
  * Effective sample size of importance weights, {@code ESS = (sum w)^2 / sum w^2}, and its ratio to their number.
  *
  * <p>Unit: sequence (one weight per sequence). The ratio is in (0, 1]: 1 when all weights are equal, {@code 1/n} when
- * one of them is everything. Both sums are taken relative to the largest weight, in log space, so neither overflows nor
- * vanishes however long the sequences are, and scaling all weights by a constant changes nothing.
+ * one of them is everything. Both sums are taken relative to the largest weight, in log space, so neither overflows
+ * nor vanishes however long the sequences are, and scaling all weights by a constant changes nothing.
  *
- * <p>This is what {@link ReferenceEffectiveSampleSize} is not: that one adds 1e-8 to the denominator (which drives the
- * ratio of uniformly small weights to 0), counts sequences without a trained token as perfectly on-policy, and yields
- * NaN when a weight overflows.
+ * <p>This is what {@link ReferenceEffectiveSampleSize} is not: that one adds 1e-8 to the denominator (which drives
+ * the ratio of uniformly small weights to 0), counts sequences without a trained token as perfectly on-policy, and
+ * yields NaN when a weight overflows.
  *
  * @param weights how many weights
  * @param ess between 1 and {@code weights}
@@ -21,16 +21,16 @@ public record EffectiveSampleSize(int weights, double ess, double ratio) {
      * From raw weights.
      *
      * @param logWeights natural logs, see {@link SequenceLogWeights}; negative infinity is the weight 0
-     * @throws IllegalArgumentException if there is none, if one is NaN or positive infinity, or if all are the weight 0:
-     *     no effective sample size exists then, and a substitute would scale the step by it
+     * @throws IllegalArgumentException if there is none, if one is NaN or positive infinity, or if all are the
+     *     weight 0: no effective sample size exists then, and a substitute would scale the step by it
      */
     public static EffectiveSampleSize ofRaw(double[] logWeights) {
         return compute(logWeights, Double.POSITIVE_INFINITY);
     }
 
     /**
-     * From truncated weights {@code min(w, cap)}. Truncation hides the outliers the raw number is there to show: report
-     * both.
+     * From truncated weights {@code min(w, cap)}. Truncation hides the outliers the raw number is there to show:
+     * report both.
      *
      * @param cap largest weight, positive and finite
      * @throws IllegalArgumentException as {@link #ofRaw}, or if the cap is out of range
@@ -46,8 +46,8 @@ public record EffectiveSampleSize(int weights, double ess, double ratio) {
         double largest = Double.NEGATIVE_INFINITY;
         for (int i = 0; i < logWeights.length; i++) {
             if (!(logWeights[i] < Double.POSITIVE_INFINITY)) {
-                throw new IllegalArgumentException(
-                        "a log weight must be finite, or -Infinity for the weight 0: index=" + i + ", value=" + logWeights[i]);
+                throw new IllegalArgumentException("a log weight must be finite, or -Infinity for the weight 0: index="
+                        + i + ", value=" + logWeights[i]);
             }
             largest = Math.max(largest, Math.min(logWeights[i], logCap));
         }

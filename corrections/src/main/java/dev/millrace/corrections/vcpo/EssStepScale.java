@@ -11,8 +11,8 @@ import java.util.Objects;
  * amplified. The paper scales with the square root for Adam-like optimisers (whose step does not shrink with the
  * gradient) and reports base ratios of 1.0 for single-turn and 0.55 for multi-turn tasks; a base of 1 damps always.
  *
- * <p>A ratio outside (0, 1] is refused. The reference takes {@code min(1.0, NaN)}, which is 1.0 in Python, so the step
- * that deserved damping most goes out unscaled; see {@link #referenceScale}.
+ * <p>A ratio outside (0, 1] is refused. The reference takes {@code min(1.0, NaN)}, which is 1.0 in Python, so the
+ * step that deserved damping most goes out unscaled; see {@link #referenceScale}.
  *
  * @param rule how the factor follows the ratio
  * @param baseRatio ESS ratio at which a step is not damped, in (0, 1]
@@ -49,8 +49,8 @@ public record EssStepScale(Rule rule, double baseRatio) {
     }
 
     /**
-     * The reference's factor: any ratio and any base are taken, a base below 1e-8 counts as 1e-8, and a NaN ratio gives
-     * 1. For comparison with it only.
+     * The reference's factor: any ratio and any base are taken, a base below 1e-8 counts as 1e-8, and a NaN ratio
+     * gives 1. For comparison with it only.
      */
     public static double referenceScale(Rule rule, double baseRatio, double essRatio) {
         double relative = essRatio / Math.max(baseRatio, REFERENCE_SMALLEST_BASE);

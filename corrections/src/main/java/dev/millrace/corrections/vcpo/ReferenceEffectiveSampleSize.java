@@ -3,8 +3,8 @@ package dev.millrace.corrections.vcpo;
 /**
  * The effective sample size as VCPO's code computes it, {@code (sum w)^2 / (sum w^2 + 1e-8)}; for comparison only.
  *
- * <p>Weights are linear, so one that overflowed makes the result NaN; the 1e-8 drives the ratio of small weights to 0.
- * {@link EffectiveSampleSize} has neither property.
+ * <p>Weights are linear, so one that overflowed makes the result NaN; the 1e-8 drives the ratio of small weights to
+ * 0. {@link EffectiveSampleSize} has neither property.
  *
  * @param ess 0 without weights
  * @param ratio {@code ess / number of weights}; 0 without weights
