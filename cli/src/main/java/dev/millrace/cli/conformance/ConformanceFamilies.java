@@ -20,7 +20,12 @@ final class ConformanceFamilies {
 
     /** Every family of this build, one line each. */
     static ConformanceFamilies all() {
-        return new ConformanceFamilies(List.of());
+        return new ConformanceFamilies(List.of(
+            new ArealProxApproxFamily(),
+            new ArealRejectionFamily(),
+            new M2poFamily(),
+            new StalenessCapacityFamily(),
+            new VcpoFamily()));
     }
 
     Optional<ConformanceFamily> named(String name) {
