@@ -1,0 +1,173 @@
+package dev.millrace.policy.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.NaiveDecoder;
+import dev.millrace.policy.decoder.Shapes;
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Weights;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.function.DoubleSupplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.FieldSource;
+
+class GradientSessionTest {
+    static final List<DecoderShape> SHAPES = Shapes.VARIED;
+    private static final int[] LENGTHS = {6, 2, 9, 1, 13, 6};
+
+    @ParameterizedTest
+    @FieldSource("SHAPES")
+    void shouldAgreeWithFiniteDifferencesOfTheNaiveTwinForEveryTensor(DecoderShape shape) {
+        Weights weights = RaggedBatches.weights(shape, 1);
+        SequenceBatch batch = RaggedBatches.random(shape, 2, LENGTHS);
+        float[] temperatures = RaggedBatches.temperatures(3, LENGTHS.length);
+        float[] logProbCoefficients = coefficients(4, batch);
+        float[] entropyCoefficients = coefficients(5, batch);
+        Gradients gradients = new Gradients(shape);
+        try (GradientSession session = new GradientSession(Engine.cpu(), shape, 20)) {
+            session.accumulate(weights, batch, temperatures, logProbCoefficients, entropyCoefficients, gradients);
+        }
+        NaiveDecoder twin = new NaiveDecoder(weights);
+        SplittableRandom random = new SplittableRandom(6);
+        for (TensorSpec spec : shape.tensors()) {
+            double[] tensor = twin.tensor(spec.name());
+            float[] gradient = gradients.tensor(spec.name());
+            for (int trial = 0; trial < 2; trial++) {
+                double[] direction = random.doubles(tensor.length, -1, 1).toArray();
+                double claimed = 0;
+                double scale = 0;
+                for (int i = 0; i < tensor.length; i++) {
+                    claimed += gradient[i] * direction[i];
+                    scale += gradient[i] * gradient[i];
+                }
+                double step = 1e-5;
+                double up = nudged(tensor, direction, step, () ->
+                    objective(twin, batch, temperatures, logProbCoefficients, entropyCoefficients));
+                double down = nudged(tensor, direction, -step, () ->
+                    objective(twin, batch, temperatures, logProbCoefficients, entropyCoefficients));
+                assertThat(Math.sqrt(scale)).as(spec.name()).isGreaterThan(1e-3);
+                assertThat(claimed).as(spec.name()).isCloseTo((up - down) / (2 * step), within(1e-5 * (1 + Math.sqrt(scale))));
+            }
+        }
+    }
+
+    @Test
+    void shouldReturnTheScoresOfTheForwardPass() {
+        DecoderShape shape = Shapes.GROUPED_UNTIED_BIASED;
+        Weights weights = RaggedBatches.weights(shape, 1);
+        SequenceBatch batch = RaggedBatches.random(shape, 2, LENGTHS);
+        float[] temperatures = RaggedBatches.temperatures(3, LENGTHS.length);
+        try (GradientSession gradient = new GradientSession(Engine.cpu(), shape, 64);
+             ScoringSession scoring = new ScoringSession(Engine.cpu(), shape, 64)) {
+            TokenScores expected = scoring.score(weights, batch, temperatures);
+            TokenScores actual = gradient.accumulate(weights, batch, temperatures, coefficients(4, batch), coefficients(5, batch),
+                new Gradients(shape));
+            assertThat(actual.logProbs()).containsExactly(expected.logProbs(), within(1e-6f));
+            assertThat(actual.entropies()).containsExactly(expected.entropies(), within(1e-6f));
+            assertThat(actual.sumSquaredProbs()).containsExactly(expected.sumSquaredProbs(), within(1e-6f));
+        }
+    }
+
+    @Test
+    void shouldGiveTheSameBitsEveryTimeAndAddToWhatIsThere() {
+        DecoderShape shape = Shapes.DEFAULT_TASK;
+        Weights weights = RaggedBatches.weights(shape, 1);
+        SequenceBatch batch = RaggedBatches.random(shape, 2, 12, 7, 30, 12, 12, 9);
+        float[] temperatures = RaggedBatches.temperatures(3, 6);
+        float[] c = coefficients(4, batch);
+        float[] e = coefficients(5, batch);
+        try (GradientSession session = new GradientSession(Engine.cpu(), shape, 40);
+             GradientSession another = new GradientSession(Engine.cpu(), shape, 40)) {
+            Gradients once = new Gradients(shape);
+            session.accumulate(weights, batch, temperatures, c, e, once);
+            Gradients again = new Gradients(shape);
+            for (int repeat = 0; repeat < 5; repeat++) {
+                again.zero();
+                (repeat % 2 == 0 ? session : another).accumulate(weights, batch, temperatures, c, e, again);
+                for (TensorSpec spec : shape.tensors()) {
+                    assertThat(again.tensor(spec.name())).containsExactly(once.tensor(spec.name()));
+                }
+            }
+            again.zero();
+            again.tensor("model.norm.weight")[3] = 5f;
+            session.accumulate(weights, batch, temperatures, new float[c.length], new float[e.length], again);
+            assertThat(again.l2Norm()).isEqualTo(5);
+        }
+    }
+
+    @Test
+    void shouldNotDependOnTheTokenBudgetBeyondRounding() {
+        DecoderShape shape = Shapes.TIED;
+        Weights weights = RaggedBatches.weights(shape, 1);
+        SequenceBatch batch = RaggedBatches.random(shape, 2, 12, 7, 30, 12, 12, 9);
+        float[] temperatures = RaggedBatches.temperatures(3, 6);
+        Gradients narrow = new Gradients(shape);
+        Gradients wide = new Gradients(shape);
+        try (GradientSession one = new GradientSession(Engine.cpu(), shape, 1);
+             GradientSession all = new GradientSession(Engine.cpu(), shape, 1000)) {
+            one.accumulate(weights, batch, temperatures, coefficients(4, batch), coefficients(5, batch), narrow);
+            all.accumulate(weights, batch, temperatures, coefficients(4, batch), coefficients(5, batch), wide);
+        }
+        double norm = wide.l2Norm();
+        narrow.scale(-1);
+        wide.add(narrow);
+        assertThat(wide.l2Norm()).isLessThan(1e-6 * norm);
+    }
+
+    @Test
+    void shouldRefuseCoefficientsThatDoNotFit() {
+        DecoderShape shape = Shapes.TIED;
+        Weights weights = Weights.random(shape, 1);
+        SequenceBatch batch = new SequenceBatch(new int[][] {{1, 2, 3}}, new int[] {1});
+        Gradients into = new Gradients(shape);
+        try (GradientSession session = new GradientSession(Engine.cpu(), shape, 20)) {
+            assertThatThrownBy(() -> session.accumulate(weights, batch, new float[] {1}, new float[3], new float[2], into))
+                .hasMessage("one value per scored token: logProbCoefficients.length=3, scored tokens=2");
+            assertThatThrownBy(() -> session.accumulate(weights, batch, new float[] {1}, new float[2], new float[] {0, Float.NaN}, into))
+                .hasMessage("entropyCoefficients must be finite: NaN at packed token 1");
+            assertThatThrownBy(() -> session.accumulate(weights, batch, new float[] {1}, new float[2], new float[2],
+                new Gradients(Shapes.ONE_KEY_HEAD))).hasMessageStartingWith("these gradients are of another shape");
+        }
+    }
+
+    private static double nudged(double[] tensor, double[] direction, double step, DoubleSupplier value) {
+        double[] original = tensor.clone();
+        for (int i = 0; i < tensor.length; i++) {
+            tensor[i] += step * direction[i];
+        }
+        double result = value.getAsDouble();
+        System.arraycopy(original, 0, tensor, 0, tensor.length);
+        return result;
+    }
+
+    private static double objective(NaiveDecoder twin, SequenceBatch batch, float[] temperatures, float[] c, float[] e) {
+        double sum = 0;
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            double[][] logProbs = twin.logProbs(RaggedBatches.sequence(batch, s), temperatures[s]);
+            for (int t = batch.firstScored(s); t < batch.length(s); t++) {
+                int packed = batch.offset(s) + t - batch.firstScored(s);
+                double entropy = 0;
+                for (double logProb : logProbs[t - 1]) {
+                    entropy -= Math.exp(logProb) * logProb;
+                }
+                sum += c[packed] * logProbs[t - 1][batch.token(s, t)] + e[packed] * entropy;
+            }
+        }
+        return sum;
+    }
+
+    private static float[] coefficients(long seed, SequenceBatch batch) {
+        SplittableRandom random = new SplittableRandom(seed);
+        float[] coefficients = new float[batch.scoredCount()];
+        for (int i = 0; i < coefficients.length; i++) {
+            coefficients[i] = (float) random.nextDouble(-1, 1);
+        }
+        return coefficients;
+    }
+}
