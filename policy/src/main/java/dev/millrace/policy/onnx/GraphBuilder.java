@@ -59,7 +59,10 @@ public final class GraphBuilder {
 
     /** A value the caller feeds; its axes that are one plain symbol define that symbol's length for the whole graph. */
     public Value input(String inputName, ElementType type, Shape shape) {
-        Value input = new Value(inputName, type, shape);
+        return input(new Value(inputName, type, shape));
+    }
+
+    Value input(Value input) {
         inputs.add(input);
         return input;
     }
@@ -157,11 +160,21 @@ public final class GraphBuilder {
 
     /** Makes a node's result an output under the given name; outputs keep the order of these calls. */
     public void output(String outputName, Value value) {
-        boolean computedHere = nodes.stream().anyMatch(node -> node.outputs().contains(value));
-        Value computed = computedHere && !outputs.containsValue(value) ? value : new Operators(this).identity(value);
-        if (outputs.put(outputName, computed) != null) {
+        if (outputs.put(outputName, asOutput(value)) != null) {
             throw new IllegalArgumentException("graph " + name + " has two outputs named " + outputName);
         }
+    }
+
+    /** Makes a value an output under its own name. */
+    void output(Value value) {
+        Value output = asOutput(value);
+        outputs.put(output.name(), output);
+    }
+
+    /** An output must be produced by a node of this very graph, and be one output only. */
+    private Value asOutput(Value value) {
+        boolean computedHere = nodes.stream().anyMatch(node -> node.outputs().contains(value));
+        return computedHere && !outputs.containsValue(value) ? value : new Operators(this).identity(value);
     }
 
     GraphProto graph() {

@@ -213,8 +213,17 @@ public final class Operators {
 
     /** Elements {@code start .. end-1} of one axis. */
     public Value slice(Value x, int axis, long start, long end) {
+        return slice(x, axis, start, end, Dim.of(end - start));
+    }
+
+    /** Elements from {@code start} on; their number is given since it is not always a difference of known ones. */
+    public Value sliceFrom(Value x, int axis, long start, Dim count) {
+        return slice(x, axis, start, Long.MAX_VALUE, count);
+    }
+
+    private Value slice(Value x, int axis, long start, long end, Dim count) {
         return append("Slice", List.of(x, graph.constant(start), graph.constant(end), graph.constant(axis)), x.type(),
-            x.shape().with(axis, Dim.of(end - start)));
+            x.shape().with(axis, count));
     }
 
     /** Zeros before and after one axis. */

@@ -3,6 +3,7 @@ package dev.millrace.policy.session;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
+import java.util.Arrays;
 import java.util.SplittableRandom;
 
 /** Seeded random sequences and weights for tests. */
@@ -12,14 +13,18 @@ final class RaggedBatches {
 
     /** Random tokens of the given lengths; the first scored token lies anywhere from 1 to the length, so some want none. */
     static SequenceBatch random(DecoderShape shape, long seed, int... lengths) {
+        int[][] tokens = tokens(shape, seed, lengths);
         SplittableRandom random = new SplittableRandom(seed);
-        int[][] tokens = new int[lengths.length][];
         int[] firstScored = new int[lengths.length];
         for (int s = 0; s < lengths.length; s++) {
-            tokens[s] = random.ints(lengths[s], 0, shape.vocabSize()).toArray();
             firstScored[s] = lengths[s] == 1 ? 1 : random.nextInt(1, lengths[s] + 1);
         }
         return new SequenceBatch(tokens, firstScored);
+    }
+
+    static int[][] tokens(DecoderShape shape, long seed, int... lengths) {
+        SplittableRandom random = new SplittableRandom(seed);
+        return Arrays.stream(lengths).mapToObj(length -> random.ints(length, 0, shape.vocabSize()).toArray()).toArray(int[][]::new);
     }
 
     static float[] temperatures(long seed, int count) {

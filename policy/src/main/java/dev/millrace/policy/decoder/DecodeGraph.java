@@ -1,0 +1,140 @@
+package dev.millrace.policy.decoder;
+
+import dev.millrace.policy.onnx.Dim;
+import dev.millrace.policy.onnx.ElementType;
+import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.Loop;
+import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Shape;
+import dev.millrace.policy.onnx.Value;
+import dev.millrace.policy.onnx.proto.ModelProto;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.LongStream;
+
+/**
+ * The graph that generates: a loop over token steps with the choice of the token inside, over slots that hold a sequence each.
+ *
+ * <p>Every step feeds each slot's last token, at position {@code past}, and chooses the next: the forced one, or one sampled by
+ * inverse CDF from one uniform number. Inputs beside the weights, with N slots, T steps and capacity C:
+ * {@link #STEPS} int64 scalar T, {@link #LAST_TOKEN} and {@link #PAST} int64 [N], {@link #FORCED} int64 [T, N] (negative: sample),
+ * {@link #UNIFORMS} [T, N] in [0, 1), {@link #INVERSE_TEMPERATURE} [N, 1], {@link #COS} and {@link #SIN} [C + T or more, headSize/2],
+ * {@link #cache} [N, kvHeads, C, headSize] of which a slot's first {@code past} rows are read; with truncation also {@link #TOP_K} and
+ * {@link #TOP_P} [N, 1]. Outputs: {@link #TOKENS}, {@link #LOG_PROBS}, {@link #TEMPERATURE_LOG_PROBS}, {@link #ENTROPIES} [T, N], and
+ * {@link #window} [N, kvHeads, T, headSize], the keys and values of this call, which the caller appends to the cache.
+ */
+public final class DecodeGraph {
+    public static final String STEPS = "steps";
+    public static final String LAST_TOKEN = "last_token";
+    public static final String PAST = "past";
+    public static final String FORCED = "forced";
+    public static final String UNIFORMS = "uniforms";
+    public static final String INVERSE_TEMPERATURE = "inverse_temperature";
+    public static final String COS = "cos";
+    public static final String SIN = "sin";
+    public static final String TOP_K = "top_k";
+    public static final String TOP_P = "top_p";
+    public static final String TOKENS = "tokens";
+    public static final String LOG_PROBS = "log_probs";
+    public static final String TEMPERATURE_LOG_PROBS = "temperature_log_probs";
+    public static final String ENTROPIES = "entropies";
+    private static final float MASKED = -1e9f;
+    private static final Dim SLOTS = Dim.symbol("N");
+    private static final Dim TRIPS = Dim.symbol("T");
+
+    private final DecoderShape shape;
+    private final int capacity;
+    private final boolean truncating;
+    private final GraphBuilder graph = new GraphBuilder("decode");
+    private final Operators ops = new Operators(graph);
+
+    private DecodeGraph(DecoderShape shape, int capacity, boolean truncating) {
+        this.shape = shape;
+        this.capacity = capacity;
+        this.truncating = truncating;
+    }
+
+    /** @param truncating whether top-k and top-p can be asked for; costs a sort of the vocabulary per step */
+    public static ModelProto model(DecoderShape shape, int capacity, boolean truncating) {
+        return new DecodeGraph(shape, capacity, truncating).write();
+    }
+
+    /** Name of the cache of a layer's keys ({@code part} 0) or values ({@code part} 1). */
+    public static String cache(int layer, int part) {
+        return (part == 0 ? "past_keys." : "past_values.") + layer;
+    }
+
+    /** Name of the output that holds what the call adds to a cache. */
+    public static String window(int layer, int part) {
+        return (part == 0 ? "new_keys." : "new_values.") + layer;
+    }
+
+    private ModelProto write() {
+        Transformer transformer = Transformer.declare(shape, graph);
+        Value steps = graph.input(STEPS, ElementType.INT64, Shape.SCALAR);
+        Value lastToken = graph.input(LAST_TOKEN, ElementType.INT64, Shape.of(SLOTS));
+        Value past = graph.input(PAST, ElementType.INT64, Shape.of(SLOTS));
+        Value forced = graph.input(FORCED, ElementType.INT64, Shape.of(TRIPS, SLOTS));
+        Value uniforms = graph.input(UNIFORMS, ElementType.FLOAT, Shape.of(TRIPS, SLOTS));
+        Value inverseTemperature = graph.input(INVERSE_TEMPERATURE, ElementType.FLOAT, Shape.of(SLOTS, Dim.ONE));
+        Value cos = graph.input(COS, ElementType.FLOAT, Shape.of(Dim.symbol("P"), Dim.of(shape.headSize() / 2)));
+        Value sin = graph.input(SIN, ElementType.FLOAT, cos.shape());
+        List<Value> caches = caches();
+        TokenChoice choice = choice();
+        Value pastMask = pastMask(past);
+
+        Shape within = Shape.of(SLOTS, Dim.of(shape.kvHeads()), Dim.symbol("W"), Dim.of(shape.headSize()));
+        List<Loop.State> states = new ArrayList<>(List.of(Loop.State.of(lastToken)));
+        Value empty = ops.zeros(within.with(2, Dim.of(0)));
+        caches.forEach(cache -> states.add(new Loop.State(empty, within, within.with(2, TRIPS))));
+
+        Loop loop = Loop.append(graph, steps, TRIPS, states, (body, number, entering) -> {
+            Transformer inside = transformer.inside(body);
+            Operators o = inside.ops();
+            Value positions = o.unsqueeze(o.add(past, number), 1);
+            CachedAttention attention = new CachedAttention(shape, o, positions, cos, sin, pastMask, caches,
+                entering.subList(1, entering.size()), Dim.symbol("W_and_1"));
+            Value hidden = inside.layers(inside.embed(entering.get(0)), attention);
+            Value logits = o.mul(inside.logits(hidden), inverseTemperature);
+            TokenChoice.Chosen chosen = choice.choose(o, logits, o.gather(forced, number), o.gather(uniforms, number));
+            List<Value> leaving = new ArrayList<>(List.of(chosen.token()));
+            leaving.addAll(attention.grownWindow());
+            return new Loop.Iteration(leaving,
+                List.of(chosen.token(), chosen.logProb(), chosen.temperatureLogProb(), chosen.entropy()));
+        });
+
+        List<String> results = List.of(TOKENS, LOG_PROBS, TEMPERATURE_LOG_PROBS, ENTROPIES);
+        for (int i = 0; i < results.size(); i++) {
+            graph.output(results.get(i), loop.results().get(i));
+        }
+        for (int i = 0; i < caches.size(); i++) {
+            graph.output(window(i / 2, i % 2), loop.states().get(i + 1));
+        }
+        return graph.model();
+    }
+
+    private List<Value> caches() {
+        Shape cache = Shape.of(SLOTS, Dim.of(shape.kvHeads()), Dim.of(capacity), Dim.of(shape.headSize()));
+        List<Value> caches = new ArrayList<>();
+        for (int i = 0; i < 2 * shape.layers(); i++) {
+            caches.add(graph.input(cache(i / 2, i % 2), ElementType.FLOAT, cache));
+        }
+        return caches;
+    }
+
+    private TokenChoice choice() {
+        if (!truncating) {
+            return new PlainChoice();
+        }
+        return new TruncatedChoice(
+            graph.input(TOP_K, ElementType.FLOAT, Shape.of(SLOTS, Dim.ONE)),
+            graph.input(TOP_P, ElementType.FLOAT, Shape.of(SLOTS, Dim.ONE)));
+    }
+
+    /** [slots, 1, 1, capacity]: 0 for the rows of the cache that hold a key, far below any score for the rest. */
+    private Value pastMask(Value past) {
+        Value rows = graph.constant(LongStream.range(0, capacity).toArray());
+        Value held = ops.less(rows, ops.unsqueeze(ops.unsqueeze(ops.unsqueeze(past, 1), 2), 3));
+        return ops.where(held, graph.scalar(0f), graph.scalar(MASKED));
+    }
+}

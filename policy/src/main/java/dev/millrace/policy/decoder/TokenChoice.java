@@ -1,0 +1,49 @@
+package dev.millrace.policy.decoder;
+
+import dev.millrace.policy.onnx.ElementType;
+import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Value;
+
+/** How a step of the decode loop comes to its token: forced, or sampled by inverse CDF from one uniform number. */
+interface TokenChoice {
+
+    /**
+     * What one step says about each slot, all [slots].
+     *
+     * @param token              int64, the forced or the sampled one
+     * @param logProb            of the token under the distribution that is sampled from
+     * @param temperatureLogProb of the token after temperature, before truncation
+     * @param entropy            of the distribution after temperature, before truncation
+     */
+    record Chosen(Value token, Value logProb, Value temperatureLogProb, Value entropy) {
+    }
+
+    /**
+     * @param logits  after temperature, [slots, vocab]
+     * @param forced  int64 [slots]; negative to sample
+     * @param uniform [slots], in [0, 1)
+     */
+    Chosen choose(Operators ops, Value logits, Value forced, Value uniform);
+
+    /**
+     * The place in the vocabulary's order at which the running sum of the probabilities first exceeds {@code uniform * total}: int64 [slots, 1].
+     *
+     * <p>A place of probability 0 is never chosen, not even by a uniform of 0, because the running sum does not rise there; and
+     * {@code uniform * total} stays below the total in float arithmetic for every uniform below 1, so that there is always a place.
+     */
+    static Value inverseCdf(Operators ops, Value probs, Value uniform) {
+        Value running = ops.cumSum(probs, 1, false);
+        long vocab = probs.dim(1).length();
+        Value threshold = ops.mul(ops.unsqueeze(uniform, 1), ops.slice(running, 1, vocab - 1, vocab));
+        Value passed = ops.cast(ops.lessOrEqual(running, threshold), ElementType.FLOAT);
+        return ops.cast(ops.reduceSum(passed, true, 1), ElementType.INT64);
+    }
+
+    static Value entropy(Operators ops, Value probs, Value logProbs) {
+        return ops.neg(ops.reduceSum(ops.mul(probs, logProbs), false, 1));
+    }
+
+    static Value pick(Operators ops, Value perToken, Value index) {
+        return ops.squeeze(ops.gatherElements(perToken, index, 1), 1);
+    }
+}

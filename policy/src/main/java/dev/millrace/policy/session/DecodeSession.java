@@ -1,0 +1,217 @@
+package dev.millrace.policy.session;
+
+import ai.onnxruntime.OnnxTensor;
+import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtSession;
+import dev.millrace.policy.decoder.DecodeGraph;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.weights.Weights;
+import java.util.Arrays;
+
+/**
+ * Generates for many sequences at once, one per slot, a few tokens per call: continuous batching.
+ *
+ * <p>Slots are independent. In every step of a call each active slot appends one token to its sequence, either a forced one (the rest
+ * of a prompt, what an environment said) or a sampled one, so that slots in their prompts and slots in their answers go side by side. The loop over
+ * the steps, the key/value cache's use and the sampling are in the graph: one call crosses into ONNX Runtime once.
+ *
+ * <p>Weights may change with every call. Sequences in flight go on with the keys and values they have, which earlier weights computed; only what
+ * is appended from then on is the new weights' work. Not thread-safe: one owner.
+ */
+public final class DecodeSession implements AutoCloseable {
+    private static final float KEEP_ALL = 2f;
+
+    private final Engine engine;
+    private final DecoderShape shape;
+    private final int slots;
+    private final int capacityTokens;
+    private final int tokensPerCall;
+    private final OrtSession plain;
+    private final KeyValueCache cache;
+    private final PositionTables positions;
+    private final int tableRows;
+    private final long[] lastToken;
+    private final int[] length;
+    private OrtSession truncating;
+
+    /**
+     * @param slots          sequences in flight
+     * @param capacityTokens longest sequence, prompt included; at most the shape's maxPositions
+     * @param tokensPerCall  most tokens a slot appends in one call; new weights are taken up between calls
+     */
+    public DecodeSession(Engine engine, DecoderShape shape, int slots, int capacityTokens, int tokensPerCall) {
+        if (slots < 1 || tokensPerCall < 1) {
+            throw new IllegalArgumentException("slots and tokensPerCall must be at least 1: slots=" + slots + ", tokensPerCall=" + tokensPerCall);
+        }
+        if (capacityTokens < 2 || capacityTokens > shape.maxPositions()) {
+            throw new IllegalArgumentException("capacityTokens must be at least 2 and at most the model's maxPositions="
+                + shape.maxPositions() + ": capacityTokens=" + capacityTokens);
+        }
+        this.engine = engine;
+        this.shape = shape;
+        this.slots = slots;
+        this.capacityTokens = capacityTokens;
+        this.tokensPerCall = tokensPerCall;
+        this.tableRows = Math.addExact(capacityTokens, tokensPerCall); // a slot with fewer steps than the call computes on past its own end
+        this.positions = new PositionTables(shape, tableRows);
+        this.lastToken = new long[slots];
+        this.length = new int[slots];
+        this.cache = new KeyValueCache(engine.environment(), shape, slots, capacityTokens);
+        this.plain = engine.compile(DecodeGraph.model(shape, capacityTokens, false));
+    }
+
+    public int slots() {
+        return slots;
+    }
+
+    public int capacityTokens() {
+        return capacityTokens;
+    }
+
+    public int tokensPerCall() {
+        return tokensPerCall;
+    }
+
+    /** Begins a new sequence in a slot, with its first token; whatever was there is forgotten. */
+    public void reset(int slot, int firstToken) {
+        if (firstToken < 0 || firstToken >= shape.vocabSize()) {
+            throw new IllegalArgumentException("token " + firstToken + " for slot " + slot + " is outside the vocabulary of " + shape.vocabSize());
+        }
+        lastToken[slot] = firstToken;
+        length[slot] = 1;
+    }
+
+    /** Tokens in the slot's sequence, 0 if it has none: the position at which the next one lands. */
+    public int position(int slot) {
+        return length[slot];
+    }
+
+    /**
+     * Appends tokens to the active slots.
+     *
+     * @throws IllegalArgumentException if a slot would outgrow its capacity, has no sequence, or the input does not fit; nothing is
+     *     appended then
+     * @throws NonFiniteScoreException if the weights are broken; the call's slots are then to be reset
+     */
+    public DecodeSteps advance(Weights weights, DecodeInput in) {
+        if (!weights.shape().equals(shape)) {
+            throw new IllegalArgumentException("these weights are of another shape: " + weights.shape() + ", not " + shape);
+        }
+        boolean truncates = check(in);
+        int count = in.longest();
+        try (Feeds feeds = feeds(weights, in, count, truncates);
+             OrtSession.Result result = session(truncates).run(feeds.map())) {
+            long[] tokens = ((OnnxTensor) result.get(DecodeGraph.TOKENS).orElseThrow()).getLongBuffer().array();
+            int[] steps = new int[slots];
+            Arrays.setAll(steps, in::steps);
+            DecodeSteps done = new DecodeSteps(steps, tokens, SequenceRunner.floats(result, DecodeGraph.LOG_PROBS),
+                SequenceRunner.floats(result, DecodeGraph.TEMPERATURE_LOG_PROBS), SequenceRunner.floats(result, DecodeGraph.ENTROPIES));
+            refuseNonFinite(done);
+            cache.append(result, count, length, steps);
+            for (int slot = 0; slot < slots; slot++) {
+                if (steps[slot] > 0) {
+                    lastToken[slot] = done.token(steps[slot] - 1, slot);
+                    length[slot] += steps[slot];
+                }
+            }
+            return done;
+        } catch (OrtException e) {
+            throw new InferenceException("ONNX Runtime failed to decode " + count + " steps of " + slots + " slots on device "
+                + engine.device() + ": " + e.getMessage(), e);
+        }
+    }
+
+    /** Whether any active slot truncates. */
+    private boolean check(DecodeInput in) {
+        if (in.slots() != slots || in.longest() > tokensPerCall) {
+            throw new IllegalArgumentException("the input has " + in.slots() + " slots and " + in.longest() + " steps, the session "
+                + slots + " slots and tokensPerCall=" + tokensPerCall);
+        }
+        if (in.longest() == 0) {
+            throw new IllegalArgumentException("no slot is active in this call");
+        }
+        boolean truncates = false;
+        for (int slot = 0; slot < slots; slot++) {
+            int steps = in.steps(slot);
+            if (steps > 0) {
+                if (length[slot] == 0) {
+                    throw new IllegalArgumentException("slot " + slot + " has no sequence; reset it with its first token");
+                }
+                if (length[slot] + steps > capacityTokens) {
+                    throw new IllegalArgumentException("slot " + slot + " holds " + length[slot] + " tokens and cannot take " + steps
+                        + " more: capacityTokens=" + capacityTokens);
+                }
+                truncates |= in.sampling(slot).truncates();
+            }
+        }
+        return truncates;
+    }
+
+    private Feeds feeds(Weights weights, DecodeInput in, int count, boolean truncates) {
+        long[] past = new long[slots];
+        float[] inverseTemperature = new float[slots];
+        float[] topK = new float[slots];
+        float[] topP = new float[slots];
+        for (int slot = 0; slot < slots; slot++) {
+            boolean active = in.steps(slot) > 0;
+            Sampling sampling = active ? in.sampling(slot) : Sampling.of(1);
+            // an idle slot computes along and is not read; from position 0, so that it stays within the tables
+            past[slot] = active ? length[slot] - 1 : 0;
+            inverseTemperature[slot] = 1f / sampling.temperature();
+            topK[slot] = sampling.topK() == 0 ? shape.vocabSize() : sampling.topK();
+            topP[slot] = sampling.topP() == 1 ? KEEP_ALL : sampling.topP();
+        }
+        int half = shape.headSize() / 2;
+        Feeds feeds = new Feeds(engine.environment(), cache.tensors())
+            .set(weights.tensors(), "")
+            .longs(DecodeGraph.STEPS, new long[] {count})
+            .longs(DecodeGraph.LAST_TOKEN, lastToken, slots)
+            .longs(DecodeGraph.PAST, past, slots)
+            .longs(DecodeGraph.FORCED, in.forcedTokens(count, shape.vocabSize()), count, slots)
+            .floats(DecodeGraph.UNIFORMS, in.uniforms(count), count, slots)
+            .floats(DecodeGraph.INVERSE_TEMPERATURE, inverseTemperature, slots, 1)
+            .floats(DecodeGraph.COS, positions.cos(), tableRows, half)
+            .floats(DecodeGraph.SIN, positions.sin(), tableRows, half);
+        if (truncates) {
+            feeds.floats(DecodeGraph.TOP_K, topK, slots, 1).floats(DecodeGraph.TOP_P, topP, slots, 1);
+        }
+        return feeds;
+    }
+
+    /** The sorting graph is compiled when first needed. */
+    private OrtSession session(boolean truncates) {
+        if (!truncates) {
+            return plain;
+        }
+        if (truncating == null) {
+            truncating = engine.compile(DecodeGraph.model(shape, capacityTokens, true));
+        }
+        return truncating;
+    }
+
+    private void refuseNonFinite(DecodeSteps done) {
+        for (int slot = 0; slot < slots; slot++) {
+            for (int step = 0; step < done.steps(slot); step++) {
+                if (!Float.isFinite(done.temperatureLogProb(step, slot)) || !Float.isFinite(done.entropy(step, slot))
+                        || Float.isNaN(done.logProb(step, slot))) {
+                    throw new NonFiniteScoreException("slot " + slot + ", position " + (length[slot] + step) + ": logProb="
+                        + done.temperatureLogProb(step, slot) + ", entropy=" + done.entropy(step, slot)
+                        + "; the weights hold values no softmax survives");
+                }
+            }
+        }
+    }
+
+    @Override
+    public void close() {
+        cache.close();
+        try {
+            plain.close();
+            if (truncating != null) {
+                truncating.close();
+            }
+        } catch (OrtException e) {
+            throw new InferenceException("could not close the session: " + e.getMessage(), e);
+        }
+    }
+}

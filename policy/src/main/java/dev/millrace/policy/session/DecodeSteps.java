@@ -1,0 +1,58 @@
+package dev.millrace.policy.session;
+
+/**
+ * What one call of a {@link DecodeSession} did. Steps a slot did not take have no values and are refused. Immutable.
+ */
+public final class DecodeSteps {
+    private final int slots;
+    private final int[] steps;
+    private final long[] tokens;
+    private final float[] logProbs;
+    private final float[] temperatureLogProbs;
+    private final float[] entropies;
+
+    /** All arrays [steps, slots]. */
+    DecodeSteps(int[] steps, long[] tokens, float[] logProbs, float[] temperatureLogProbs, float[] entropies) {
+        this.slots = steps.length;
+        this.steps = steps;
+        this.tokens = tokens;
+        this.logProbs = logProbs;
+        this.temperatureLogProbs = temperatureLogProbs;
+        this.entropies = entropies;
+    }
+
+    /** Steps this slot took; 0 if it was idle. */
+    public int steps(int slot) {
+        return steps[slot];
+    }
+
+    /** The forced or sampled token. */
+    public int token(int step, int slot) {
+        return (int) tokens[index(step, slot)];
+    }
+
+    /**
+     * Log-prob of the token under the distribution really sampled from: after temperature and truncation, renormalised. Of a forced
+     * token that truncation leaves out it is minus infinity.
+     */
+    public float logProb(int step, int slot) {
+        return logProbs[index(step, slot)];
+    }
+
+    /** Log-prob of the token after temperature only. */
+    public float temperatureLogProb(int step, int slot) {
+        return temperatureLogProbs[index(step, slot)];
+    }
+
+    /** Entropy, in nats, of the distribution after temperature only. */
+    public float entropy(int step, int slot) {
+        return entropies[index(step, slot)];
+    }
+
+    private int index(int step, int slot) {
+        if (step < 0 || step >= steps[slot]) {
+            throw new IndexOutOfBoundsException("slot " + slot + " took " + steps[slot] + " steps, there is no step " + step);
+        }
+        return step * slots + slot;
+    }
+}

@@ -1,0 +1,34 @@
+package dev.millrace.policy.session;
+
+/**
+ * How a slot's tokens are drawn: {@code softmax(logits / temperature)}, of it the {@code topK} likeliest tokens, of these the fewest that
+ * reach probability {@code topP}.
+ *
+ * @param temperature finite and above 0; for the likeliest token always, say {@code topK} 1
+ * @param topK        0 keeps all
+ * @param topP        above 0; 1 keeps all
+ */
+public record Sampling(float temperature, int topK, float topP) {
+
+    public Sampling {
+        if (!(temperature > 0 && temperature < Float.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException("temperature must be finite and above 0: temperature=" + temperature);
+        }
+        if (topK < 0) {
+            throw new IllegalArgumentException("topK must be at least 1, or 0 to keep all tokens: topK=" + topK);
+        }
+        if (!(topP > 0 && topP <= 1)) {
+            throw new IllegalArgumentException("topP must be above 0 and at most 1: topP=" + topP);
+        }
+    }
+
+    /** The whole distribution after temperature. */
+    public static Sampling of(float temperature) {
+        return new Sampling(temperature, 0, 1f);
+    }
+
+    /** Whether some tokens are left out. */
+    public boolean truncates() {
+        return topK > 0 || topP < 1;
+    }
+}
