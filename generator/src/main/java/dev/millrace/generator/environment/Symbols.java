@@ -1,5 +1,7 @@
 package dev.millrace.generator.environment;
 
+import dev.millrace.policy.tokenizer.SymbolTokenizer;
+import dev.millrace.policy.tokenizer.Tokenizer;
 import java.util.List;
 
 /**
@@ -31,6 +33,7 @@ public final class Symbols {
 
     private static final List<String> NAMES = List.of("<bos>", "<eos>", "<sep>",
             "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "<higher>", "<lower>", "<found>");
+    private static final Tokenizer TOKENIZER = new SymbolTokenizer(NAMES);
 
     private Symbols() {
     }
@@ -38,6 +41,11 @@ public final class Symbols {
     /** The symbols' names, in token order. */
     public static List<String> names() {
         return NAMES;
+    }
+
+    /** The vocabulary that consists of exactly these symbols. */
+    public static Tokenizer tokenizer() {
+        return TOKENIZER;
     }
 
     /** Token of a digit 0 to 9. */

@@ -1,5 +1,6 @@
 package dev.millrace.generator.environment;
 
+import dev.millrace.policy.tokenizer.Tokenizer;
 import java.util.Objects;
 
 /**
@@ -8,15 +9,18 @@ import java.util.Objects;
  * @param name by which it is configured
  * @param prompts a pure function of task seed and ordinal
  * @param environment of every prompt
+ * @param tokenizer the vocabulary that prompts, environment and answers are written in
  * @param promptTokens longest prompt
  * @param responseTokens longest response that can still earn something, environment tokens included
  */
-public record Task(String name, PromptMaker prompts, Environment environment, int promptTokens, int responseTokens) {
+public record Task(String name, PromptMaker prompts, Environment environment, Tokenizer tokenizer,
+        int promptTokens, int responseTokens) {
 
     public Task {
         Objects.requireNonNull(name, "name");
         Objects.requireNonNull(prompts, "prompts");
         Objects.requireNonNull(environment, "environment");
+        Objects.requireNonNull(tokenizer, "tokenizer");
         if (promptTokens < 1 || responseTokens < 1) {
             throw new IllegalArgumentException("task " + name + " needs prompts and responses of at least one token: "
                     + promptTokens + " and " + responseTokens);

@@ -1,0 +1,206 @@
+package dev.millrace.generator.admission;
+
+import dev.millrace.generator.environment.Prompt;
+import dev.millrace.generator.environment.Task;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.run.LogConnection;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Supplier;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.errors.WakeupException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The role that releases prompts, as fast as {@link AdmissionGate} allows and no faster.
+ *
+ * <p>Requests are made in the order of their ordinals, each from the task and its ordinal alone. One admission works
+ * per run; a second one takes over from the first, which then fails. After a restart it goes on where the last
+ * transaction was committed.
+ *
+ * <p>Meters: gauges {@code millrace.admission.released.samples}, {@code millrace.admission.lost.samples} and
+ * {@code millrace.admission.settled.samples} (consumed by a policy version, or lost).
+ */
+public final class Admission implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(Admission.class);
+    private static final Duration POLL = Duration.ofMillis(20);
+    private static final int MAX_PROMPTS_PER_TRANSACTION = 1000;
+
+    private final LogConnection connection;
+    private final Task task;
+    private final AdmissionConfig config;
+    private final SamplingParameters sampling;
+    private final Supplier<Optional<PolicyVersion>> newestVersion;
+    private final Clock clock;
+    private final AdmissionGate gate;
+    private final AdmissionLog log;
+    private final LostSamples lostSamples;
+    private volatile boolean stopped;
+    private volatile AdmissionState state = new AdmissionState(0, 0, 0);
+    private volatile long consumedSamples;
+    private long deadLetteredSinceVersion;
+
+    Admission(LogConnection connection, Supplier<Optional<PolicyVersion>> newestVersion, Task task,
+            AdmissionConfig config, MeterRegistry meters, Clock clock) {
+        this.connection = connection;
+        this.newestVersion = newestVersion;
+        this.task = task;
+        this.config = config;
+        this.sampling = samplingOf(config.sampling(), task);
+        this.clock = clock;
+        this.gate = new AdmissionGate(config.eta(), config.batchSequences(), config.groupSize());
+        this.log = new AdmissionLog(connection);
+        this.lostSamples = new LostSamples(connection);
+        Gauge.builder("millrace.admission.released.samples", this, a -> a.state.released())
+                .description("samples asked for, lost ones included").register(meters);
+        Gauge.builder("millrace.admission.lost.samples", this, a -> a.state.lost())
+                .description("samples that will never reach a batch").register(meters);
+        Gauge.builder("millrace.admission.settled.samples", this, a -> a.consumedSamples + a.state.lost())
+                .description("samples that a policy version consumed or that were lost").register(meters);
+    }
+
+    private static SamplingParameters samplingOf(SamplingConfig config, Task task) {
+        int maxTokens = config.maxTokens() == 0 ? task.responseTokens() : config.maxTokens();
+        return SamplingParameters.newBuilder()
+                .setTemperature(config.temperature())
+                .setTopK(config.topK())
+                .setTopP(config.topP())
+                .setMaxTokens(maxTokens)
+                .setSeed(config.seed())
+                .build();
+    }
+
+    /**
+     * Releases prompts until {@link #stop()}.
+     *
+     * @throws IllegalStateException if no policy version appears in time, if the state of an earlier admission is gone,
+     *     or if samples are dead-lettered without end
+     */
+    public void run() {
+        try {
+            Optional<PolicyVersion> first = awaitFirstVersion();
+            if (first.isEmpty()) {
+                return;
+            }
+            PolicyVersion newest = first.get();
+            consumedSamples = newest.getRolloutsConsumed();
+            state = log.recover(consumedSamples);
+            LOG.info("admission goes on with request {}: {} samples released, {} lost, {} consumed",
+                    state.nextOrdinal(), state.released(), state.lost(), consumedSamples);
+            while (!stopped) {
+                for (ConsumerRecord<byte[], byte[]> record : log.poll(POLL)) {
+                    lose(record);
+                }
+                newest = follow(newest);
+                release(newest.getVersion());
+            }
+        } catch (WakeupException e) {
+            if (!stopped) {
+                throw e;
+            }
+        }
+    }
+
+    private Optional<PolicyVersion> awaitFirstVersion() {
+        long deadline = clock.millis() + config.firstVersionTimeoutMs();
+        Optional<PolicyVersion> first = newestVersion.get();
+        while (first.isEmpty() && !stopped) {
+            if (clock.millis() > deadline) {
+                throw new IllegalStateException("no policy version was published within "
+                        + config.firstVersionTimeoutMs() + " ms (first_version_timeout_ms); is a learner running?");
+            }
+            pause();
+            first = newestVersion.get();
+        }
+        return stopped ? Optional.empty() : first;
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(POLL.toMillis());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("interrupted while waiting for the first policy version", e);
+        }
+    }
+
+    private void lose(ConsumerRecord<byte[], byte[]> record) {
+        long lost = lostSamples.in(record);
+        if (lost == 0) {
+            return;
+        }
+        state = state.losing(lost);
+        if (record.topic().equals(connection.topics().deadLetters())) {
+            deadLetteredSinceVersion += lost;
+            long limit = (long) config.deadLetterLimitBatches() * config.batchSequences();
+            if (deadLetteredSinceVersion > limit) {
+                throw new IllegalStateException(deadLetteredSinceVersion + " samples were dead-lettered while no new policy"
+                        + " version appeared, more than the " + config.deadLetterLimitBatches()
+                        + " batches of dead_letter_limit_batches; the last is " + lostSamples.reasonOf(record));
+            }
+        }
+    }
+
+    private PolicyVersion follow(PolicyVersion known) {
+        PolicyVersion newest = newestVersion.get().orElse(known);
+        if (newest.getVersion() != known.getVersion()) {
+            consumedSamples = newest.getRolloutsConsumed();
+            deadLetteredSinceVersion = 0;
+        }
+        return newest;
+    }
+
+    private void release(long admittedVersion) {
+        long groups = Math.min(MAX_PROMPTS_PER_TRANSACTION,
+                gate.releasableGroups(state.released(), state.lost(), consumedSamples));
+        if (groups == 0) {
+            return;
+        }
+        List<PromptRequest> prompts = new ArrayList<>((int) groups);
+        for (long ordinal = state.nextOrdinal(); ordinal < state.nextOrdinal() + groups; ordinal++) {
+            prompts.add(request(ordinal, admittedVersion));
+        }
+        AdmissionState after = state.releasing(groups, config.groupSize());
+        log.release(prompts, after);
+        state = after;
+    }
+
+    private PromptRequest request(long ordinal, long admittedVersion) {
+        Prompt prompt = task.prompts().prompt(config.taskSeed(), ordinal);
+        return PromptRequest.newBuilder()
+                .setRunId(connection.run().runId())
+                .setEpoch(connection.run().epoch())
+                .setGroupId(connection.run().epoch() + "-" + ordinal)
+                .setOrdinal(ordinal)
+                .setEnvironment(task.environment().name())
+                .setEnvironmentState(prompt.environmentState())
+                .setPromptTokens(PackedInts.of(prompt.tokens()))
+                .setSamples(config.groupSize())
+                .setSampling(sampling)
+                .setTokenizerHash(task.tokenizer().hash())
+                .setAdmittedVersion(admittedVersion)
+                .setReleasedAtMs(clock.millis())
+                .build();
+    }
+
+    /** Makes {@link #run()} return after the transaction it is in. Thread-safe; returns at once. */
+    public void stop() {
+        stopped = true;
+        log.wakeup();
+    }
+
+    /** Call after {@link #run()} has returned. */
+    @Override
+    public void close() {
+        log.close();
+    }
+}

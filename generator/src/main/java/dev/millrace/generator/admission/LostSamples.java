@@ -1,0 +1,82 @@
+package dev.millrace.generator.admission;
+
+import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.nio.charset.StandardCharsets;
+import java.util.Set;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.serialization.Deserializer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Reads off a record of {@code outcomes} or {@code dead-letters} how many samples it says will never reach a batch.
+ *
+ * <p>An outcome is one sample, unless it is about something that was surplus: a repeated rollout, or a score without
+ * one. A dead letter counts if it is of this run and can be attributed: one sample for a rollout that says which it is,
+ * a whole group for a prompt. Everything else, such as garbage that a stranger wrote, was never released and is not
+ * missed.
+ */
+final class LostSamples {
+    private static final Logger LOG = LoggerFactory.getLogger(LostSamples.class);
+    private static final Set<String> SURPLUS = Set.of("duplicate", "orphan-score");
+
+    private final RunTopics topics;
+    private final RunIdentity run;
+    private final Deserializer<Outcome> outcomes;
+    private final Deserializer<PromptRequest> prompts;
+
+    LostSamples(LogConnection connection) {
+        this.topics = connection.topics();
+        this.run = connection.run();
+        this.outcomes = AvroSerde.of(Outcome.class, connection.registry()).deserializer();
+        this.prompts = AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
+    }
+
+    long in(ConsumerRecord<byte[], byte[]> record) {
+        try {
+            return record.topic().equals(topics.outcomes()) ? lostBy(record) : deadLettered(record);
+        } catch (MalformedRecordException e) {
+            LOG.warn("not counted, because it cannot be read: {}-{}@{}: {}",
+                    record.topic(), record.partition(), record.offset(), e.getMessage());
+            return 0;
+        }
+    }
+
+    private long lostBy(ConsumerRecord<byte[], byte[]> record) {
+        Outcome outcome = record.value() == null ? null : outcomes.deserialize(record.topic(), record.value());
+        return outcome != null && run.owns(outcome.getRunId(), outcome.getEpoch())
+                && !SURPLUS.contains(outcome.getReason()) ? 1 : 0;
+    }
+
+    private long deadLettered(ConsumerRecord<byte[], byte[]> record) {
+        if (!run.runId().equals(header(record, "run-id"))) {
+            return 0;
+        }
+        String source = header(record, "source.topic");
+        if (topics.rollouts().equals(source)) {
+            return header(record, "rollout-id").isEmpty() ? 0 : 1;
+        }
+        if (topics.prompts().equals(source)) {
+            PromptRequest prompt = prompts.deserialize(topics.prompts(), record.value());
+            return run.owns(prompt.getRunId(), prompt.getEpoch()) ? prompt.getSamples() : 0;
+        }
+        return 0; // a refused score leaves its rollout unscored, and that has an outcome of its own
+    }
+
+    /** Why the record is a dead letter, for a sentence. */
+    String reasonOf(ConsumerRecord<byte[], byte[]> record) {
+        return header(record, "reason") + ": " + header(record, "message");
+    }
+
+    private static String header(ConsumerRecord<byte[], byte[]> record, String name) {
+        Header header = record.headers().lastHeader("millrace.error." + name);
+        return header == null ? "" : new String(header.value(), StandardCharsets.UTF_8);
+    }
+}

@@ -1,0 +1,202 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.generator.draw.Draws;
+import dev.millrace.generator.environment.Episode;
+import dev.millrace.generator.environment.Reaction;
+import dev.millrace.generator.environment.Transcript;
+import dev.millrace.generator.environment.Verdict;
+import dev.millrace.schemas.FinishReason;
+import java.util.Arrays;
+
+/**
+ * One rollout being sampled: its tokens, who wrote them, under which version and with which log-prob.
+ *
+ * <p>Positions of the whole sequence count from the first prompt token, response positions from the first token after
+ * the prompt. A token is <em>known</em> once it is in the sequence, and <em>fed</em> once the engine's cache holds it;
+ * known tokens that are not fed yet, the prompt at first and what the environment said later, go in as forced tokens.
+ * The last known token is never fed before there is something to be sampled after it.
+ *
+ * <p>Owned by the sampling thread.
+ */
+final class InFlight implements Transcript {
+    private static final int INITIAL_RESPONSE_TOKENS = 64;
+
+    private final AcceptedPrompt prompt;
+    private final int sampleIndex;
+    private final Episode episode;
+    private final int endToken;
+    private final int maxTokens;
+    private final int vocabSize;
+    private final long stream;
+    private final long startedAtMs;
+    private final VersionSpans spans = new VersionSpans();
+    private int[] response;
+    private byte[] mask;
+    private float[] logProbs;
+    private float[] temperedLogProbs;
+    private int length;
+    private int fed;
+    private FinishReason finishReason;
+
+    /** @param vocabSize bound of what the environment may say */
+    InFlight(AcceptedPrompt prompt, int sampleIndex, int vocabSize, long startedAtMs) {
+        this.prompt = prompt;
+        this.sampleIndex = sampleIndex;
+        this.episode = prompt.environment().begin(prompt.request().getEnvironmentState());
+        this.endToken = prompt.environment().endToken();
+        this.maxTokens = prompt.request().getSampling().getMaxTokens();
+        this.vocabSize = vocabSize;
+        this.stream = Draws.stream(prompt.request().getSampling().getSeed(), prompt.request().getOrdinal(), sampleIndex);
+        this.startedAtMs = startedAtMs;
+        int initial = Math.min(maxTokens, INITIAL_RESPONSE_TOKENS);
+        this.response = new int[initial];
+        this.mask = new byte[initial];
+        this.logProbs = new float[initial];
+        this.temperedLogProbs = new float[initial];
+    }
+
+    AcceptedPrompt prompt() {
+        return prompt;
+    }
+
+    int sampleIndex() {
+        return sampleIndex;
+    }
+
+    long startedAtMs() {
+        return startedAtMs;
+    }
+
+    VersionSpans spans() {
+        return spans;
+    }
+
+    /** Tokens in the engine's cache. */
+    int fed() {
+        return fed;
+    }
+
+    /** Prompt and response tokens. */
+    int known() {
+        return prompt.tokens().length + length;
+    }
+
+    /** Token at a position of the whole sequence. */
+    int sequenceToken(int position) {
+        int promptLength = prompt.tokens().length;
+        return position < promptLength ? prompt.tokens()[position] : response[position - promptLength];
+    }
+
+    /** The draw that decides the token at a position of the whole sequence, the same whenever it is sampled. */
+    float uniform(int position) {
+        return Draws.uniform(stream, position - prompt.tokens().length);
+    }
+
+    /** Why it ended, or null while it goes on. */
+    FinishReason finishReason() {
+        return finishReason;
+    }
+
+    /**
+     * Takes the token that was sampled after all known ones.
+     *
+     * @param logProb under the distribution it was sampled from
+     * @param temperedLogProb under the one before truncation
+     * @return false if what the engine sampled after it in the same call does not belong to this rollout any more,
+     *     because it ended or the environment said something
+     */
+    boolean sampled(int token, float logProb, float temperedLogProb, long version) {
+        if (!Float.isFinite(logProb) || !Float.isFinite(temperedLogProb)) {
+            throw new IllegalStateException("version " + version + " gives no finite log-prob at response position " + length
+                    + " of " + rolloutId() + ": " + logProb + ", tempered " + temperedLogProb
+                    + "; the policy has diverged or its weights are broken");
+        }
+        spans.extend(length, version);
+        append(token, (byte) 1, logProb, temperedLogProb);
+        if (token == endToken) {
+            finishReason = FinishReason.STOP;
+            return false;
+        }
+        Reaction reaction = episode.afterToken(this);
+        boolean fits = length + reaction.tokens().length <= maxTokens;
+        if (fits) {
+            say(reaction.tokens());
+        }
+        if (reaction.ends()) {
+            finishReason = FinishReason.ENVIRONMENT;
+        } else if (!fits || length == maxTokens) {
+            finishReason = FinishReason.LENGTH;
+        }
+        return finishReason == null && reaction.tokens().length == 0;
+    }
+
+    private void say(int[] tokens) {
+        for (int token : tokens) {
+            if (token < 0 || token >= vocabSize) {
+                throw new IllegalStateException("environment " + prompt.environment().name() + " said token " + token + " in "
+                        + rolloutId() + ", which is not among the " + vocabSize + " of the vocabulary");
+            }
+            append(token, (byte) 0, 0f, 0f);
+        }
+    }
+
+    private void append(int token, byte trained, float logProb, float temperedLogProb) {
+        if (length == response.length) {
+            int larger = Math.min(maxTokens, 2 * length);
+            response = Arrays.copyOf(response, larger);
+            mask = Arrays.copyOf(mask, larger);
+            logProbs = Arrays.copyOf(logProbs, larger);
+            temperedLogProbs = Arrays.copyOf(temperedLogProbs, larger);
+        }
+        response[length] = token;
+        mask[length] = trained;
+        logProbs[length] = logProb;
+        temperedLogProbs[length] = temperedLogProb;
+        length++;
+    }
+
+    /** The engine's cache now holds the first {@code tokens} tokens of the sequence. */
+    void feed(int tokens) {
+        fed = tokens;
+    }
+
+    /** The reward of the response, from its tokens. */
+    Verdict verdict() {
+        return episode.verify(this);
+    }
+
+    String rolloutId() {
+        return prompt.request().getGroupId() + "/" + sampleIndex;
+    }
+
+    int[] responseTokens() {
+        return Arrays.copyOf(response, length);
+    }
+
+    byte[] mask() {
+        return Arrays.copyOf(mask, length);
+    }
+
+    float[] logProbs() {
+        return Arrays.copyOf(logProbs, length);
+    }
+
+    float[] temperedLogProbs() {
+        return Arrays.copyOf(temperedLogProbs, length);
+    }
+
+    @Override
+    public int length() {
+        return length;
+    }
+
+    @Override
+    public int token(int position) {
+        return response[position];
+    }
+
+    @Override
+    public boolean byPolicy(int position) {
+        return mask[position] != 0;
+    }
+}

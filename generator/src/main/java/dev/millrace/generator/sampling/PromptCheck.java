@@ -1,0 +1,160 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.generator.environment.Environment;
+import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.sampling.RefusedPrompt.Reason;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.nio.charset.StandardCharsets;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
+
+/**
+ * Accepts or refuses a record of the prompts topic; nothing gets into a slot that could fail there.
+ *
+ * <p>Immutable apart from the deserializer's caches; thread-safe.
+ */
+final class PromptCheck {
+    static final int MAX_SAMPLES = 4096;
+
+    private final RunIdentity run;
+    private final Deserializer<PromptRequest> requests;
+    private final Environments environments;
+    private final String tokenizerHash;
+    private final int vocabSize;
+    private final int capacityTokens;
+
+    /**
+     * @param tokenizerHash vocabulary of the policy
+     * @param vocabSize its tokens
+     * @param capacityTokens positions of a slot
+     */
+    PromptCheck(LogConnection connection, Environments environments, String tokenizerHash, int vocabSize,
+            int capacityTokens) {
+        this.run = connection.run();
+        this.requests = AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
+        this.environments = environments;
+        this.tokenizerHash = tokenizerHash;
+        this.vocabSize = vocabSize;
+        this.capacityTokens = capacityTokens;
+    }
+
+    PromptReading read(ConsumerRecord<byte[], byte[]> record) {
+        PromptRequest request;
+        try {
+            request = requests.deserialize(record.topic(), record.value());
+        } catch (MalformedRecordException e) {
+            return new RefusedPrompt(record, Reason.UNREADABLE, "", e.getMessage(), "");
+        }
+        if (request == null) {
+            return new RefusedPrompt(record, Reason.UNREADABLE, "", "the record has no value", "");
+        }
+        return new Reading(record, request).check();
+    }
+
+    /** One request under examination. */
+    private final class Reading {
+        private final ConsumerRecord<byte[], byte[]> record;
+        private final PromptRequest request;
+
+        Reading(ConsumerRecord<byte[], byte[]> record, PromptRequest request) {
+            this.record = record;
+            this.request = request;
+        }
+
+        PromptReading check() {
+            if (!request.getRunId().equals(run.runId())) {
+                return refuse(Reason.WRONG_RUN, "run_id",
+                        "it belongs to run " + request.getRunId() + ", not to " + run.runId());
+            }
+            if (request.getEpoch() != run.epoch()) {
+                return refuse(Reason.WRONG_EPOCH, "epoch",
+                        "it belongs to epoch " + request.getEpoch() + ", not to " + run.epoch());
+            }
+            String key = record.key() == null ? "" : new String(record.key(), StandardCharsets.UTF_8);
+            if (request.getGroupId().isEmpty() || !request.getGroupId().equals(key)) {
+                return refuse(Reason.WRONG_KEY, "group_id",
+                        "the key '" + key + "' is not the group id '" + request.getGroupId() + "'");
+            }
+            if (!request.getTokenizerHash().equals(tokenizerHash)) {
+                return refuse(Reason.WRONG_TOKENIZER, "tokenizer_hash", "its tokens belong to the vocabulary "
+                        + request.getTokenizerHash() + ", the policy's is " + tokenizerHash);
+            }
+            if (request.getOrdinal() < 0) {
+                return refuse(Reason.IDENTITY, "ordinal", "ordinal must be at least 0: " + request.getOrdinal());
+            }
+            if (request.getSamples() < 1 || request.getSamples() > MAX_SAMPLES) {
+                return refuse(Reason.IDENTITY, "samples",
+                        "samples must be 1 to " + MAX_SAMPLES + ": " + request.getSamples());
+            }
+            return checkSampling();
+        }
+
+        private PromptReading checkSampling() {
+            SamplingParameters sampling = request.getSampling();
+            if (!(sampling.getTemperature() > 0 && sampling.getTemperature() < Double.POSITIVE_INFINITY)) {
+                return refuse(Reason.SAMPLING, "sampling.temperature",
+                        "temperature must be finite and above 0: " + sampling.getTemperature());
+            }
+            if (sampling.getTopK() < 0) {
+                return refuse(Reason.SAMPLING, "sampling.top_k", "top_k must be at least 0: " + sampling.getTopK());
+            }
+            if (!(sampling.getTopP() > 0 && sampling.getTopP() <= 1)) {
+                return refuse(Reason.SAMPLING, "sampling.top_p",
+                        "top_p must be above 0 and at most 1: " + sampling.getTopP());
+            }
+            if (sampling.getMaxTokens() < 1) {
+                return refuse(Reason.SAMPLING, "sampling.max_tokens",
+                        "max_tokens must be at least 1: " + sampling.getMaxTokens());
+            }
+            return checkTokens();
+        }
+
+        private PromptReading checkTokens() {
+            int length;
+            try {
+                length = PackedInts.length(request.getPromptTokens());
+            } catch (IllegalArgumentException e) {
+                return refuse(Reason.TOKENS, "prompt_tokens", e.getMessage());
+            }
+            if (length == 0) {
+                return refuse(Reason.TOKENS, "prompt_tokens", "a prompt needs at least one token");
+            }
+            long needed = (long) length + request.getSampling().getMaxTokens();
+            if (needed > capacityTokens) {
+                return refuse(Reason.CAPACITY, "sampling.max_tokens", "a prompt of " + length + " tokens and max_tokens="
+                        + request.getSampling().getMaxTokens() + " need " + needed + " positions, a slot has "
+                        + capacityTokens + " (capacity_tokens)");
+            }
+            int[] tokens = PackedInts.toArray(request.getPromptTokens());
+            for (int i = 0; i < tokens.length; i++) {
+                if (tokens[i] < 0 || tokens[i] >= vocabSize) {
+                    return refuse(Reason.TOKENS, "prompt_tokens[" + i + "]",
+                            "token " + tokens[i] + " is not among the " + vocabSize + " of the vocabulary");
+                }
+            }
+            return checkEnvironment(tokens);
+        }
+
+        private PromptReading checkEnvironment(int[] tokens) {
+            try {
+                Environment environment = environments.named(request.getEnvironment());
+                environment.begin(request.getEnvironmentState());
+                return new AcceptedPrompt(request, tokens, environment,
+                        new TopicPartition(record.topic(), record.partition()), record.offset());
+            } catch (IllegalArgumentException e) {
+                return refuse(Reason.ENVIRONMENT, "environment", e.getMessage());
+            }
+        }
+
+        private RefusedPrompt refuse(Reason reason, String field, String message) {
+            return new RefusedPrompt(record, reason, field, message, request.getRunId());
+        }
+    }
+}

@@ -1,0 +1,5 @@
+package dev.millrace.generator.sampling;
+
+/** What became of a record on the prompts topic: work, or a dead letter. */
+sealed interface PromptReading permits AcceptedPrompt, RefusedPrompt {
+}

@@ -1,0 +1,81 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.generator.environment.Verdict;
+import dev.millrace.schemas.LogProbDistribution;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.Speaker;
+import dev.millrace.schemas.Turn;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+
+/** Writes down a finished rollout as the record that leaves the generator. */
+final class RolloutRecords {
+    private final String generatorId;
+
+    RolloutRecords(String generatorId) {
+        this.generatorId = generatorId;
+    }
+
+    Rollout of(InFlight sequence, long finishedAtMs) {
+        PromptRequest request = sequence.prompt().request();
+        Verdict verdict = sequence.verdict();
+        byte[] mask = sequence.mask();
+        LogProbDistribution distribution = distributionOf(request.getSampling());
+        ByteBuffer tempered = distribution == LogProbDistribution.TRUNCATED
+                ? PackedFloats.of(sequence.temperedLogProbs()) : null;
+        return Rollout.newBuilder()
+                .setRunId(request.getRunId())
+                .setEpoch(request.getEpoch())
+                .setRolloutId(sequence.rolloutId())
+                .setGroupId(request.getGroupId())
+                .setOrdinal(request.getOrdinal())
+                .setSampleIndex(sequence.sampleIndex())
+                .setGroupSize(request.getSamples())
+                .setGeneratorId(generatorId)
+                .setEnvironment(request.getEnvironment())
+                .setTokenizerHash(request.getTokenizerHash())
+                .setPromptTokens(request.getPromptTokens())
+                .setResponseTokens(PackedInts.of(sequence.responseTokens()))
+                .setMask(PackedMask.of(mask))
+                .setBehaviorLogProbs(PackedFloats.of(sequence.logProbs()))
+                .setLogProbDistribution(distribution)
+                .setTemperedLogProbs(tempered)
+                .setSampling(request.getSampling())
+                .setTurns(turnsOf(mask))
+                .setVersionSpans(sequence.spans().toRecords(mask.length))
+                .setReward(verdict.reward())
+                .setRewardComponents(verdict.components())
+                .setFinishReason(sequence.finishReason())
+                .setAdmittedVersion(request.getAdmittedVersion())
+                .setStartedAtMs(sequence.startedAtMs())
+                .setFinishedAtMs(finishedAtMs)
+                .build();
+    }
+
+    /** Which distribution these parameters make the engine sample from. */
+    static LogProbDistribution distributionOf(SamplingParameters sampling) {
+        if (sampling.getTopK() > 0 || sampling.getTopP() < 1) {
+            return LogProbDistribution.TRUNCATED;
+        }
+        return sampling.getTemperature() == 1 ? LogProbDistribution.RAW : LogProbDistribution.TEMPERED;
+    }
+
+    /** Whoever wrote neighbouring tokens wrote one turn; the mask says who wrote what. */
+    static List<Turn> turnsOf(byte[] mask) {
+        List<Turn> turns = new ArrayList<>();
+        int start = 0;
+        for (int end = 1; end <= mask.length; end++) {
+            if (end == mask.length || mask[end] != mask[start]) {
+                turns.add(new Turn(mask[start] == 1 ? Speaker.POLICY : Speaker.ENVIRONMENT, start, end));
+                start = end;
+            }
+        }
+        return turns;
+    }
+}

@@ -1,0 +1,50 @@
+package dev.millrace.generator.admission;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import org.junit.jupiter.api.Test;
+
+class AdmissionConfigTest {
+
+    @Test
+    void shouldRefuseABatchThatIsNoNumberOfGroups() {
+        assertThatThrownBy(() -> new AdmissionConfig(1, 100, 8, 1, SamplingConfig.defaults(), 1000, 4))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith("batch_sequences must be a multiple of group_size")
+                .hasMessageEndingWith("batch_sequences=100, group_size=8");
+    }
+
+    @Test
+    void shouldRefuseValuesOutOfBounds() {
+        assertThatThrownBy(() -> new AdmissionConfig(-1, 8, 8, 1, SamplingConfig.defaults(), 1000, 4))
+                .hasMessage("eta must be at least 0: -1");
+        assertThatThrownBy(() -> new SamplingConfig(Double.NaN, 0, 1, 0, 1))
+                .hasMessage("temperature must be finite and above 0: NaN");
+        assertThatThrownBy(() -> new SamplingConfig(1, -1, 1, 0, 1)).hasMessageStartingWith("top_k must be at least 0");
+        assertThatThrownBy(() -> new SamplingConfig(1, 0, 0, 0, 1)).hasMessageStartingWith("top_p must be above 0");
+        assertThatThrownBy(() -> new SamplingConfig(1, 0, 1, -5, 1))
+                .hasMessageStartingWith("max_tokens must be at least 0");
+    }
+
+    @Test
+    void shouldKeepItsStateAsText() {
+        AdmissionState state = new AdmissionState(40, 320, 17).releasing(2, 8).losing(3);
+        assertThat(state).isEqualTo(new AdmissionState(42, 336, 20));
+        assertThat(AdmissionState.parse(state.text())).isEqualTo(state);
+        assertThatThrownBy(() -> AdmissionState.parse("")).hasMessageContaining("not the state of an admission");
+    }
+
+    @Test
+    void shouldNotGuessWhatIsUnderWayWhenTheLogWasCut() {
+        assertThat(new PriorPrompts(0, 0, true, 0).state(0, true)).isEqualTo(new AdmissionState(0, 0, 0));
+        assertThat(new PriorPrompts(12, 96, true, 0).state(64, true)).isEqualTo(new AdmissionState(12, 96, 0));
+        // a new epoch goes on from what the policy has consumed, with ordinals nobody has seen
+        assertThat(new PriorPrompts(12, 0, false, 1).state(64, false)).isEqualTo(new AdmissionState(12, 64, 0));
+        assertThatThrownBy(() -> new PriorPrompts(12, 96, false, 0).state(64, true))
+                .hasMessageContaining("no longer whole");
+        assertThatThrownBy(() -> new PriorPrompts(12, 96, true, 0).state(64, false))
+                .hasMessageContaining("no longer whole");
+        assertThatThrownBy(() -> new PriorPrompts(12, 96, true, 1).state(64, true)).hasMessageContaining("new epoch");
+    }
+}
