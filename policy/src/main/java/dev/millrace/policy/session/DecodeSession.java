@@ -81,6 +81,23 @@ public final class DecodeSession implements AutoCloseable {
         length[slot] = 1;
     }
 
+    /**
+     * Takes a slot's sequence back to its first tokens, for a caller that does not want what was appended after them.
+     *
+     * @param tokens   that stay, at least 1 and at most {@link #position}
+     * @param lastToken the last of these; the session keeps keys and values, not tokens
+     */
+    public void cut(int slot, int tokens, int lastToken) {
+        if (tokens < 1 || tokens > length[slot]) {
+            throw new IllegalArgumentException("slot " + slot + " holds " + length[slot] + " tokens and cannot be cut to " + tokens);
+        }
+        if (lastToken < 0 || lastToken >= shape.vocabSize()) {
+            throw new IllegalArgumentException("token " + lastToken + " for slot " + slot + " is outside the vocabulary of " + shape.vocabSize());
+        }
+        this.lastToken[slot] = lastToken;
+        length[slot] = tokens;
+    }
+
     /** Tokens in the slot's sequence, 0 if it has none: the position at which the next one lands. */
     public int position(int slot) {
         return length[slot];

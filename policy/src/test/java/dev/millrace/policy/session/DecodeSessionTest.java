@@ -270,6 +270,39 @@ class DecodeSessionTest {
     }
 
     @Test
+    void shouldGoOnFromWhereItWasCutAsIfNothingHadComeAfter() {
+        DecoderShape shape = Shapes.GROUPED_UNTIED_BIASED;
+        Weights weights = RaggedBatches.weights(shape, 1);
+        int[] tokens = RaggedBatches.tokens(shape, 2, 12)[0];
+        try (DecodeSession decode = new DecodeSession(Engine.cpu(), shape, 1, 12, 6)) {
+            float[] expected = force(decode, weights, new int[][] {tokens}, new float[] {1})[0];
+            DecodeInput in = new DecodeInput(1, 6);
+            decode.reset(0, tokens[0]);
+            in.activate(0, 6, PLAIN);
+            for (int step = 0; step < 6; step++) { // three that stay, and three others
+                in.force(step, 0, step < 3 ? tokens[step + 1] : (tokens[step + 1] + 1) % shape.vocabSize());
+            }
+            decode.advance(weights, in);
+            decode.cut(0, 4, tokens[3]);
+            assertThat(decode.position(0)).isEqualTo(4);
+            for (int from = 4; from < 12; from += 4) {
+                in.clear();
+                in.activate(0, 4, PLAIN);
+                for (int step = 0; step < 4; step++) {
+                    in.force(step, 0, tokens[from + step]);
+                }
+                DecodeSteps done = decode.advance(weights, in);
+                for (int step = 0; step < 4; step++) {
+                    assertThat(done.logProb(step, 0)).isCloseTo(expected[from + step], within(2e-6f));
+                }
+            }
+            assertThatThrownBy(() -> decode.cut(0, 13, 0)).hasMessageContaining("holds 12 tokens and cannot be cut to 13");
+            assertThatThrownBy(() -> decode.cut(0, 0, 0)).hasMessageContaining("cannot be cut to 0");
+            assertThatThrownBy(() -> decode.cut(0, 4, 99)).hasMessageContaining("token 99");
+        }
+    }
+
+    @Test
     void shouldRefuseWhatDoesNotFit() {
         DecoderShape shape = Shapes.TIED;
         Weights weights = Weights.random(shape, 1);
