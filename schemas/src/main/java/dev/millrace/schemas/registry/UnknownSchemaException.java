@@ -7,4 +7,9 @@ public final class UnknownSchemaException extends SchemaRegistryException {
     public UnknownSchemaException(int id) {
         super("no schema has id " + id);
     }
+
+    /** An id that is taken by something else than a schema of ours to read. */
+    public UnknownSchemaException(int id, String why) {
+        super("schema " + id + " " + why);
+    }
 }

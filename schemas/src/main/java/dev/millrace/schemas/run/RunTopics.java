@@ -18,6 +18,11 @@ public record RunTopics(String prefix) {
         }
     }
 
+    /** RunClaim under the one key {@code run}: whose topics these are; compacted. */
+    public String run() {
+        return prefix + "run";
+    }
+
     /** PromptRequest by group id. */
     public String prompts() {
         return prefix + "prompts";
@@ -80,7 +85,7 @@ public record RunTopics(String prefix) {
 
     /** Every topic of the run. */
     public List<String> all() {
-        return List.of(prompts(), rollouts(), scores(), trajectories(), batches(), policyVersions(), weights(),
+        return List.of(run(), prompts(), rollouts(), scores(), trajectories(), batches(), policyVersions(), weights(),
             optimizerState(), trainingLog(), serving(), outcomes(), deadLetters());
     }
 }

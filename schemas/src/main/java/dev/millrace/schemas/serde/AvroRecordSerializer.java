@@ -45,7 +45,11 @@ public final class AvroRecordSerializer<T extends SpecificRecord> implements Ser
         if (data == null) {
             return null;
         }
-        int id = idByTopic.computeIfAbsent(topic, t -> registry.idOf(t + "-value", schema));
+        Integer id = idByTopic.get(topic);
+        if (id == null) { // not computeIfAbsent: the registry may take its time, and other topics need not wait
+            id = registry.idOf(topic + "-value", schema);
+            idByTopic.put(topic, id);
+        }
         RecordEncoder encoder = ENCODER.get();
         encoder.begin(id);
         try {

@@ -1,0 +1,179 @@
+package dev.millrace.schemas.registry;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.net.URI;
+import java.net.URLEncoder;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Base64;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import org.apache.avro.Schema;
+import org.apache.avro.SchemaParseException;
+
+/**
+ * A registry behind Confluent's REST protocol, such as Confluent's own, Karapace, Redpanda or Apicurio.
+ *
+ * <p>Thread-safe. Each answer is asked for once and kept, since an id never changes its meaning. Every call ends
+ * within the time limit; a registry that does not answer is a {@link SchemaRegistryException}, which is worth
+ * trying again, and not an {@link UnknownSchemaException}, which is not.
+ */
+public final class RestSchemaRegistry implements SchemaRegistry {
+    private static final String MEDIA_TYPE = "application/vnd.schemaregistry.v1+json";
+    private static final int NOT_FOUND = 404;
+    /** Confluent's own code for "there is no such schema", which a plain 404 of a wrong address does not carry. */
+    private static final int SCHEMA_NOT_FOUND = 40403;
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final String address;
+    private final String authorization;
+    private final boolean mayWrite;
+    private final Duration timeout;
+    private final HttpClient client;
+    private final ConcurrentMap<String, Integer> ids = new ConcurrentHashMap<>();
+    private final ConcurrentMap<Integer, Schema> schemas = new ConcurrentHashMap<>();
+
+    /**
+     * Connects at the first call.
+     *
+     * @param url such as {@code http://registry:8081}, with {@code user:password@} before the host where needed
+     * @param mayWrite whether schemas that are not registered yet are registered
+     * @param timeoutMs limit of every call
+     */
+    public RestSchemaRegistry(String url, boolean mayWrite, long timeoutMs) {
+        URI uri = parse(url);
+        String user = uri.getRawUserInfo();
+        this.authorization = user == null ? null : "Basic " + Base64.getEncoder().encodeToString(
+            java.net.URLDecoder.decode(user, StandardCharsets.UTF_8).getBytes(StandardCharsets.UTF_8));
+        String withoutUser = user == null ? url : url.replace(user + "@", "");
+        this.address = withoutUser.endsWith("/") ? withoutUser.substring(0, withoutUser.length() - 1) : withoutUser;
+        this.mayWrite = mayWrite;
+        this.timeout = Duration.ofMillis(timeoutMs);
+        this.client = HttpClient.newBuilder().connectTimeout(timeout).build();
+    }
+
+    @Override
+    public int idOf(String subject, Schema schema) {
+        String text = PublishedSchema.text(schema);
+        String cached = subject + "\n" + text;
+        Integer known = ids.get(cached);
+        if (known == null) {
+            String path = "/subjects/" + URLEncoder.encode(subject, StandardCharsets.UTF_8).replace("+", "%20")
+                + (mayWrite ? "/versions" : "");
+            String body = text(JSON.createObjectNode().put("schema", text));
+            HttpResponse<String> response = send(request(path).POST(BodyPublishers.ofString(body)));
+            known = integer(require(response, (mayWrite ? "register" : "find") + " the schema of " + schema.getFullName()
+                + " under " + subject), "id");
+            ids.put(cached, known);
+        }
+        return known;
+    }
+
+    @Override
+    public Schema byId(int id) {
+        Schema known = schemas.get(id);
+        if (known == null) {
+            if (id < 0) { // a garbage record's; registries give ids from 0 on
+                throw new UnknownSchemaException(id);
+            }
+            HttpResponse<String> response = send(request("/schemas/ids/" + id).GET());
+            if (response.statusCode() == NOT_FOUND && errorCode(response) == SCHEMA_NOT_FOUND) {
+                throw new UnknownSchemaException(id);
+            }
+            known = parse(id, require(response, "give schema " + id));
+            schemas.put(id, known);
+        }
+        return known;
+    }
+
+    @Override
+    public void close() {
+        // the client's connections end with it
+    }
+
+    private static URI parse(String url) {
+        try {
+            URI uri = URI.create(url);
+            if (uri.getHost() != null && ("http".equals(uri.getScheme()) || "https".equals(uri.getScheme()))) {
+                return uri;
+            }
+        } catch (IllegalArgumentException e) {
+            throw new IllegalArgumentException("schema_registry_url is no address: " + e.getMessage(), e);
+        }
+        throw new IllegalArgumentException("schema_registry_url must begin with http:// or https:// and name a host");
+    }
+
+    private static Schema parse(int id, JsonNode answer) {
+        String type = answer.path("schemaType").asText("AVRO");
+        if (!type.equals("AVRO")) {
+            throw new UnknownSchemaException(id, "is no Avro schema but " + type);
+        }
+        try {
+            return new Schema.Parser().parse(answer.path("schema").asText());
+        } catch (SchemaParseException e) {
+            throw new UnknownSchemaException(id, "cannot be read by itself: " + e.getMessage());
+        }
+    }
+
+    private HttpRequest.Builder request(String path) {
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(address + path))
+            .timeout(timeout).header("Accept", MEDIA_TYPE).header("Content-Type", MEDIA_TYPE);
+        return authorization == null ? request : request.header("Authorization", authorization);
+    }
+
+    private HttpResponse<String> send(HttpRequest.Builder request) {
+        try {
+            return client.send(request.build(), BodyHandlers.ofString());
+        } catch (IOException e) {
+            throw new SchemaRegistryException("the schema registry at " + address + " does not answer: "
+                + (e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage()), e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new SchemaRegistryException("interrupted while asking the schema registry at " + address, e);
+        }
+    }
+
+    private JsonNode require(HttpResponse<String> response, String what) {
+        if (response.statusCode() != 200) {
+            throw new SchemaRegistryException("the schema registry at " + address + " did not " + what + ": status "
+                + response.statusCode() + ", " + response.body());
+        }
+        return tree(response);
+    }
+
+    private int integer(JsonNode answer, String field) {
+        if (!answer.path(field).canConvertToInt()) {
+            throw new SchemaRegistryException("the schema registry at " + address + " answered without " + field + ": " + answer);
+        }
+        return answer.path(field).asInt();
+    }
+
+    private int errorCode(HttpResponse<String> response) {
+        return tree(response).path("error_code").asInt();
+    }
+
+    private JsonNode tree(HttpResponse<String> response) {
+        try {
+            return JSON.readTree(response.body());
+        } catch (JsonProcessingException e) {
+            throw new SchemaRegistryException("the schema registry at " + address + " answered with something else than JSON, status "
+                + response.statusCode(), e);
+        }
+    }
+
+    private static String text(JsonNode node) {
+        try {
+            return JSON.writeValueAsString(node);
+        } catch (JsonProcessingException e) {
+            throw new SchemaRegistryException("a request to the schema registry has no JSON form", e);
+        }
+    }
+}
