@@ -1,6 +1,7 @@
 package dev.millrace.cli.conformance;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.MissingNode;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -29,6 +30,11 @@ public final class CaseConfig {
         this.options = options;
     }
 
+    /** No option given. */
+    static CaseConfig empty() {
+        return new CaseConfig("", JsonNodeFactory.instance.objectNode());
+    }
+
     /** True if the option is there and not null. Counts as reading it only if it is not given. */
     public boolean has(String name) {
         boolean given = options.hasNonNull(name);
@@ -36,6 +42,11 @@ public final class CaseConfig {
             read.add(name);
         }
         return given;
+    }
+
+    /** Counts options as read: they are known, and mean nothing to this case. */
+    public void ignore(String... names) {
+        read.addAll(List.of(names));
     }
 
     /** The option as it stands, {@code MissingNode} if not given; for values whose type carries meaning. */

@@ -21,9 +21,11 @@ final class ConformanceFamilies {
     /** Every family of this build, one line each. */
     static ConformanceFamilies all() {
         return new ConformanceFamilies(List.of(
+            new AdvantageFamily(),
             new ArealProxApproxFamily(),
             new ArealRejectionFamily(),
             new M2poFamily(),
+            new PolicyLossFamily(),
             new StalenessCapacityFamily(),
             new VcpoFamily()));
     }

@@ -14,26 +14,35 @@ final class GroupMoments {
         this.standardDeviations = standardDeviations;
     }
 
+    /** Of one value per sequence. */
     static GroupMoments of(TokenBatch batch, double[] values) {
-        int groups = batch.groupCount();
-        int[] sizes = new int[groups];
-        double[] means = new double[groups];
-        for (int s = 0; s < values.length; s++) {
-            sizes[batch.group(s)]++;
-            means[batch.group(s)] += values[s];
+        int[] groups = new int[values.length];
+        for (int s = 0; s < groups.length; s++) {
+            groups[s] = batch.group(s);
         }
-        for (int g = 0; g < groups; g++) {
+        return of(groups, batch.groupCount(), values);
+    }
+
+    /** Of values each of which names its group. */
+    static GroupMoments of(int[] groups, int groupCount, double[] values) {
+        int[] sizes = new int[groupCount];
+        double[] means = new double[groupCount];
+        for (int i = 0; i < values.length; i++) {
+            sizes[groups[i]]++;
+            means[groups[i]] += values[i];
+        }
+        for (int g = 0; g < groupCount; g++) {
             means[g] /= Math.max(1, sizes[g]);
         }
-        double[] squares = new double[groups];
-        for (int s = 0; s < values.length; s++) { // a second pass: a sum of squares would cancel for close rewards
-            double centred = values[s] - means[batch.group(s)];
-            squares[batch.group(s)] += centred * centred;
+        double[] deviations = new double[groupCount];
+        for (int i = 0; i < values.length; i++) { // a second pass: a sum of squares would cancel for close values
+            double centred = values[i] - means[groups[i]];
+            deviations[groups[i]] += centred * centred;
         }
-        for (int g = 0; g < groups; g++) {
-            squares[g] = sizes[g] > 1 ? Math.sqrt(squares[g] / (sizes[g] - 1)) : 0.0;
+        for (int g = 0; g < groupCount; g++) {
+            deviations[g] = sizes[g] > 1 ? Math.sqrt(deviations[g] / (sizes[g] - 1)) : 0.0;
         }
-        return new GroupMoments(sizes, means, squares);
+        return new GroupMoments(sizes, means, deviations);
     }
 
     int size(int group) {

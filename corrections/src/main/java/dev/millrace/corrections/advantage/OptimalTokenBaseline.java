@@ -1,0 +1,118 @@
+package dev.millrace.corrections.advantage;
+
+import dev.millrace.corrections.TokenBatch;
+
+/**
+ * The optimal token baseline: at each position the baseline of least variance over the group,
+ * {@code A_{i,t} = G_{i,t} − Σ_j W_{j,t} G_{j,t} / Σ_j W_{j,t}}, {@code G} the reward to go, {@code W} the variance of
+ * the score accumulated up to the token.
+ *
+ * <p>Unit: token, against the same position in its group. Trajectories whose path was surprising say more about the
+ * baseline. With importance weights {@code W} carries their squares, which minimises the error under truncated
+ * weights. A group of one has baseline 0. Only trajectories whose token at that position is trained enter its sums, so
+ * positions must mean the same thing in each of them: rollouts with context in between want {@link
+ * MultiTurnOptimalTokenBaseline}.
+ *
+ * <p>Where only one trajectory of the group is left, its baseline would be its own return and its advantage 0;
+ * {@code freesTheTail} sets the baseline to 0 there. {@link #asReference} decides that by counting trained tokens, as
+ * verl does, which names other positions where context lies in between.
+ *
+ * <p>Source: verl {@code optimal_token_baseline}; the optimal baseline is Greensmith et al. 2004.
+ */
+public final class OptimalTokenBaseline {
+    static final double EPSILON = 1e-8;
+
+    private final boolean freesTheTail;
+    private final boolean tailByCount;
+
+    private OptimalTokenBaseline(boolean freesTheTail, boolean tailByCount) {
+        this.freesTheTail = freesTheTail;
+        this.tailByCount = tailByCount;
+    }
+
+    /** @param freesTheTail whether a trajectory that outlives its siblings keeps its return from there on */
+    public OptimalTokenBaseline(boolean freesTheTail) {
+        this(freesTheTail, false);
+    }
+
+    /** As verl: the tail begins at the position whose number is the second largest count of trained tokens. */
+    public static OptimalTokenBaseline asReference(boolean freesTheTail) {
+        return new OptimalTokenBaseline(freesTheTail, true);
+    }
+
+    /**
+     * Advantages per packed token, 0 at context tokens, and rewards to go.
+     *
+     * @param rewards reward per token
+     * @param oldLogProbs log-probs of the sampled tokens
+     * @param sumSquaredProbs per token, the sum of the squares of all probabilities of the vocabulary
+     * @param weights importance weights per token, or null for none
+     */
+    public AdvantagesAndReturns compute(TokenBatch batch, float[] rewards, float[] oldLogProbs,
+            float[] sumSquaredProbs, float[] weights) {
+        PathVariance path = new PathVariance(batch, rewards, oldLogProbs, sumSquaredProbs, weights);
+        float[] advantages = new float[batch.tokenCount()];
+        for (int[] members : GroupMembers.of(batch)) {
+            group(batch, members, path, advantages);
+        }
+        float[] returns = new float[advantages.length];
+        for (int t = 0; t < returns.length; t++) {
+            returns[t] = (float) path.returns[t];
+        }
+        return new AdvantagesAndReturns(advantages, returns);
+    }
+
+    private void group(TokenBatch batch, int[] members, PathVariance path, float[] advantages) {
+        int length = 0;
+        for (int s : members) {
+            length = Math.max(length, batch.length(s));
+        }
+        double[] weighted = new double[length];
+        double[] total = new double[length];
+        int[] alive = new int[length];
+        for (int s : members) {
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                if (batch.isTrained(t)) {
+                    int position = t - batch.start(s);
+                    weighted[position] += path.returns[t] * path.cumulative[t];
+                    total[position] += path.cumulative[t];
+                    alive[position]++;
+                }
+            }
+        }
+        Tail tail = tailByCount ? Tail.byCount(batch, members) : null;
+        for (int s : members) {
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                if (batch.isTrained(t)) {
+                    int position = t - batch.start(s);
+                    boolean free = members.length == 1 || freesTheTail
+                            && (tail == null ? alive[position] == 1 : tail.contains(s, position));
+                    double baseline = free ? 0.0 : weighted[position] / (total[position] + EPSILON);
+                    advantages[t] = (float) (path.returns[t] - baseline);
+                }
+            }
+        }
+    }
+
+    /** The positions of the one longest trajectory beyond the second longest, by counts of trained tokens. */
+    private record Tail(int sequence, int from) {
+        static Tail byCount(TokenBatch batch, int[] members) {
+            int longest = -1;
+            int second = -1;
+            for (int s : members) {
+                if (longest < 0 || batch.trainedTokens(s) > batch.trainedTokens(longest)) {
+                    second = longest;
+                    longest = s;
+                } else if (second < 0 || batch.trainedTokens(s) > batch.trainedTokens(second)) {
+                    second = s;
+                }
+            }
+            boolean exists = second >= 0 && batch.trainedTokens(longest) > batch.trainedTokens(second);
+            return exists ? new Tail(longest, batch.trainedTokens(second)) : new Tail(-1, 0);
+        }
+
+        boolean contains(int s, int position) {
+            return s == sequence && position >= from;
+        }
+    }
+}

@@ -1,0 +1,44 @@
+package dev.millrace.corrections.advantage;
+
+import dev.millrace.corrections.TokenBatch;
+
+/**
+ * A stand-in for the variance of the score along a sequence: {@code W_t = Σ_{j <= t} ρ_j² (1 − 2 π_j + Σ_v π_v²)} over
+ * trained tokens, the squared distance of the sampled token's indicator from the distribution, with importance weights
+ * squared; and the rewards to go.
+ */
+final class PathVariance {
+    final double[] cumulative;
+    final double[] returns;
+
+    /**
+     * @param oldLogProbs log-probs of the sampled tokens
+     * @param sumSquaredProbs per token, the sum of the squares of all probabilities of the vocabulary
+     * @param weights importance weights, or null
+     */
+    PathVariance(TokenBatch batch, float[] rewards, float[] oldLogProbs, float[] sumSquaredProbs, float[] weights) {
+        batch.requireFinite("rewards", rewards);
+        batch.requireFinite("old log-probs", oldLogProbs);
+        batch.requireFinite("sums of squared probabilities", sumSquaredProbs);
+        if (weights != null) {
+            batch.requireFinite("importance weights", weights);
+        }
+        cumulative = new double[batch.tokenCount()];
+        returns = new double[batch.tokenCount()];
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            double path = 0.0;
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                if (batch.isTrained(t)) {
+                    double weight = weights == null ? 1.0 : weights[t];
+                    path += (1 - 2 * Math.exp(oldLogProbs[t]) + sumSquaredProbs[t]) * weight * weight;
+                }
+                cumulative[t] = path;
+            }
+            double toGo = 0.0;
+            for (int t = batch.end(s) - 1; t >= batch.start(s); t--) {
+                toGo += batch.isTrained(t) ? rewards[t] : 0.0;
+                returns[t] = toGo;
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+package dev.millrace.corrections.advantage;
+
+import dev.millrace.corrections.TokenBatch;
+
+/**
+ * ReMax: the reward to go of each token against the reward of a greedy answer to the same prompt,
+ * {@code A_t = Σ_{u >= t} r_u − b}.
+ *
+ * <p>Unit: token, against one baseline per sequence. The greedy answer costs one more generation per prompt and needs no
+ * group. Rewards at context tokens are not read. Results are 0 at context tokens; {@link #asReference} puts the reward
+ * to go there, in the advantages too, as verl does.
+ *
+ * <p>Source: Li et al. 2023 (arXiv 2310.10505).
+ */
+public final class Remax {
+    private final boolean fillsContext;
+
+    private Remax(boolean fillsContext) {
+        this.fillsContext = fillsContext;
+    }
+
+    public Remax() {
+        this(false);
+    }
+
+    /** As verl, context tokens included. */
+    public static Remax asReference() {
+        return new Remax(true);
+    }
+
+    /**
+     * Advantages and returns per packed token.
+     *
+     * @param rewards reward per token
+     * @param baselines reward of the greedy answer, one per sequence
+     */
+    public AdvantagesAndReturns compute(TokenBatch batch, float[] rewards, double[] baselines) {
+        batch.requireFinite("rewards", rewards);
+        SequenceRewards.requireFinite(batch, "reward baselines", baselines);
+        float[] advantages = new float[batch.tokenCount()];
+        float[] returns = new float[batch.tokenCount()];
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            double toGo = 0.0;
+            for (int t = batch.end(s) - 1; t >= batch.start(s); t--) {
+                boolean trained = batch.isTrained(t);
+                toGo += trained ? rewards[t] : 0.0;
+                if (trained || fillsContext) {
+                    returns[t] = (float) toGo;
+                    advantages[t] = (float) (trained ? toGo - baselines[s] : toGo);
+                }
+            }
+        }
+        return new AdvantagesAndReturns(advantages, returns);
+    }
+}
