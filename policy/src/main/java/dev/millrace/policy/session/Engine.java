@@ -2,7 +2,6 @@ package dev.millrace.policy.session;
 
 import ai.onnxruntime.OrtEnvironment;
 import ai.onnxruntime.OrtException;
-import ai.onnxruntime.OrtLoggingLevel;
 import ai.onnxruntime.OrtProvider;
 import ai.onnxruntime.OrtSession;
 import ai.onnxruntime.providers.OrtCUDAProviderOptions;
@@ -34,7 +33,7 @@ public final class Engine {
         }
         this.device = device;
         this.intraOpThreads = intraOpThreads;
-        this.environment = OrtEnvironment.getEnvironment(OrtLoggingLevel.ORT_LOGGING_LEVEL_WARNING, "millrace");
+        this.environment = OrtEnvironment.getEnvironment();
     }
 
     /** The CPU with one thread per call. */

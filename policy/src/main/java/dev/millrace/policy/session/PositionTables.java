@@ -8,7 +8,7 @@ import java.nio.FloatBuffer;
 /**
  * What depends on positions alone: {@code cos} and {@code sin} of {@code position * theta^(-2i/headSize)}, and the causal mask.
  *
- * <p>Angles are taken in double precision and rounded once, so that distant positions keep theirs. Immutable: views are read-only in effect.
+ * <p>Angles are taken in double precision and rounded once, so that distant positions keep theirs, and by StrictMath, so that they are the same everywhere. Immutable: views are read-only in effect.
  */
 final class PositionTables {
     /** Added to the score of a key that must not be seen; far below any score, and its exponential is exactly 0. */
@@ -23,9 +23,9 @@ final class PositionTables {
         this.sin = direct(positions * half);
         for (int position = 0; position < positions; position++) {
             for (int i = 0; i < half; i++) {
-                double angle = position * Math.pow(shape.ropeTheta(), -2.0 * i / shape.headSize());
-                cos.put(position * half + i, (float) Math.cos(angle));
-                sin.put(position * half + i, (float) Math.sin(angle));
+                double angle = position * StrictMath.pow(shape.ropeTheta(), -2.0 * i / shape.headSize());
+                cos.put(position * half + i, (float) StrictMath.cos(angle));
+                sin.put(position * half + i, (float) StrictMath.sin(angle));
             }
         }
     }

@@ -1,0 +1,2 @@
+/** Text to token ids and back, with a hash that tells whether two runs mean the same by an id. */
+package dev.millrace.policy.tokenizer;

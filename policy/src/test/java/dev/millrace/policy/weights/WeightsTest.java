@@ -1,0 +1,96 @@
+package dev.millrace.policy.weights;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.Shapes;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
+import java.nio.ReadOnlyBufferException;
+import org.junit.jupiter.api.Test;
+
+class WeightsTest {
+    private static final DecoderShape SHAPE = Shapes.DEFAULT_TASK;
+    private static final String EMBEDDING = "model.embed_tokens.weight";
+    private static final String DOWN = "model.layers.1.mlp.down_proj.weight";
+
+    @Test
+    void shouldMakeTheSameBitsFromTheSameSeed() {
+        Weights weights = Weights.random(SHAPE, 42);
+        SHAPE.tensors().forEach(spec -> assertThat(weights.bytes(spec.name())).isEqualTo(Weights.random(SHAPE, 42).bytes(spec.name())));
+        assertThat(weights.bytes(EMBEDDING)).isNotEqualTo(Weights.random(SHAPE, 43).bytes(EMBEDDING));
+        assertThat(weights.tensor(EMBEDDING).get(0)).as("pinned: a change here changes every recorded run").isEqualTo(-0.045046493f);
+    }
+
+    @Test
+    void shouldScaleRandomWeightsByTheirInputsAndDepth() {
+        Weights weights = Weights.random(SHAPE, 1);
+        assertThat(deviation(weights.tensor("model.layers.0.mlp.up_proj.weight"))).isCloseTo(1 / Math.sqrt(64), within(0.005));
+        assertThat(deviation(weights.tensor(DOWN))).isCloseTo(1 / Math.sqrt(128) / 2, within(0.002));
+        assertThat(weights.tensor("model.norm.weight").get(5)).isEqualTo(1f);
+        assertThat(Weights.random(Shapes.GROUPED_UNTIED_BIASED, 1).tensor("model.layers.0.self_attn.q_proj.bias").get(3)).isZero();
+    }
+
+    @Test
+    void shouldShowAWriteInBytesButNotInACopy() {
+        Weights weights = Weights.zeros(SHAPE);
+        Weights copy = weights.copy();
+        weights.tensor(EMBEDDING).put(1, 1.5f);
+        ByteBuffer bytes = weights.bytes(EMBEDDING);
+        assertThat(bytes.remaining()).isEqualTo(16 * 64 * 4);
+        assertThat(bytes.order()).isEqualTo(ByteOrder.LITTLE_ENDIAN);
+        assertThat(new byte[] {bytes.get(4), bytes.get(5), bytes.get(6), bytes.get(7)}).containsExactly(0, 0, 0xC0, 0x3F);
+        assertThat(copy.tensor(EMBEDDING).get(1)).isZero();
+        assertThatThrownBy(() -> bytes.put(0, (byte) 1)).isInstanceOf(ReadOnlyBufferException.class);
+    }
+
+    @Test
+    void shouldLoadWhatAnotherGaveAsBytes() {
+        Weights from = Weights.random(SHAPE, 1);
+        Weights to = Weights.zeros(SHAPE);
+        SHAPE.tensors().forEach(spec -> to.load(spec.name(), from.bytes(spec.name())));
+        SHAPE.tensors().forEach(spec -> assertThat(to.bytes(spec.name())).isEqualTo(from.bytes(spec.name())));
+    }
+
+    @Test
+    void shouldRefuseBytesThatDoNotFitAndNamesItDoesNotHave() {
+        Weights weights = Weights.zeros(SHAPE);
+        assertThatThrownBy(() -> weights.load("model.norm.weight", ByteBuffer.allocate(255)))
+            .hasMessage("model.norm.weight takes 256 bytes, not 255");
+        assertThatThrownBy(() -> weights.tensor("lm_head.weight")).hasMessageStartingWith("there is no tensor lm_head.weight among [model.embed");
+        assertThatThrownBy(() -> weights.copyFrom(Weights.zeros(Shapes.TIED))).hasMessageStartingWith("the tensors differ in name or shape");
+    }
+
+    @Test
+    void shouldAddScaleAndMeasureGradients() {
+        Gradients gradients = new Gradients(SHAPE);
+        gradients.tensor(EMBEDDING)[0] = 3;
+        gradients.tensor(DOWN)[8] = 4;
+        assertThat(gradients.l2Norm()).isEqualTo(5);
+        gradients.scale(0.5f);
+        Gradients other = new Gradients(SHAPE);
+        other.tensor(EMBEDDING)[0] = 1;
+        other.add(gradients);
+        assertThat(other.tensor(EMBEDDING)[0]).isEqualTo(2.5f);
+        assertThat(other.tensor(DOWN)[8]).isEqualTo(2f);
+        other.zero();
+        assertThat(other.l2Norm()).isZero();
+        other.tensor(DOWN)[0] = Float.NaN;
+        assertThat(other.l2Norm()).isNaN();
+    }
+
+    private static double deviation(FloatBuffer tensor) {
+        double sum = 0;
+        double squares = 0;
+        int count = tensor.remaining();
+        while (tensor.hasRemaining()) {
+            double value = tensor.get();
+            sum += value;
+            squares += value * value;
+        }
+        return Math.sqrt(squares / count - (sum / count) * (sum / count));
+    }
+}
