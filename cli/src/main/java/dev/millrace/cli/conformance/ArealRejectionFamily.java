@@ -37,7 +37,8 @@ final class ArealRejectionFamily implements ConformanceFamily {
         return output;
     }
 
-    private static DivergenceFilter filter(CaseConfig config) {
+    /** The filter of a rejection configuration; AReaL's losses have one too. */
+    static DivergenceFilter filter(CaseConfig config) {
         Divergence divergence = switch (config.text("metric", "ratio")) {
             case "ratio" -> Divergence.RATIO;
             case "kl_k1" -> Divergence.K1;

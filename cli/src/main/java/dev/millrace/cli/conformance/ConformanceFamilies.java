@@ -22,6 +22,7 @@ final class ConformanceFamilies {
     static ConformanceFamilies all() {
         return new ConformanceFamilies(List.of(
             new AdvantageFamily(),
+            new ArealDecoupledLossFamily(),
             new ArealProxApproxFamily(),
             new ArealRejectionFamily(),
             new M2poFamily(),
