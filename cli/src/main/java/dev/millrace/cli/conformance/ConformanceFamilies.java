@@ -25,6 +25,8 @@ final class ConformanceFamilies {
             new ArealDecoupledLossFamily(),
             new ArealProxApproxFamily(),
             new ArealRejectionFamily(),
+            new KlControllerFamily(),
+            new KlFamily(),
             new M2poFamily(),
             new PolicyLossFamily(),
             new StalenessCapacityFamily(),

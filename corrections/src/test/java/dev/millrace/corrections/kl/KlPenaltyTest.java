@@ -1,0 +1,103 @@
+package dev.millrace.corrections.kl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.corrections.TokenBatch;
+import org.junit.jupiter.api.Test;
+
+class KlPenaltyTest {
+    private static final float NAN = Float.NaN;
+    /** Trained tokens 2, 0, 1. */
+    private final TokenBatch batch = new TokenBatch(new int[] {0, 3, 4, 5}, new byte[] {1, 0, 1, 0, 1});
+    private final float[] current = {-1, NAN, -2, NAN, -1};
+    private final float[] reference = {-2, NAN, -2.5f, NAN, -4};
+
+    @Test
+    void shouldKnowTheDerivativeOfEveryEstimator() {
+        double step = 1e-6;
+        for (KlForm form : KlForm.values()) {
+            for (double d = -4.05; d < 25; d += 0.1) {
+                double slope = (form.value(d + step) - form.value(d - step)) / (2 * step);
+
+                assertThat(form.derivative(d)).as("%s at %s", form, d).isCloseTo(slope, within(1e-4 * (1 + Math.abs(slope))));
+            }
+        }
+    }
+
+    @Test
+    void shouldKnowVerlsNames() {
+        assertThat(KlEstimator.named("kl")).isEqualTo(new KlEstimator(KlForm.K1, false));
+        assertThat(KlEstimator.named("k3+")).isEqualTo(new KlEstimator(KlForm.K3_CAPPED, true));
+        assertThat(KlEstimator.named("mse").value(2)).isEqualTo(2);
+        assertThat(KlEstimator.named("k1+").derivative(3)).isEqualTo(3);
+        assertThat(KlEstimator.named("k3").value(-15)).isEqualTo(10);
+        assertThatThrownBy(() -> KlEstimator.named("full")).hasMessageContaining("unknown KL estimator: full");
+    }
+
+    @Test
+    void shouldPenaliseTrainedTokensAndMeasureTrainedSequences() {
+        // d: 1, 0.5 | — | 3
+        InRewardPenalty.Penalised result = new InRewardPenalty().apply(batch, new double[] {0, 9, 1, 9, 2},
+                current, reference, new KlController.Adaptive(0.1, 1.5, 30));
+
+        assertThat(result.rewards()).containsExactly(new double[] {-0.1, 9, 0.95, 9, 1.7}, within(1e-9));
+        assertThat(result.measuredKl()).isCloseTo((0.75 + 3) / 2, within(1e-9));
+        // error 1.875/1.5 − 1 = 0.25, clipped to 0.2; 3 sequences of 30
+        assertThat(result.next().coefficient()).isCloseTo(0.1 * 1.02, within(1e-12));
+        assertThat(result.coefficient()).isEqualTo(0.1);
+    }
+
+    @Test
+    void shouldCountMaskedSequencesAsZeroDivergenceOnlyAsReference() {
+        InRewardPenalty reproduced = InRewardPenalty.asReference(new KlEstimator(KlForm.K1, false));
+
+        assertThat(reproduced.measure(batch, current, reference)).isCloseTo((0.75 + 3) / 3, within(1e-9));
+    }
+
+    @Test
+    void shouldSteerTheCoefficientTowardsTheTarget() {
+        KlController.Adaptive controller = new KlController.Adaptive(1.0, 0.1, 100);
+
+        assertThat(controller.updated(0.11, 10).coefficient()).isCloseTo(1.01, within(1e-12));
+        assertThat(controller.updated(0.0, 10).coefficient()).isCloseTo(0.98, within(1e-12));
+        assertThat(controller.updated(5, 10).coefficient()).isCloseTo(1.02, within(1e-12));
+        assertThat(new KlController.Fixed(0.3).updated(5, 10).coefficient()).isEqualTo(0.3);
+        assertThatThrownBy(() -> controller.updated(0, 501)).hasMessageContaining("steps=501 is too many");
+        assertThatThrownBy(() -> controller.updated(Double.NaN, 1)).hasMessageContaining("NaN");
+        assertThatThrownBy(() -> new KlController.Fixed(-1)).hasMessageContaining("-1.0");
+        assertThatThrownBy(() -> new KlController.Adaptive(1, 0, 1)).hasMessageContaining("target");
+        assertThatThrownBy(() -> new KlController.Adaptive(1, 1, 0)).hasMessageContaining("horizon");
+    }
+
+    @Test
+    void shouldMoveAdvantageFromTokensThatDriftedMostWithoutChangingTheSum() {
+        // d: 1, 0.5, 3; mean 1.5
+        float[] adjusted = new AverageCentredPenalty(2, 0)
+                .apply(batch, new float[] {1, 7, 1, NAN, 1}, current, reference);
+
+        assertThat(adjusted).containsExactly(2, 7, 3, NAN, -2);
+    }
+
+    @Test
+    void shouldChargeForLaterDriftUnderADiscount() {
+        float[] adjusted = new AverageCentredPenalty(1, 0.5)
+                .apply(batch, new float[5], current, reference);
+
+        // token 2: 1.5 − 0.5 = 1; token 0: 0.5 + 0.5·1; the last: −1.5
+        assertThat(adjusted).containsExactly(1, 0, 1, 0, -1.5f);
+        assertThatThrownBy(() -> new AverageCentredPenalty(1, 1.5)).hasMessageContaining("discount");
+        assertThatThrownBy(() -> new AverageCentredPenalty(Double.NaN, 0)).hasMessageContaining("NaN");
+    }
+
+    @Test
+    void shouldLeaveABatchWithoutTrainedTokensAlone() {
+        TokenBatch nothing = new TokenBatch(new int[] {0, 2}, new byte[] {0, 0});
+        float[] garbage = {NAN, NAN};
+
+        assertThat(new AverageCentredPenalty(1, 0).apply(nothing, new float[] {4, 5}, garbage, garbage))
+                .containsExactly(4, 5);
+        assertThat(new InRewardPenalty().measure(nothing, garbage, garbage)).isZero();
+    }
+}
