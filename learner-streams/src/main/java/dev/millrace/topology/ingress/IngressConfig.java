@@ -1,0 +1,27 @@
+package dev.millrace.topology.ingress;
+
+/**
+ * What rollouts and scores are held to when they arrive, beyond what they claim about themselves.
+ *
+ * @param tokenizerHash vocabulary that rollouts must name; empty takes any, as long as they name one
+ * @param vocabularySize token ids must be below this; 0 leaves the upper bound unchecked
+ * @param maxGroupSize largest group, at least 1; a claim above it is refused before anything is allocated for it
+ */
+public record IngressConfig(String tokenizerHash, int vocabularySize, int maxGroupSize) {
+    public IngressConfig {
+        if (tokenizerHash == null) {
+            throw new IllegalArgumentException("tokenizer_hash must be given; leave it empty to take any vocabulary");
+        }
+        if (vocabularySize < 0) {
+            throw new IllegalArgumentException("vocabulary_size must be at least 0: " + vocabularySize);
+        }
+        if (maxGroupSize < 1 || maxGroupSize > 65_536) {
+            throw new IllegalArgumentException("max_group_size must be in [1, 65536]: " + maxGroupSize);
+        }
+    }
+
+    /** Any vocabulary, groups of up to 4096. */
+    public static IngressConfig defaults() {
+        return new IngressConfig("", 0, 4096);
+    }
+}
