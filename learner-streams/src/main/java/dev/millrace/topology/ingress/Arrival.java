@@ -1,0 +1,29 @@
+package dev.millrace.topology.ingress;
+
+import org.apache.kafka.streams.processor.api.Record;
+
+/** A rollout or a score that was read, decoded and held to its claims. */
+public sealed interface Arrival permits RolloutArrival, ScoreArrival {
+
+    /** Which sample it is about. */
+    SampleName name();
+
+    /** The record as it came. Decoded vectors are views of its value, so keeping both costs nothing. */
+    Record<byte[], byte[]> raw();
+
+    /** Where it lies in its topic's partition. */
+    long offset();
+
+    /** When it was written, Unix milliseconds. */
+    default long timestampMs() {
+        return raw().timestamp();
+    }
+
+    /** Bytes of heap it keeps, nearly. */
+    default long bytes() {
+        return raw().value().length + OBJECTS_BYTES;
+    }
+
+    /** What a decoded record takes beside its vectors: objects, strings, spans. */
+    long OBJECTS_BYTES = 1024;
+}

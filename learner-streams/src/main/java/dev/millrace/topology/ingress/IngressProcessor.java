@@ -1,0 +1,40 @@
+package dev.millrace.topology.ingress;
+
+import dev.millrace.topology.deadletter.DeadLetters;
+import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.topology.meters.TopologyMeters;
+import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.processor.api.RecordMetadata;
+
+/** Sends what can be read on to the join, and the rest to the dead letters. Holds no state. */
+public final class IngressProcessor extends ContextualProcessor<byte[], byte[], Object, Object> {
+    private final ArrivalReader reader;
+    private final String next;
+    private final String deadLetters;
+    private final TopologyMeters meters;
+
+    /**
+     * @param next node that takes arrivals
+     * @param deadLetters node that takes refused records
+     */
+    public IngressProcessor(ArrivalReader reader, String next, String deadLetters, TopologyMeters meters) {
+        this.reader = reader;
+        this.next = next;
+        this.deadLetters = deadLetters;
+        this.meters = meters;
+    }
+
+    @Override
+    public void process(Record<byte[], byte[]> record) {
+        RecordMetadata at = context().recordMetadata()
+            .orElseThrow(() -> new IllegalStateException("a source record has a place on the log"));
+        try {
+            Arrival arrival = reader.read(record, at.partition(), at.offset());
+            context().forward(new Record<>(arrival.name().groupId(), arrival, record.timestamp()), next);
+        } catch (RefusedException e) {
+            meters.deadLetter(e.refusal().reason());
+            context().forward(DeadLetters.of(record, at.topic(), at.partition(), at.offset(), e.refusal()), deadLetters);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+package dev.millrace.topology.ingress;
+
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.VersionSpan;
+import org.apache.kafka.streams.processor.api.Record;
+
+/** A rollout that was read and holds what it claims. */
+public record RolloutArrival(SampleName name, Rollout rollout, Record<byte[], byte[]> raw, long offset) implements Arrival {
+
+    /** Newest version that sampled one of its tokens. */
+    public long newestVersion() {
+        long newest = -1;
+        for (VersionSpan span : rollout.getVersionSpans()) {
+            newest = Math.max(newest, span.getVersion());
+        }
+        return newest;
+    }
+}

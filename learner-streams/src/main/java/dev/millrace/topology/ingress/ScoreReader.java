@@ -1,0 +1,28 @@
+package dev.millrace.topology.ingress;
+
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.topology.deadletter.RefusedException;
+import org.apache.kafka.streams.processor.api.Record;
+
+/** Reads scores. Thread-safe. */
+public final class ScoreReader implements ArrivalReader {
+    private final RecordDecoding<Score> decoding;
+    private final ScoreCheck check;
+
+    public ScoreReader(String topic, SchemaRegistry registry, ScoreCheck check) {
+        this.decoding = new RecordDecoding<>(topic, AvroSerde.of(Score.class, registry).deserializer());
+        this.check = check;
+    }
+
+    @Override
+    public ScoreArrival read(Record<byte[], byte[]> raw, int partition, long offset) throws RefusedException {
+        Score score = decoding.decode(raw.value());
+        try {
+            return new ScoreArrival(check.check(score, raw.key(), partition), score, raw, offset);
+        } catch (RefusedException e) {
+            throw new RefusedException(e.refusal().about(score.getRunId(), score.getRolloutId()));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+package dev.millrace.topology.join;
+
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.topology.correction.ImportanceWeighting;
+import dev.millrace.topology.fetch.RecordFetcher;
+import dev.millrace.topology.ingress.ArrivalReader;
+import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.state.StateStores;
+import java.util.function.Supplier;
+import org.apache.kafka.common.serialization.Serializer;
+
+/**
+ * What the join is made of; shared by all its tasks.
+ *
+ * @param rollouts reads rollouts again
+ * @param scores reads scores again
+ * @param fetchers makes a task's own fetcher
+ * @param trajectories bytes of a trajectory
+ * @param maxRecordBytes a trajectory larger than this is refused, because the log would not take it
+ */
+public record JoinSettings(JoinConfig config, RunIdentity run, RunTopics topics, ArrivalReader rollouts, ArrivalReader scores,
+    Supplier<RecordFetcher> fetchers, ImportanceWeighting weighting,
+    Serializer<dev.millrace.schemas.Trajectory> trajectories, int maxRecordBytes, StateStores.Kind stores,
+    TopologyMeters meters) {
+}

@@ -1,0 +1,52 @@
+package dev.millrace.topology.join;
+
+import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.topology.fetch.RecordFetcher;
+import dev.millrace.topology.ingress.Arrival;
+import dev.millrace.topology.ingress.ArrivalReader;
+import dev.millrace.topology.join.Waiting.Kind;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.processor.api.Record;
+
+/** Reads again what waits in one task, from its two source partitions. */
+final class LogPayloads implements PayloadSource {
+    private final RecordFetcher fetcher;
+    private final Map<Kind, TopicPartition> partitions;
+    private final Map<Kind, ArrivalReader> readers;
+
+    LogPayloads(RecordFetcher fetcher, Map<Kind, TopicPartition> partitions, Map<Kind, ArrivalReader> readers) {
+        this.fetcher = fetcher;
+        this.partitions = partitions;
+        this.readers = readers;
+    }
+
+    @Override
+    public List<Arrival> read(Kind kind, List<Waiting> waiting) {
+        long[] offsets = waiting.stream().mapToLong(Waiting::offset).toArray();
+        List<Arrival> arrivals = new ArrayList<>(offsets.length);
+        int at = 0;
+        for (ConsumerRecord<byte[], byte[]> record : fetcher.fetch(partitions.get(kind), offsets)) {
+            while (waiting.get(at).offset() != record.offset()) {
+                at++;
+            }
+            arrivals.add(read(kind, record, waiting.get(at)));
+        }
+        return arrivals;
+    }
+
+    private Arrival read(Kind kind, ConsumerRecord<byte[], byte[]> record, Waiting waiting) {
+        // the timestamp it first came with: an invalid one was replaced then
+        Record<byte[], byte[]> raw = new Record<>(record.key(), record.value(), waiting.timestampMs(), record.headers());
+        try {
+            return readers.get(kind).read(raw, record.partition(), record.offset());
+        } catch (RefusedException e) {
+            throw new IllegalStateException("the record at " + partitions.get(kind) + "@" + record.offset()
+                + " was accepted when it came and is refused now: " + e.getMessage()
+                + "; was the run's tokenizer_hash, vocabulary_size or max_group_size changed?", e);
+        }
+    }
+}

@@ -1,0 +1,2 @@
+/** The topology's meters. */
+package dev.millrace.topology.meters;

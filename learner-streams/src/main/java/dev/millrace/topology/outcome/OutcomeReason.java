@@ -1,0 +1,30 @@
+package dev.millrace.topology.outcome;
+
+/** Why a rollout left without reaching a batch; {@link #code()} is what stands in the record and in the metric. */
+public enum OutcomeReason {
+    /** The same rollout, or the same rollout's score, had been there before. */
+    DUPLICATE("duplicate"),
+    /** No score came within its time. */
+    UNSCORED("unscored"),
+    /** A score whose rollout did not come within its time, or had left before. */
+    ORPHAN_SCORE("orphan-score"),
+    /** The scorer could not have a version that it needed. */
+    VERSION_UNAVAILABLE("version-unavailable"),
+    /** Its group stayed short for too long. */
+    GROUP_SHORT("group-short"),
+    /** All rewards of its group are equal, so none of them says anything. */
+    ZERO_VARIANCE("zero-variance"),
+    /** Every token of its group is staler than the limit. */
+    STALE("stale");
+
+    private final String code;
+
+    OutcomeReason(String code) {
+        this.code = code;
+    }
+
+    /** Lower case with dashes. */
+    public String code() {
+        return code;
+    }
+}

@@ -1,0 +1,39 @@
+package dev.millrace.topology.state;
+
+import java.util.Map;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.StoreBuilder;
+import org.apache.kafka.streams.state.Stores;
+
+/** Builds the topology's stores: small values, changelogs that stay short, so that a restore reads little. */
+public final class StateStores {
+    /** A changelog is compacted only below its active segment, which therefore must not grow large. */
+    private static final Map<String, String> CHANGELOG = Map.of(
+        "segment.bytes", String.valueOf(16 << 20),
+        "min.cleanable.dirty.ratio", "0.2",
+        "delete.retention.ms", "600000");
+
+    private StateStores() {
+    }
+
+    /** Where stores keep what they hold between restarts. */
+    public enum Kind {
+        /** In memory; a restart reads the changelog. */
+        IN_MEMORY,
+        /** In RocksDB under the state directory; a restart on the same directory reads only what is new. */
+        ROCKSDB
+    }
+
+    /** @param cached true merges the updates of one key within a commit interval before they reach the changelog */
+    public static StoreBuilder<KeyValueStore<Bytes, byte[]>> store(String name, Kind kind, boolean cached) {
+        KeyValueBytesStoreSupplier supplier = kind == Kind.IN_MEMORY
+            ? Stores.inMemoryKeyValueStore(name)
+            : Stores.persistentKeyValueStore(name);
+        StoreBuilder<KeyValueStore<Bytes, byte[]>> builder =
+            Stores.keyValueStoreBuilder(supplier, Serdes.Bytes(), Serdes.ByteArray()).withLoggingEnabled(CHANGELOG);
+        return cached ? builder.withCachingEnabled() : builder.withCachingDisabled();
+    }
+}

@@ -1,0 +1,2 @@
+/** What tasks remember: stores, the compact form of their values, and the clock that their deadlines are counted in. */
+package dev.millrace.topology.state;
