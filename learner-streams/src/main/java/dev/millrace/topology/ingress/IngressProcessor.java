@@ -7,18 +7,22 @@ import org.apache.kafka.streams.processor.api.ContextualProcessor;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.processor.api.RecordMetadata;
 
-/** Sends what can be read on to the join, and the rest to the dead letters. Holds no state. */
-public final class IngressProcessor extends ContextualProcessor<byte[], byte[], Object, Object> {
-    private final ArrivalReader reader;
+/**
+ * Sends what can be read on, and the rest to the dead letters. Holds no state.
+ *
+ * @param <T> what goes on
+ */
+public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[], Object, Object> {
+    private final RecordReader<T> reader;
     private final String next;
     private final String deadLetters;
     private final TopologyMeters meters;
 
     /**
-     * @param next node that takes arrivals
+     * @param next node that takes what was read
      * @param deadLetters node that takes refused records
      */
-    public IngressProcessor(ArrivalReader reader, String next, String deadLetters, TopologyMeters meters) {
+    public IngressProcessor(RecordReader<T> reader, String next, String deadLetters, TopologyMeters meters) {
         this.reader = reader;
         this.next = next;
         this.deadLetters = deadLetters;
@@ -30,8 +34,8 @@ public final class IngressProcessor extends ContextualProcessor<byte[], byte[], 
         RecordMetadata at = context().recordMetadata()
             .orElseThrow(() -> new IllegalStateException("a source record has a place on the log"));
         try {
-            Arrival arrival = reader.read(record, at.partition(), at.offset());
-            context().forward(new Record<>(arrival.name().groupId(), arrival, record.timestamp()), next);
+            reader.read(record, at.partition(), at.offset())
+                .ifPresent(read -> context().forward(new Record<>(null, read, record.timestamp()), next));
         } catch (RefusedException e) {
             meters.deadLetter(e.refusal().reason());
             context().forward(DeadLetters.of(record, at.topic(), at.partition(), at.offset(), e.refusal()), deadLetters);

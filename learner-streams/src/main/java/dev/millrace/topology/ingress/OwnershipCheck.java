@@ -7,17 +7,17 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
 /** Whether a record is of this run and epoch and lies under its own key; the first thing that is asked of any record. */
-public final class OwnershipCheck {
+final class OwnershipCheck {
     private static final int SHOWN_KEY_BYTES = 64;
 
     private final RunIdentity run;
 
-    public OwnershipCheck(RunIdentity run) {
+    OwnershipCheck(RunIdentity run) {
         this.run = run;
     }
 
     /** @throws RefusedException if the record is of another run or epoch */
-    public void requireOurs(String runId, int epoch) throws RefusedException {
+    void requireOurs(String runId, int epoch) throws RefusedException {
         if (!run.runId().equals(runId)) {
             throw new RefusedException(RefusalReason.WRONG_RUN, "run_id",
                 "the record is of run '" + runId + "', this is run '" + run.runId() + "'");
@@ -25,6 +25,14 @@ public final class OwnershipCheck {
         if (run.epoch() != epoch) {
             throw new RefusedException(RefusalReason.WRONG_EPOCH, "epoch",
                 "the record is of epoch " + epoch + ", the run is in epoch " + run.epoch());
+        }
+    }
+
+    /** @throws RefusedException if the record is of another policy */
+    void requirePolicy(String policyId) throws RefusedException {
+        if (!run.policyId().equals(policyId)) {
+            throw new RefusedException(RefusalReason.IDENTITY, "policy_id",
+                "the record is of policy '" + policyId + "', this run trains '" + run.policyId() + "'");
         }
     }
 

@@ -10,11 +10,11 @@ import org.apache.kafka.common.serialization.Deserializer;
  *
  * @param <T> what the topic holds
  */
-public final class RecordDecoding<T> {
+final class RecordDecoding<T> {
     private final String topic;
     private final Deserializer<T> deserializer;
 
-    public RecordDecoding(String topic, Deserializer<T> deserializer) {
+    RecordDecoding(String topic, Deserializer<T> deserializer) {
         this.topic = topic;
         this.deserializer = deserializer;
     }
@@ -23,7 +23,7 @@ public final class RecordDecoding<T> {
      * @param value as it came, may be null
      * @throws RefusedException if it is no such record
      */
-    public T decode(byte[] value) throws RefusedException {
+    T decode(byte[] value) throws RefusedException {
         if (value == null) {
             throw new RefusedException(RefusalReason.UNREADABLE, "", "the record has no value");
         }

@@ -4,10 +4,11 @@ import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.topology.deadletter.RefusedException;
+import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
 
-/** Reads rollouts. Thread-safe. */
-public final class RolloutReader implements ArrivalReader {
+/** Reads rollouts. */
+public final class RolloutReader implements RecordReader<Arrival> {
     private final RecordDecoding<Rollout> decoding;
     private final RolloutCheck check;
 
@@ -17,10 +18,10 @@ public final class RolloutReader implements ArrivalReader {
     }
 
     @Override
-    public RolloutArrival read(Record<byte[], byte[]> raw, int partition, long offset) throws RefusedException {
+    public Optional<Arrival> read(Record<byte[], byte[]> raw, int partition, long offset) throws RefusedException {
         Rollout rollout = decoding.decode(raw.value());
         try {
-            return new RolloutArrival(check.check(rollout, raw.key()), rollout, raw, offset);
+            return Optional.of(new RolloutArrival(check.check(rollout, raw.key()), rollout, raw, offset));
         } catch (RefusedException e) {
             throw new RefusedException(e.refusal().about(rollout.getRunId(), rollout.getRolloutId()));
         }

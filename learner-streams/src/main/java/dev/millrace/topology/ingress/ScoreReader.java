@@ -4,10 +4,11 @@ import dev.millrace.schemas.Score;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.topology.deadletter.RefusedException;
+import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
 
-/** Reads scores. Thread-safe. */
-public final class ScoreReader implements ArrivalReader {
+/** Reads scores. */
+public final class ScoreReader implements RecordReader<Arrival> {
     private final RecordDecoding<Score> decoding;
     private final ScoreCheck check;
 
@@ -17,10 +18,10 @@ public final class ScoreReader implements ArrivalReader {
     }
 
     @Override
-    public ScoreArrival read(Record<byte[], byte[]> raw, int partition, long offset) throws RefusedException {
+    public Optional<Arrival> read(Record<byte[], byte[]> raw, int partition, long offset) throws RefusedException {
         Score score = decoding.decode(raw.value());
         try {
-            return new ScoreArrival(check.check(score, raw.key(), partition), score, raw, offset);
+            return Optional.of(new ScoreArrival(check.check(score, raw.key(), partition), score, raw, offset));
         } catch (RefusedException e) {
             throw new RefusedException(e.refusal().about(score.getRunId(), score.getRolloutId()));
         }

@@ -27,7 +27,7 @@ import org.apache.kafka.streams.processor.api.Record;
  * <p>Each rollout that arrives leaves exactly once: as a trajectory, as an outcome, or as a dead letter. The decisions
  * are {@link RolloutDecision}, {@link ScoreDecision} and {@link PairCheck}; this carries them out.
  */
-public final class JoinProcessor extends ContextualProcessor<String, Arrival, Object, Object> {
+public final class JoinProcessor extends ContextualProcessor<Object, Arrival, Object, Object> {
     static final String PENDING = "pending";
     static final String SEEN = "seen";
     private static final Duration TICK = Duration.ofSeconds(1);
@@ -43,8 +43,6 @@ public final class JoinProcessor extends ContextualProcessor<String, Arrival, Ob
     private SeenGroups seen;
     private ActivityClock clock;
     private JoinOutput out;
-    private long lastTickMs;
-    private boolean busySinceTick;
     private long reportedPending;
 
     public JoinProcessor(JoinSettings settings, JoinNodes nodes) {
@@ -64,18 +62,16 @@ public final class JoinProcessor extends ContextualProcessor<String, Arrival, Ob
                 Kind.SCORE, new TopicPartition(settings.topics().scores(), partition)),
             Map.of(Kind.ROLLOUT, settings.rollouts(), Kind.SCORE, settings.scores())), config.payloadCacheBytes());
         seen = new SeenGroups(context.getStateStore(SEEN), config.dedupeRetentionMs(), config.dedupeGroups());
-        clock = new ActivityClock(config.maxGapMs(), Math.max(pending.newestSinceMs(), seen.newestTouchedMs()));
+        clock = new ActivityClock(config.maxGapMs(), Math.max(pending.newestSinceMs(), seen.newestTouchedMs()),
+            context.currentSystemTimeMs());
         out = new JoinOutput(context, settings, nodes);
-        lastTickMs = context.currentSystemTimeMs();
-        busySinceTick = false;
         reportPending();
         context.schedule(TICK, PunctuationType.WALL_CLOCK_TIME, this::tick);
     }
 
     @Override
-    public void process(Record<String, Arrival> record) {
+    public void process(Record<Object, Arrival> record) {
         clock.record(record.timestamp());
-        busySinceTick = true;
         expire(context().currentStreamTimeMs());
         if (record.value() instanceof RolloutArrival rollout) {
             take(rollout);
@@ -86,13 +82,10 @@ public final class JoinProcessor extends ContextualProcessor<String, Arrival, Ob
     }
 
     private void tick(long wallClockMs) {
-        if (!busySinceTick) {
-            clock.idle(wallClockMs - lastTickMs);
+        if (clock.tick(wallClockMs)) {
             expire(wallClockMs);
             reportPending();
         }
-        lastTickMs = wallClockMs;
-        busySinceTick = false;
     }
 
     private void take(RolloutArrival rollout) {

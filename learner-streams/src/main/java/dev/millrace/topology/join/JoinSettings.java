@@ -1,10 +1,12 @@
 package dev.millrace.topology.join;
 
+import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.correction.ImportanceWeighting;
 import dev.millrace.topology.fetch.RecordFetcher;
-import dev.millrace.topology.ingress.ArrivalReader;
+import dev.millrace.topology.ingress.Arrival;
+import dev.millrace.topology.ingress.RecordReader;
 import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.state.StateStores;
 import java.util.function.Supplier;
@@ -19,8 +21,8 @@ import org.apache.kafka.common.serialization.Serializer;
  * @param trajectories bytes of a trajectory
  * @param maxRecordBytes a trajectory larger than this is refused, because the log would not take it
  */
-public record JoinSettings(JoinConfig config, RunIdentity run, RunTopics topics, ArrivalReader rollouts, ArrivalReader scores,
+public record JoinSettings(JoinConfig config, RunIdentity run, RunTopics topics, RecordReader<Arrival> rollouts, RecordReader<Arrival> scores,
     Supplier<RecordFetcher> fetchers, ImportanceWeighting weighting,
-    Serializer<dev.millrace.schemas.Trajectory> trajectories, int maxRecordBytes, StateStores.Kind stores,
+    Serializer<Trajectory> trajectories, int maxRecordBytes, StateStores.Kind stores,
     TopologyMeters meters) {
 }

@@ -3,7 +3,7 @@ package dev.millrace.topology.join;
 import dev.millrace.topology.deadletter.RefusedException;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.Arrival;
-import dev.millrace.topology.ingress.ArrivalReader;
+import dev.millrace.topology.ingress.RecordReader;
 import dev.millrace.topology.join.Waiting.Kind;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,9 +16,9 @@ import org.apache.kafka.streams.processor.api.Record;
 final class LogPayloads implements PayloadSource {
     private final RecordFetcher fetcher;
     private final Map<Kind, TopicPartition> partitions;
-    private final Map<Kind, ArrivalReader> readers;
+    private final Map<Kind, RecordReader<Arrival>> readers;
 
-    LogPayloads(RecordFetcher fetcher, Map<Kind, TopicPartition> partitions, Map<Kind, ArrivalReader> readers) {
+    LogPayloads(RecordFetcher fetcher, Map<Kind, TopicPartition> partitions, Map<Kind, RecordReader<Arrival>> readers) {
         this.fetcher = fetcher;
         this.partitions = partitions;
         this.readers = readers;
@@ -42,7 +42,7 @@ final class LogPayloads implements PayloadSource {
         // the timestamp it first came with: an invalid one was replaced then
         Record<byte[], byte[]> raw = new Record<>(record.key(), record.value(), waiting.timestampMs(), record.headers());
         try {
-            return readers.get(kind).read(raw, record.partition(), record.offset());
+            return readers.get(kind).read(raw, record.partition(), record.offset()).orElseThrow();
         } catch (RefusedException e) {
             throw new IllegalStateException("the record at " + partitions.get(kind) + "@" + record.offset()
                 + " was accepted when it came and is refused now: " + e.getMessage()

@@ -1,0 +1,243 @@
+package dev.millrace.topology.batch;
+
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
+import dev.millrace.topology.batch.BatchMaker.Freshness;
+import dev.millrace.topology.batch.MemberRestore.Restored;
+import dev.millrace.topology.deadletter.Refusal;
+import dev.millrace.topology.deadletter.RefusalReason;
+import dev.millrace.topology.fetch.RecordFetcher;
+import dev.millrace.topology.ingress.AssemblyArrival;
+import dev.millrace.topology.ingress.TrajectoryArrival;
+import dev.millrace.topology.ingress.VersionArrival;
+import dev.millrace.topology.outcome.OutcomeReason;
+import dev.millrace.topology.outcome.Outcomes;
+import dev.millrace.topology.state.ActivityClock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.processor.PunctuationType;
+import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.Record;
+
+/**
+ * Gathers trajectories into groups and groups into batches.
+ *
+ * <p>Each trajectory leaves exactly once: in a batch, as an outcome, or as a dead letter. The decisions are
+ * {@link GroupDecision}, {@link VersionHistory} and {@link BatchMaker}; this carries them out.
+ */
+public final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArrival, Object, Object> {
+    private static final Duration TICK = Duration.ofSeconds(1);
+
+    private final AssemblySettings settings;
+    private final AssemblyNodes nodes;
+    private final BatchMaker maker;
+
+    private AssemblyStore store;
+    private AssemblyOutput out;
+    private ActivityClock clock;
+    private VersionHistory versions;
+    private ClosedGroups closed;
+    /** In the order in which they began. */
+    private Map<String, Group> open;
+    private ReadyGroups ready;
+    private long lastOffset;
+    private Map<String, MemberPlace> lost;
+
+    public AssemblyProcessor(AssemblySettings settings, AssemblyNodes nodes) {
+        this.settings = settings;
+        this.nodes = nodes;
+        this.maker = new BatchMaker(settings.run(), settings.corrections());
+    }
+
+    @Override
+    public void init(ProcessorContext<Object, Object> context) {
+        super.init(context);
+        store = new AssemblyStore(context.getStateStore(AssemblyStore.NAME));
+        out = new AssemblyOutput(context, settings, nodes);
+        versions = new VersionHistory();
+        store.forEachVersion(versions::add);
+        closed = new ClosedGroups(store, settings.groups().closedRetentionMs());
+        open = new LinkedHashMap<>();
+        ready = new ReadyGroups();
+        Restored restored;
+        try (RecordFetcher fetcher = settings.fetchers().get()) {
+            restored = MemberRestore.restore(store,
+                new TopicPartition(settings.topics().trajectories(), context.taskId().partition()), fetcher, settings.trajectories());
+        }
+        lost = restored.lost();
+        long newestSinceMs = restored.members().values().stream().mapToLong(Long::longValue).max().orElse(0);
+        clock = new ActivityClock(settings.groups().maxGapMs(), Math.max(newestSinceMs, closed.newestMs()),
+            context.currentSystemTimeMs());
+        takeOver(restored.members());
+        context.schedule(TICK, PunctuationType.WALL_CLOCK_TIME, this::tick);
+    }
+
+    private void takeOver(Map<Member, Long> members) {
+        members.forEach((member, sinceMs) -> {
+            lastOffset = Math.max(lastOffset, member.offset());
+            Group group = open.get(member.groupId());
+            if (group == null) {
+                open.put(member.groupId(), new Group(member, sinceMs));
+            } else {
+                group.add(member);
+            }
+        });
+        Map<String, Long> released = new HashMap<>();
+        store.forEachReleased(released::put);
+        for (Group group : List.copyOf(open.values())) {
+            Long afterOffset = released.get(group.groupId());
+            if (afterOffset != null) {
+                open.remove(group.groupId());
+                ready.addShort(group, afterOffset);
+            } else if (group.isComplete()) {
+                open.remove(group.groupId());
+                ready.addComplete(group);
+            }
+        }
+    }
+
+    @Override
+    public void process(Record<Object, AssemblyArrival> record) {
+        clock.record(record.timestamp());
+        settle(context().currentStreamTimeMs());
+        if (record.value() instanceof VersionArrival version) {
+            versions.add(version.version(), version.timestampMs());
+            store.putVersion(version.version(), version.timestampMs());
+        } else {
+            take((TrajectoryArrival) record.value(), record.timestamp());
+        }
+        cutBatches();
+    }
+
+    private void tick(long wallClockMs) {
+        if (clock.tick(wallClockMs)) {
+            settle(wallClockMs);
+            cutBatches();
+        }
+    }
+
+    private void take(TrajectoryArrival arrival, long timestampMs) {
+        lastOffset = arrival.offset();
+        Member member = Member.of(arrival.trajectory(), arrival.partition(), arrival.offset(), timestampMs);
+        if (closed.contains(member.groupId())) {
+            out.leave(OutcomeReason.GROUP_SHORT, member, context().currentStreamTimeMs(),
+                "it came after its group was closed short, " + settings.groups().deadlineMs() + " ms of activity after the group's first");
+            return;
+        }
+        Group group = open.get(member.groupId());
+        if (group != null && (group.has(member.sampleIndex()) || group.size() != member.groupSize())) {
+            out.refuse(arrival, Refusal.of(RefusalReason.SIBLINGS, "sample_index", "the group has a sample "
+                + member.sampleIndex() + " already, or another size than " + member.groupSize() + ": its size is " + group.size()));
+            return;
+        }
+        if (group == null) {
+            group = new Group(member, clock.nowMs());
+            open.put(member.groupId(), group);
+        } else {
+            group.add(member);
+        }
+        store.putMember(member.rolloutId(), new MemberPlace(member.offset(), member.rolloutSource().getPartition(),
+            member.rolloutSource().getOffset(), clock.nowMs()));
+        decide(group, context().currentStreamTimeMs());
+    }
+
+    /** Groups whose time is over, and whatever else time brings. */
+    private void settle(long decidedAtMs) {
+        lost.forEach((rolloutId, place) -> {
+            store.deleteMember(rolloutId);
+            out.leave(OutcomeReason.GROUP_SHORT, rolloutId.substring(0, rolloutId.lastIndexOf('/')), rolloutId,
+                Outcomes.UNKNOWN_VERSION,
+                new LogCoordinates(settings.topics().rollouts(), place.rolloutPartition(), place.rolloutOffset()), decidedAtMs,
+                "its trajectory is no longer kept by the log; raise the topic's retention above deadline_ms");
+        });
+        lost = Map.of();
+        closed.forgetOlder(clock.nowMs());
+        List<Group> overdue = new ArrayList<>();
+        for (Group group : open.values()) {
+            if (GroupDecision.of(group, clock.nowMs(), settings.groups()) == GroupDecision.WAIT) {
+                break; // those behind it began later
+            }
+            overdue.add(group);
+        }
+        overdue.forEach(group -> decide(group, decidedAtMs));
+    }
+
+    private void decide(Group group, long decidedAtMs) {
+        GroupDecision decision = GroupDecision.of(group, clock.nowMs(), settings.groups());
+        if (decision == GroupDecision.WAIT) {
+            return;
+        }
+        open.remove(group.groupId());
+        if (!group.isComplete()) {
+            closed.add(group.groupId(), clock.nowMs());
+        }
+        switch (decision) {
+            case DROP_SHORT -> leave(group, OutcomeReason.GROUP_SHORT, decidedAtMs, "the group had " + group.members().size()
+                + " of " + group.size() + " members after " + settings.groups().deadlineMs() + " ms of activity, fewer than min_size "
+                + settings.groups().minSize());
+            case DROP_ZERO_VARIANCE -> leave(group, OutcomeReason.ZERO_VARIANCE, decidedAtMs,
+                "every reward of the group is " + group.members().get(0).reward());
+            default -> {
+                if (group.isComplete()) {
+                    ready.addComplete(group);
+                } else {
+                    ready.addShort(group, lastOffset);
+                    store.putReleased(group.groupId(), lastOffset);
+                }
+            }
+        }
+    }
+
+    private void cutBatches() {
+        int wanted = settings.batch().sequences();
+        while (ready.sequences() >= wanted) {
+            List<Group> groups = ready.first(wanted);
+            long currentVersion = versions.current(membersOf(groups));
+            Map<Group, Freshness> freshness = new LinkedHashMap<>();
+            groups.forEach(group -> freshness.put(group, maker.freshness(group, currentVersion)));
+            List<Group> stale = groups.stream().filter(group -> freshness.get(group) == Freshness.ALL_STALE).toList();
+            if (!stale.isEmpty()) {
+                ready.remove(stale);
+                stale.forEach(group -> leave(group, OutcomeReason.STALE, context().currentStreamTimeMs(),
+                    "all its tokens are more than " + settings.corrections().staleness().maxVersions()
+                        + " versions behind version " + currentVersion));
+            } else if (freshness.containsValue(Freshness.SOME)) {
+                cut(groups, currentVersion);
+                wanted = settings.batch().sequences();
+            } else {
+                wanted = membersOf(groups).size() + 1; // nothing to train on: they go along with those that come next
+            }
+        }
+    }
+
+    private void cut(List<Group> groups, long currentVersion) {
+        List<Member> members = membersOf(groups);
+        long assembledAtMs = members.stream().mapToLong(Member::timestampMs).max().orElseThrow();
+        out.batch(maker.make(store.takeBatchId(), groups, currentVersion, assembledAtMs));
+        ready.remove(groups);
+        groups.forEach(this::forget);
+        versions.forgetBefore(assembledAtMs).forEach(store::deleteVersion);
+    }
+
+    private void leave(Group group, OutcomeReason reason, long decidedAtMs, String detail) {
+        group.members().forEach(member -> out.leave(reason, member, decidedAtMs, detail));
+        forget(group);
+    }
+
+    private void forget(Group group) {
+        group.members().forEach(member -> store.deleteMember(member.rolloutId()));
+        if (!group.isComplete()) {
+            store.deleteReleased(group.groupId());
+        }
+    }
+
+    private static List<Member> membersOf(List<Group> groups) {
+        return groups.stream().flatMap(group -> group.members().stream()).toList();
+    }
+}

@@ -1,0 +1,25 @@
+package dev.millrace.topology.batch;
+
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.topology.correction.CorrectionConfig;
+import dev.millrace.topology.fetch.RecordFetcher;
+import dev.millrace.topology.ingress.AssemblyArrival;
+import dev.millrace.topology.ingress.RecordReader;
+import dev.millrace.topology.meters.TopologyMeters;
+import java.util.function.Supplier;
+import org.apache.kafka.common.serialization.Serializer;
+
+/**
+ * What the assembly is made of; shared by all its tasks.
+ *
+ * @param trajectories reads trajectories again
+ * @param fetchers makes a task's own fetcher
+ * @param batches bytes of a batch
+ * @param maxRecordBytes a larger batch cannot be written
+ */
+public record AssemblySettings(GroupsConfig groups, BatchConfig batch, CorrectionConfig corrections, RunIdentity run,
+    RunTopics topics, RecordReader<AssemblyArrival> trajectories, Supplier<RecordFetcher> fetchers,
+    Serializer<LearnerBatch> batches, int maxRecordBytes, TopologyMeters meters) {
+}

@@ -1,0 +1,119 @@
+package dev.millrace.topology.batch;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.staleness.BatchVersions;
+import dev.millrace.corrections.staleness.StalenessLimit;
+import dev.millrace.corrections.staleness.StalenessSummary;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.topology.correction.BatchCorrections;
+import dev.millrace.topology.correction.CorrectionConfig;
+import dev.millrace.topology.correction.ImportanceWeighting.PolicyLogProbs;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/** Makes the batch record of groups: lays their members out as one ragged batch, and has the corrections decide. Pure. */
+final class BatchMaker {
+    private final RunIdentity run;
+    private final BatchCorrections corrections;
+    private final StalenessLimit limit;
+
+    BatchMaker(RunIdentity run, CorrectionConfig config) {
+        this.run = run;
+        this.corrections = new BatchCorrections(config);
+        this.limit = new StalenessLimit(config.staleness().maxVersions());
+    }
+
+    /** Groups laid out, and what staleness leaves of them. */
+    record Layout(List<Member> members, TokenBatch tokens, BatchVersions versions) {
+        static Layout of(List<Group> groups) {
+            List<Member> members = new ArrayList<>();
+            int[] groupOf = new int[groups.stream().mapToInt(group -> group.members().size()).sum()];
+            for (int g = 0; g < groups.size(); g++) {
+                List<Member> ofGroup = groups.get(g).members();
+                Arrays.fill(groupOf, members.size(), members.size() + ofGroup.size(), g);
+                members.addAll(ofGroup);
+            }
+            int[] offsets = new int[members.size() + 1];
+            for (int s = 0; s < members.size(); s++) {
+                offsets[s + 1] = Math.addExact(offsets[s], members.get(s).tokens());
+            }
+            byte[] mask = new byte[offsets[members.size()]];
+            for (int s = 0; s < members.size(); s++) {
+                System.arraycopy(members.get(s).mask(), 0, mask, offsets[s], members.get(s).tokens());
+            }
+            TokenBatch tokens = new TokenBatch(offsets, mask, groupOf);
+            return new Layout(members, tokens, new BatchVersions(tokens, members.stream().map(Member::spans).toList()));
+        }
+    }
+
+    /** What a version leaves of a group. */
+    enum Freshness {
+        /** Something to train on. */
+        SOME,
+        /** Nothing: all of it is staler than the limit. */
+        ALL_STALE,
+        /** Nothing, but there was nothing to begin with. */
+        NOTHING_TRAINABLE
+    }
+
+    /** Whether anything of a group could be trained on at this version. */
+    Freshness freshness(Group group, long currentVersion) {
+        Layout layout = Layout.of(List.of(group));
+        StalenessSummary summary =
+            limit.maskTokens(layout.versions(), currentVersion, new byte[layout.tokens().tokenCount()]);
+        if (summary.trainedTokens() == 0) {
+            return Freshness.NOTHING_TRAINABLE;
+        }
+        return summary.maskedTokens() == summary.trainedTokens() ? Freshness.ALL_STALE : Freshness.SOME;
+    }
+
+    /**
+     * The batch of these groups, in their order.
+     *
+     * @param groups at least one of them with something to train on at {@code currentVersion}
+     */
+    LearnerBatch make(long batchId, List<Group> groups, long currentVersion, long assembledAtMs) {
+        Layout layout = Layout.of(groups);
+        BatchCorrections.Verdict verdict = corrections.decide(new BatchCorrections.Input(layout.tokens(),
+            logProbs(layout), layout.members().stream().mapToDouble(Member::reward).toArray(), layout.versions(),
+            currentVersion));
+        List<BatchEntry> entries = new ArrayList<>(layout.members().size());
+        for (int s = 0; s < layout.members().size(); s++) {
+            entries.add(entry(layout, verdict, s));
+        }
+        return new LearnerBatch(run.runId(), run.epoch(), run.policyId(), batchId, currentVersion, entries, verdict.reports(),
+            (long) verdict.tokens().trainedTokens(), verdict.essRatio(), verdict.essRatioTruncated(), verdict.secondMoment(),
+            verdict.stepScale(), verdict.stalenessMean(), verdict.stalenessMax(), assembledAtMs);
+    }
+
+    private static BatchEntry entry(Layout layout, BatchCorrections.Verdict verdict, int sequence) {
+        Member member = layout.members().get(sequence);
+        int trained = verdict.tokens().trainedTokens(sequence);
+        ByteBuffer mask = null;
+        if (trained != layout.tokens().trainedTokens(sequence)) {
+            byte[] left = new byte[member.tokens()];
+            verdict.tokens().copyMask(verdict.tokens().start(sequence), left, 0, left.length);
+            mask = PackedMask.of(left);
+        }
+        return new BatchEntry(member.rolloutId(), member.groupId(), member.partition(), member.offset(), member.reward(),
+            verdict.advantages()[sequence], member.oldestVersion(), trained, mask, verdict.maskedBy()[sequence]);
+    }
+
+    private static PolicyLogProbs logProbs(Layout layout) {
+        int tokens = layout.tokens().tokenCount();
+        PolicyLogProbs packed = new PolicyLogProbs(new float[tokens], new float[tokens], new float[tokens]);
+        for (int s = 0; s < layout.members().size(); s++) {
+            PolicyLogProbs of = layout.members().get(s).logProbs();
+            int at = layout.tokens().start(s);
+            System.arraycopy(of.behavior(), 0, packed.behavior(), at, of.behavior().length);
+            System.arraycopy(of.old(), 0, packed.old(), at, of.old().length);
+            System.arraycopy(of.proximal(), 0, packed.proximal(), at, of.proximal().length);
+        }
+        return packed;
+    }
+}

@@ -1,0 +1,45 @@
+package dev.millrace.topology.batch;
+
+/**
+ * When a group is ready for a batch, and when it is not worth one.
+ *
+ * @param deadlineMs a group that is short after so much activity since its first member is decided about as it is
+ * @param minSize a short group is trained on if it has at least so many members, and leaves as {@code group-short} if not
+ * @param maxGapMs a gap between records counts as at most this towards the deadline
+ * @param closedRetentionMs for so much activity a member that comes after its group was closed short is recognised
+ *     as late; at least {@code deadlineMs}
+ * @param zeroVariance what becomes of a group whose rewards are all equal
+ */
+public record GroupsConfig(
+    long deadlineMs, int minSize, long maxGapMs, long closedRetentionMs, ZeroVariance zeroVariance) {
+
+    /** What becomes of a group whose rewards are all equal, so that every advantage is 0. */
+    public enum ZeroVariance {
+        /** It is batched: it costs compute and keeps batches comparable. */
+        KEEP,
+        /** It leaves as {@code zero-variance}. */
+        DROP
+    }
+
+    public GroupsConfig {
+        if (deadlineMs < 1) {
+            throw new IllegalArgumentException("deadline_ms must be at least 1: " + deadlineMs);
+        }
+        if (minSize < 2) {
+            throw new IllegalArgumentException("min_size must be at least 2, for one sample has no siblings to be compared with: "
+                + minSize);
+        }
+        if (maxGapMs < 1) {
+            throw new IllegalArgumentException("max_gap_ms must be at least 1: " + maxGapMs);
+        }
+        if (closedRetentionMs < deadlineMs) {
+            throw new IllegalArgumentException(
+                "closed_retention_ms must be at least deadline_ms " + deadlineMs + ": " + closedRetentionMs);
+        }
+    }
+
+    /** Two minutes; half of a group of eight; an hour's memory of what was closed; equal rewards are kept. */
+    public static GroupsConfig defaults() {
+        return new GroupsConfig(120_000, 4, 10_000, 3_600_000, ZeroVariance.KEEP);
+    }
+}

@@ -1,0 +1,61 @@
+package dev.millrace.topology.batch;
+
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+
+/**
+ * Which version was current when: the versions of the policy and when each was published.
+ *
+ * <p>A batch is judged by the version that was current when its last trajectory was complete, whenever it is
+ * assembled. So it does not matter how far ahead the versions are read, and a replay decides as the live run did.
+ * Confined to one task.
+ */
+final class VersionHistory {
+    private static final long NONE = -1;
+
+    private final NavigableMap<Long, Long> publishedMs = new TreeMap<>();
+
+    /** A version was published; one that is known already keeps its time. */
+    void add(long version, long timestampMs) {
+        publishedMs.putIfAbsent(version, timestampMs);
+    }
+
+    /**
+     * The version that was current for these members: the newest that was published by the time the last of them was
+     * complete, or a newer one if a member shows that it existed, whatever the clocks say. -1 if nothing is known.
+     */
+    long current(Collection<Member> members) {
+        long timeMs = Long.MIN_VALUE;
+        long shown = NONE;
+        for (Member member : members) {
+            timeMs = Math.max(timeMs, member.timestampMs());
+            shown = Math.max(shown, Math.max(member.newestVersion(), member.proximalVersion()));
+        }
+        return Math.max(shown, publishedBy(timeMs));
+    }
+
+    private long publishedBy(long timeMs) {
+        for (Map.Entry<Long, Long> version : publishedMs.descendingMap().entrySet()) {
+            if (version.getValue() <= timeMs) {
+                return version.getKey();
+            }
+        }
+        return NONE;
+    }
+
+    /**
+     * Forgets what no later batch can ask for: versions that are older than the one current at {@code timeMs}.
+     *
+     * @return the versions that were forgotten
+     */
+    Collection<Long> forgetBefore(long timeMs) {
+        long current = publishedBy(timeMs);
+        Map<Long, Long> older = publishedMs.headMap(current, false);
+        Collection<Long> forgotten = List.copyOf(older.keySet());
+        older.clear();
+        return forgotten;
+    }
+}
