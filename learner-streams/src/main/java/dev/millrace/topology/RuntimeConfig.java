@@ -1,30 +1,84 @@
 package dev.millrace.topology;
 
 import dev.millrace.topology.state.StateStores;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
 
 /**
  * How the stream engine runs the topology.
  *
  * @param threads stream threads of this instance, at least 1
- * @param commitIntervalMs a transaction is committed this often; what a record waits for, on average, is half of it
- *     at each of the two hops
- * @param maxTaskIdleMs how long a task waits for a partition that is empty, although the broker has no more of it;
- *     0 waits until the broker says so and no longer; -1 does not even ask, and gives up on the same order twice
+ * @param commitIntervalMs a transaction is committed this often; a record waits for half of it on average, at each of
+ *     the two hops
+ * @param maxTaskIdleMs how long a task goes on waiting for a partition after the broker has said that it has no more
+ *     of it; 0 believes the broker at once; -1 does not ask, and then the same input may give another order
  * @param stateStores where state is kept between restarts
  * @param storeCacheBytes memory in which updates of one key are merged before they reach the changelog, at least 0
+ * @param bufferedRecords records of a partition that are read ahead, at least 1; a bound on memory where rollouts are long
  * @param standbyReplicas further instances that keep a copy of the state, at least 0
- * @param sessionTimeoutMs an instance that is not heard of for so long loses its partitions to the others
- * @param instanceId a name under which this instance keeps its partitions over a restart (static membership);
- *     empty for an instance that leaves the group when it stops
- * @param transactionTimeoutMs the broker ends a transaction that was left open after so long; until then nobody
- *     reads what comes behind it, which is what a crash without a state directory costs
- * @param maxRecordBytes largest record that is written, at most the topics' {@code max.message.bytes}
- * @param compression compression of what is written: none, lz4, zstd, snappy or gzip
- * @param stallAfterMs the run stops if no task has made progress for so long although there is input; 0 never stops it
- * @param clientProperties further settings of the stream engine and its clients, by their own names
+ * @param sessionTimeoutMs an instance that is not heard of for so long loses its partitions to others, at least 3000
+ * @param instanceId a name of its own for this instance, under which it comes back after a crash without waiting for
+ *     its former self to time out; empty for an instance without one
+ * @param transactionTimeoutMs the broker ends a transaction that was left open after so long, at least 1000; until
+ *     then nobody reads what comes behind it
+ * @param compression of what is written: none, lz4, zstd, snappy or gzip
+ * @param startTimeoutMs longest wait for the topology to run, at least 1000
+ * @param stopTimeoutMs longest wait for it to stop, at least 1000
+ * @param clientProperties further settings of the stream engine and its clients by their own names, such as
+ *     {@code consumer.fetch.max.bytes}
  */
 public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdleMs, StateStores.Kind stateStores,
-    long storeCacheBytes, int standbyReplicas, int sessionTimeoutMs, String instanceId, int transactionTimeoutMs,
-    int maxRecordBytes, String compression, Map<String, String> clientProperties) {
+    long storeCacheBytes, int bufferedRecords, int standbyReplicas, int sessionTimeoutMs, String instanceId,
+    int transactionTimeoutMs, String compression, long startTimeoutMs, long stopTimeoutMs,
+    Map<String, String> clientProperties) {
+
+    private static final List<String> COMPRESSIONS = List.of("none", "lz4", "zstd", "snappy", "gzip");
+    /** Settings on which the promises of the topology rest. */
+    private static final Set<String> OURS = Set.of("processing.guarantee", "application.id", "bootstrap.servers", "isolation.level",
+        "enable.idempotence", "transactional.id", "default.timestamp.extractor", "auto.offset.reset", "group.id");
+
+    public RuntimeConfig {
+        requireAtLeast("threads", threads, 1);
+        requireAtLeast("commit_interval_ms", commitIntervalMs, 1);
+        requireAtLeast("max_task_idle_ms", maxTaskIdleMs, -1);
+        requireAtLeast("store_cache_bytes", storeCacheBytes, 0);
+        requireAtLeast("buffered_records", bufferedRecords, 1);
+        requireAtLeast("standby_replicas", standbyReplicas, 0);
+        requireAtLeast("session_timeout_ms", sessionTimeoutMs, 3_000);
+        if (!instanceId.matches("[A-Za-z0-9._-]{0,100}")) {
+            throw new IllegalArgumentException(
+                "instance_id must be at most 100 letters, digits, '-', '_' or '.': '" + instanceId + "'");
+        }
+        requireAtLeast("transaction_timeout_ms", transactionTimeoutMs, 1_000);
+        if (transactionTimeoutMs <= commitIntervalMs) {
+            throw new IllegalArgumentException("transaction_timeout_ms must be more than commit_interval_ms "
+                + commitIntervalMs + ", or no transaction lasts: " + transactionTimeoutMs);
+        }
+        if (!COMPRESSIONS.contains(compression)) {
+            throw new IllegalArgumentException("compression must be one of " + String.join(", ", COMPRESSIONS) + ": " + compression);
+        }
+        requireAtLeast("start_timeout_ms", startTimeoutMs, 1_000);
+        requireAtLeast("stop_timeout_ms", stopTimeoutMs, 1_000);
+        clientProperties = Map.copyOf(new TreeMap<>(clientProperties));
+        for (String key : clientProperties.keySet()) {
+            if (OURS.contains(key.replaceFirst("^(main\\.consumer|restore\\.consumer|consumer|producer)\\.", ""))) {
+                throw new IllegalArgumentException("client_properties must not hold " + key
+                    + ": exactly-once delivery and the run's identity rest on it; leave it out");
+            }
+        }
+    }
+
+    private static void requireAtLeast(String key, long value, long least) {
+        if (value < least) {
+            throw new IllegalArgumentException(key + " must be at least " + least + ": " + value);
+        }
+    }
+
+    /** One thread, commits every 100 ms, state in memory. */
+    public static RuntimeConfig defaults() {
+        return new RuntimeConfig(1, 100, 0, StateStores.Kind.IN_MEMORY, 16L << 20, 250, 0, 6_000, "", 10_000, "lz4", 60_000,
+            20_000, Map.of());
+    }
 }

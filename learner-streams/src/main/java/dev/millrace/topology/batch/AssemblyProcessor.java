@@ -31,7 +31,7 @@ import org.apache.kafka.streams.processor.api.Record;
  * <p>Each trajectory leaves exactly once: in a batch, as an outcome, or as a dead letter. The decisions are
  * {@link GroupDecision}, {@link VersionHistory} and {@link BatchMaker}; this carries them out.
  */
-public final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArrival, Object, Object> {
+final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArrival, Object, Object> {
     private static final Duration TICK = Duration.ofSeconds(1);
 
     private final AssemblySettings settings;
@@ -49,7 +49,7 @@ public final class AssemblyProcessor extends ContextualProcessor<Object, Assembl
     private long lastOffset;
     private Map<String, MemberPlace> lost;
 
-    public AssemblyProcessor(AssemblySettings settings, AssemblyNodes nodes) {
+    AssemblyProcessor(AssemblySettings settings, AssemblyNodes nodes) {
         this.settings = settings;
         this.nodes = nodes;
         this.maker = new BatchMaker(settings.run(), settings.corrections());

@@ -9,10 +9,11 @@ import org.apache.kafka.streams.processor.api.Record;
 /**
  * Makes dead letters: the record exactly as it came (key, value, headers, timestamp) and headers that say why.
  *
- * <p>Header values are UTF-8 text. A record that was replayed from the dead-letter topic and is refused again
+ * <p>Header values are UTF-8 text, cut to {@value #MAX_HEADER_CHARS} characters. A record that was replayed from the dead-letter topic and is refused again
  * carries one set of our headers, the newest.
  */
 public final class DeadLetters {
+    static final int MAX_HEADER_CHARS = 2048;
     private static final String PREFIX = "millrace.error.";
     /** {@link RefusalReason#code()}. */
     public static final String REASON = PREFIX + "reason";
@@ -61,7 +62,8 @@ public final class DeadLetters {
 
     private static void put(Headers headers, String name, String value) {
         if (!value.isEmpty()) {
-            headers.add(name, value.getBytes(StandardCharsets.UTF_8));
+            String cut = value.length() <= MAX_HEADER_CHARS ? value : value.substring(0, MAX_HEADER_CHARS);
+            headers.add(name, cut.getBytes(StandardCharsets.UTF_8));
         }
     }
 }

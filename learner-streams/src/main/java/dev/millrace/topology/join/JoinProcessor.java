@@ -27,7 +27,7 @@ import org.apache.kafka.streams.processor.api.Record;
  * <p>Each rollout that arrives leaves exactly once: as a trajectory, as an outcome, or as a dead letter. The decisions
  * are {@link RolloutDecision}, {@link ScoreDecision} and {@link PairCheck}; this carries them out.
  */
-public final class JoinProcessor extends ContextualProcessor<Object, Arrival, Object, Object> {
+final class JoinProcessor extends ContextualProcessor<Object, Arrival, Object, Object> {
     static final String PENDING = "pending";
     static final String SEEN = "seen";
     private static final Duration TICK = Duration.ofSeconds(1);
@@ -45,7 +45,7 @@ public final class JoinProcessor extends ContextualProcessor<Object, Arrival, Ob
     private JoinOutput out;
     private long reportedPending;
 
-    public JoinProcessor(JoinSettings settings, JoinNodes nodes) {
+    JoinProcessor(JoinSettings settings, JoinNodes nodes) {
         this.settings = settings;
         this.config = settings.config();
         this.nodes = nodes;

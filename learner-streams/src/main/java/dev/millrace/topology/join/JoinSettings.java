@@ -8,7 +8,6 @@ import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.RecordReader;
 import dev.millrace.topology.meters.TopologyMeters;
-import dev.millrace.topology.state.StateStores;
 import java.util.function.Supplier;
 import org.apache.kafka.common.serialization.Serializer;
 
@@ -21,8 +20,6 @@ import org.apache.kafka.common.serialization.Serializer;
  * @param trajectories bytes of a trajectory
  * @param maxRecordBytes a trajectory larger than this is refused, because the log would not take it
  */
-public record JoinSettings(JoinConfig config, RunIdentity run, RunTopics topics, RecordReader<Arrival> rollouts, RecordReader<Arrival> scores,
-    Supplier<RecordFetcher> fetchers, ImportanceWeighting weighting,
-    Serializer<Trajectory> trajectories, int maxRecordBytes, StateStores.Kind stores,
-    TopologyMeters meters) {
+public record JoinSettings(JoinConfig config, RunIdentity run, RunTopics topics, RecordReader<Arrival> rollouts,
+    RecordReader<Arrival> scores, Supplier<RecordFetcher> fetchers, ImportanceWeighting weighting, Serializer<Trajectory> trajectories, int maxRecordBytes, TopologyMeters meters) {
 }

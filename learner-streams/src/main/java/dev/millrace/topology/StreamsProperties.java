@@ -1,0 +1,47 @@
+package dev.millrace.topology;
+
+import dev.millrace.schemas.run.LogConnection;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Properties;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.producer.ProducerConfig;
+import org.apache.kafka.streams.StreamsConfig;
+
+/** The settings of the stream engine and its clients for one instance of the topology. */
+final class StreamsProperties {
+    private StreamsProperties() {
+    }
+
+    static Properties of(RuntimeConfig config, LogConnection connection, Path stateDirectory) {
+        Map<String, Object> settings = new HashMap<>();
+        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, connection.scoped("topology"));
+        settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
+        settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, config.threads());
+        settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, config.commitIntervalMs());
+        settings.put(StreamsConfig.MAX_TASK_IDLE_MS_CONFIG, config.maxTaskIdleMs());
+        settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, config.storeCacheBytes());
+        settings.put(StreamsConfig.BUFFERED_RECORDS_PER_PARTITION_CONFIG, config.bufferedRecords());
+        settings.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, config.standbyReplicas());
+        settings.put(StreamsConfig.STATE_DIR_CONFIG, stateDirectory.toString());
+        settings.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG, ArrivalTime.class);
+        settings.put(StreamsConfig.LOG_SUMMARY_INTERVAL_MS_CONFIG, -1L);
+        settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), config.sessionTimeoutMs());
+        settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG), config.sessionTimeoutMs() / 4);
+        if (!config.instanceId().isEmpty()) {
+            settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.GROUP_INSTANCE_ID_CONFIG), config.instanceId());
+        }
+        settings.put(StreamsConfig.producerPrefix(ProducerConfig.COMPRESSION_TYPE_CONFIG), config.compression());
+        settings.put(StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG), config.transactionTimeoutMs());
+        settings.putAll(config.clientProperties());
+        Properties properties = new Properties();
+        connection.with(settings).forEach((key, value) -> properties.put(key, value));
+        return properties;
+    }
+
+    /** What the transactional ids of an instance begin with; empty if it has no name of its own. */
+    static String transactionalPrefix(RuntimeConfig config, LogConnection connection) {
+        return config.instanceId().isEmpty() ? "" : connection.scoped("topology") + "-" + config.instanceId();
+    }
+}

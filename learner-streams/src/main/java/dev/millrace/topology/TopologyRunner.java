@@ -1,0 +1,139 @@
+package dev.millrace.topology;
+
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.topology.meters.TopologyMeters;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.binder.kafka.KafkaStreamsMetrics;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.kafka.streams.CloseOptions;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.errors.MissingSourceTopicException;
+import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Runs one instance of the topology, exactly once, until it is stopped or fails.
+ *
+ * <p>Any number of instances share the work. What the engine can repair by itself (a broker that was away, a
+ * partition that went to another instance) it repairs; anything else stops this instance with a sentence. Stopping
+ * commits what was done, and leaves the group so that others take over at once. An object runs once.
+ */
+public final class TopologyRunner implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(TopologyRunner.class);
+
+    private final TopologyConfig config;
+    private final KafkaStreams streams;
+    private final MeterRegistry registry;
+    private final CountDownLatch ended = new CountDownLatch(1);
+    private final CountDownLatch running = new CountDownLatch(1);
+    private final AtomicReference<Throwable> failure = new AtomicReference<>();
+
+    /**
+     * @param stateDirectory of this instance alone; what is in it may be lost, and then takes longer to restore
+     * @param registry takes the topology's meters and those of the engine
+     */
+    public TopologyRunner(TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
+        this.config = config;
+        this.registry = registry;
+        this.streams = new KafkaStreams(
+            MillraceTopology.build(config, connection, new TopologyMeters(registry)),
+            new StreamsConfig(StreamsProperties.of(config.runtime(), connection, stateDirectory)),
+            new StableClients(StreamsProperties.transactionalPrefix(config.runtime(), connection)));
+        streams.setUncaughtExceptionHandler(this::failed);
+        streams.setStateListener(this::changed);
+    }
+
+    private StreamThreadExceptionResponse failed(Throwable thrown) {
+        failure.compareAndSet(null, thrown);
+        return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+    }
+
+    private void changed(KafkaStreams.State now, KafkaStreams.State before) {
+        LOG.debug("topology {} after {}", now, before);
+        if (now == KafkaStreams.State.RUNNING) {
+            running.countDown();
+        }
+        if (now == KafkaStreams.State.ERROR || now == KafkaStreams.State.NOT_RUNNING) {
+            running.countDown();
+            ended.countDown();
+        }
+    }
+
+    /**
+     * Runs; returns after {@link #stop}.
+     *
+     * @throws TopologyException if it cannot start in time, or has to stop
+     */
+    public void run() {
+        try (KafkaStreamsMetrics metrics = new KafkaStreamsMetrics(streams)) {
+            metrics.bindTo(registry);
+            try {
+                streams.start();
+                requireRunning();
+                ended.await(); // until stop or failure, which both end it
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new TopologyException("the topology was interrupted", e);
+            } finally {
+                shutDown();
+            }
+        }
+        if (failure.get() != null) {
+            throw explained(failure.get());
+        }
+    }
+
+    private void requireRunning() throws InterruptedException {
+        if (!running.await(config.runtime().startTimeoutMs(), TimeUnit.MILLISECONDS)) {
+            throw new TopologyException("the topology was not running after start_timeout_ms "
+                + config.runtime().startTimeoutMs() + ", its state is " + streams.state()
+                + "; is the broker out of reach, or another instance named '" + config.runtime().instanceId() + "' running?");
+        }
+    }
+
+    private void shutDown() {
+        boolean closed = streams.close(CloseOptions.groupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP)
+            .withTimeout(Duration.ofMillis(config.runtime().stopTimeoutMs())));
+        if (!closed) {
+            throw new TopologyException("the topology did not stop within stop_timeout_ms " + config.runtime().stopTimeoutMs()
+                + "; what it had not committed will be done again");
+        }
+    }
+
+    /** Ends {@link #run} as soon as what is being done is committed; returns at once, from any thread. */
+    public void stop() {
+        ended.countDown();
+        running.countDown();
+    }
+
+    /** True while records are processed: false while it starts, while partitions move, and after its end. */
+    public boolean isRunning() {
+        return streams.state() == KafkaStreams.State.RUNNING;
+    }
+
+    @Override
+    public void close() {
+        stop();
+    }
+
+    private static TopologyException explained(Throwable thrown) {
+        for (Throwable cause = thrown; cause != null; cause = cause.getCause()) {
+            if (cause instanceof MissingSourceTopicException) {
+                return new TopologyException(
+                    "a topic of the run does not exist: " + cause.getMessage() + "; create the run first", thrown);
+            }
+        }
+        Throwable root = thrown;
+        while (root.getCause() != null) {
+            root = root.getCause();
+        }
+        return new TopologyException("the topology stopped: "
+            + (root.getMessage() == null ? root.getClass().getSimpleName() : root.getMessage()), thrown);
+    }
+}
