@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BiConsumer;
@@ -19,6 +20,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.AuthorizationException;
 import org.apache.kafka.common.errors.InvalidProducerEpochException;
 import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -36,7 +38,9 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  */
 public final class LogTable implements AutoCloseable {
     private static final Duration POLL = Duration.ofMillis(200);
-    private static final int ATTEMPTS = 20;
+    /** Short, because a fetch that waits for records is not woken by the mark of a commit. */
+    private static final int FETCH_WAIT_MS = 10;
+    private static final long MAX_PAUSE_MS = 100;
 
     private final Map<String, Object> clientProperties;
     private final String topic;
@@ -67,6 +71,7 @@ public final class LogTable implements AutoCloseable {
         reading.put("allow.auto.create.topics", false);
         reading.put("default.api.timeout.ms", Math.toIntExact(timeoutMs));
         reading.put("request.timeout.ms", Math.toIntExact(timeoutMs));
+        reading.put("fetch.max.wait.ms", FETCH_WAIT_MS);
         reading.remove("group.id");
         this.consumer = new KafkaConsumer<>(reading, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         consumer.assign(List.of(partition));
@@ -94,34 +99,44 @@ public final class LogTable implements AutoCloseable {
     /**
      * Appends what {@code decide} gives after having read everything, as one transaction.
      *
-     * @param decide called again if somebody else wrote in the meantime; an empty map writes nothing
+     * @param decide called at least once, and again after whatever somebody else may have written in the meantime; an
+     *     empty map writes nothing
      */
     public synchronized void append(Supplier<Map<String, byte[]>> decide) {
-        for (int attempt = 1; ; attempt++) {
-            try (KafkaProducer<byte[], byte[]> producer = writer()) {
-                producer.initTransactions();
-                catchUp();
-                Map<String, byte[]> entries = decide.get();
-                if (!entries.isEmpty()) {
-                    // by offset: a commit is answered before its end is visible to readers
-                    readTo(write(producer, entries) + 1);
-                }
-                return;
-            } catch (KafkaException e) {
-                if (!isFenced(e)) {
-                    throw e;
-                }
-                if (attempt == ATTEMPTS) {
-                    throw new KafkaException("topic " + topic + " could not be written: " + ATTEMPTS
-                        + " times another writer came in between", e);
-                }
-            }
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
+        catchUp();
+        while (!decide.get().isEmpty() && !appended(decide, deadline)) {
+            letOthersFinish();
+            catchUp();
         }
     }
 
     @Override
     public synchronized void close() {
         consumer.close(CloseOptions.timeout(Duration.ofMillis(timeoutMs)));
+    }
+
+    /** One attempt; false if another writer came in between. */
+    private boolean appended(Supplier<Map<String, byte[]>> decide, long deadline) {
+        try (KafkaProducer<byte[], byte[]> producer = writer()) {
+            producer.initTransactions();
+            catchUp();
+            Map<String, byte[]> entries = decide.get();
+            if (!entries.isEmpty()) {
+                // by offset: a commit is answered before its end is visible to readers
+                readTo(write(producer, entries) + 1);
+            }
+            return true;
+        } catch (KafkaException e) {
+            if (!isFenced(e)) {
+                throw e;
+            }
+            if (System.nanoTime() - deadline > 0) {
+                throw new KafkaException("topic " + topic + " could not be written within " + timeoutMs
+                    + " ms: other writers came in between again and again", e);
+            }
+            return false;
+        }
     }
 
     private KafkaProducer<byte[], byte[]> writer() {
@@ -136,12 +151,33 @@ public final class LogTable implements AutoCloseable {
         return new KafkaProducer<>(writing, new ByteArraySerializer(), new ByteArraySerializer());
     }
 
+    /** A while of its own for each writer, so that two that fence each other do not go on doing so. */
+    private void letOthersFinish() {
+        try {
+            Thread.sleep(ThreadLocalRandom.current().nextLong(MAX_PAUSE_MS));
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new KafkaException("interrupted while writing to " + topic, e);
+        }
+    }
+
+    /** Throws also if one of the sends failed. */
+    private void commit(KafkaProducer<byte[], byte[]> producer) {
+        try {
+            producer.commitTransaction();
+        } catch (AuthorizationException e) {
+            throw e;
+        } catch (KafkaException e) {
+            throw new UncertainCommitException(topic, e);
+        }
+    }
+
     /** The offset of the last record. */
     private long write(KafkaProducer<byte[], byte[]> producer, Map<String, byte[]> entries) {
         producer.beginTransaction();
         List<Future<RecordMetadata>> sent = entries.entrySet().stream().map(entry -> producer.send(
             new ProducerRecord<>(topic, 0, entry.getKey().getBytes(StandardCharsets.UTF_8), entry.getValue()))).toList();
-        producer.commitTransaction(); // throws if one of the sends failed
+        commit(producer);
         long last = 0;
         for (Future<RecordMetadata> one : sent) {
             last = Math.max(last, offset(one));
@@ -152,7 +188,8 @@ public final class LogTable implements AutoCloseable {
     /** Whether another writer came in between; the producer says so in several ways. */
     private static boolean isFenced(Throwable failure) {
         for (Throwable e = failure; e != null; e = e.getCause()) {
-            if (e instanceof ProducerFencedException || e instanceof InvalidProducerEpochException) {
+            if (e instanceof ProducerFencedException || e instanceof InvalidProducerEpochException
+                    || e instanceof UncertainCommitException) {
                 return true;
             }
         }
@@ -167,6 +204,18 @@ public final class LogTable implements AutoCloseable {
             throw new KafkaException("interrupted while writing to " + topic, e);
         } catch (ExecutionException | TimeoutException e) {
             throw new KafkaException("a record was not written to " + topic, e);
+        }
+    }
+
+    /**
+     * A commit that failed, possibly after it took place: being fenced while committing shows as any of several
+     * errors, down to an unexpected one of the coordinator. The next attempt reads what is there and decides anew.
+     */
+    private static final class UncertainCommitException extends KafkaException {
+        private static final long serialVersionUID = 1L;
+
+        UncertainCommitException(String topic, KafkaException cause) {
+            super("a transaction on " + topic + " was not committed: " + cause.getMessage(), cause);
         }
     }
 }

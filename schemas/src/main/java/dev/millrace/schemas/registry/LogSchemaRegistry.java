@@ -4,7 +4,9 @@ import dev.millrace.schemas.log.LogTable;
 import dev.millrace.schemas.registry.RegistryContents.Registration;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
@@ -108,9 +110,9 @@ public final class LogSchemaRegistry implements SchemaRegistry {
         return known;
     }
 
-    /** What is registered now. */
+    /** What is registered; each look reads the topic to its end first, so that it shows what others registered. */
     public RegistryContents contents() {
-        return state;
+        return new Fresh();
     }
 
     @Override
@@ -174,5 +176,34 @@ public final class LogSchemaRegistry implements SchemaRegistry {
             records.put(SchemaLogRecords.configKey(), SchemaLogRecords.configValue(LEVEL));
         }
         return records;
+    }
+
+    /** The state, caught up before each answer. */
+    private final class Fresh implements RegistryContents {
+        @Override
+        public List<String> subjects() {
+            catchUp();
+            return state.subjects();
+        }
+
+        @Override
+        public SortedMap<Integer, Registration> versions(String subject) {
+            catchUp();
+            return state.versions(subject);
+        }
+
+        @Override
+        public Optional<String> schemaText(int id) {
+            if (state.schemaText(id).isEmpty()) {
+                catchUp();
+            }
+            return state.schemaText(id);
+        }
+
+        @Override
+        public String compatibilityLevel() {
+            catchUp();
+            return state.compatibilityLevel();
+        }
     }
 }

@@ -47,7 +47,7 @@ final class SchemaLogState implements RegistryContents {
                 default -> LOG.debug("the schema log holds a record that says nothing about schemas: {}", key);
             }
         } catch (IOException e) {
-            LOG.warn("the schema log holds a record that is no JSON and counts for nothing, key '{}'", key, e);
+            LOG.warn("the schema log holds a record that is no JSON and counts for nothing, key '{}': {}", key, e.getMessage());
         }
     }
 
