@@ -1,6 +1,5 @@
 package dev.millrace.corrections.m2po;
 
-import dev.millrace.corrections.ratio.LogRatio;
 import java.util.Arrays;
 
 /**
@@ -11,7 +10,7 @@ import java.util.Arrays;
  * back: whole buckets are taken until one does not fit, and only that one is looked into. Single-use.
  */
 final class CutSearch {
-    private static final int SORTED_AT_MOST = 4096;
+    private static final int SORTED_AT_MOST = 1 << 14;
 
     private final double threshold;
     private final ExactSum sum;
@@ -24,7 +23,12 @@ final class CutSearch {
         this.sum = sum;
     }
 
-    Cut find(SquaredRatioHistogram histogram, LogRatio ratio, byte[] mask) {
+    /** How many tokens are kept in all, once the cut is found. */
+    long kept() {
+        return kept;
+    }
+
+    Cut find(SquaredRatioHistogram histogram, Candidates candidates) {
         while (true) {
             int bucket = takeWhole(histogram);
             if (bucket == SquaredRatioHistogram.BUCKETS) {
@@ -37,9 +41,9 @@ final class CutSearch {
                 return amongEquals(histogram.lowestKey(bucket), histogram.count(bucket));
             }
             if (histogram.count(bucket) <= SORTED_AT_MOST) {
-                return amongSorted(histogram.keysIn(bucket, ratio, mask));
+                return amongSorted(histogram.keysIn(bucket, candidates));
             }
-            histogram.refine(bucket, ratio, mask);
+            histogram.refine(bucket, candidates);
         }
     }
 
