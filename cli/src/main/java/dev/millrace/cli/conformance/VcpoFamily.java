@@ -153,13 +153,20 @@ final class VcpoFamily implements ConformanceFamily {
         return Arrays.stream(members).mapToDouble(s -> values[s]).toArray();
     }
 
-    /** Mean and population standard deviation of the members' rewards, rounded to float32 as in the reference. */
+    /**
+     * Mean and population standard deviation of the members' rewards in float32, as in the reference: an advantage is
+     * the difference of a reward and this mean, and where the two nearly agree the rounding of the mean shows.
+     */
     private static void populationMoments(double[] rewards, int[] members, double[] mean, double[] deviation) {
-        double average = Arrays.stream(members).mapToDouble(s -> rewards[s]).average().orElse(0.0);
+        float sum = 0f;
+        for (int s : members) {
+            sum += (float) rewards[s];
+        }
+        float average = sum / members.length;
         double variance = Arrays.stream(members).mapToDouble(s -> rewards[s] - average).map(d -> d * d)
             .average().orElse(0.0);
         for (int s : members) {
-            mean[s] = (float) average;
+            mean[s] = average;
             deviation[s] = (float) Math.sqrt(variance);
         }
     }
