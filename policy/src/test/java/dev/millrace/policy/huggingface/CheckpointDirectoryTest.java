@@ -1,0 +1,165 @@
+package dev.millrace.policy.huggingface;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.Shapes;
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Weights;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.FieldSource;
+
+class CheckpointDirectoryTest {
+    static final List<DecoderShape> SHAPES = Shapes.VARIED;
+    private static final String LLAMA = """
+        {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 6, "hidden_size": 4,
+         "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 3, "max_position_embeddings": 8,
+         "rms_norm_eps": 1e-05, "rope_scaling": null, "attention_bias": false, "tie_word_embeddings": true}
+        """;
+
+    @TempDir
+    Path directory;
+
+    @ParameterizedTest
+    @FieldSource("SHAPES")
+    void shouldReadBackWhatItWroteBitForBit(DecoderShape shape) throws IOException {
+        Weights weights = Weights.random(shape, 1);
+        CheckpointDirectory checkpoint = new CheckpointDirectory(directory.resolve("new/place"));
+        checkpoint.save(weights);
+        Weights loaded = checkpoint.load();
+        assertThat(loaded.shape()).isEqualTo(shape);
+        for (TensorSpec spec : shape.tensors()) {
+            assertThat(loaded.bytes(spec.name())).isEqualTo(weights.bytes(spec.name()));
+        }
+        assertThat(directory.resolve("new/place")).isDirectoryNotContaining("glob:**.partial");
+    }
+
+    @Test
+    void shouldFillInWhatLlamaConfigsLeaveOut() throws IOException {
+        config(LLAMA);
+        assertThat(new CheckpointDirectory(directory).shape())
+            .isEqualTo(new DecoderShape(6, 4, 1, 2, 2, 2, 3, 8, 10_000, 1e-5, true, false));
+    }
+
+    @Test
+    void shouldReadQwen2ConfigsOldAndNew() throws IOException {
+        String qwen = LLAMA.replace("\"llama\"", "\"qwen2\"").replace("\"attention_bias\": false", "\"num_key_value_heads\": 1, \"use_sliding_window\": false");
+        config(qwen.replace("\"rope_scaling\": null", "\"rope_theta\": 1000000.0"));
+        DecoderShape expected = new DecoderShape(6, 4, 1, 2, 1, 2, 3, 8, 1e6, 1e-5, true, true);
+        assertThat(new CheckpointDirectory(directory).shape()).isEqualTo(expected);
+        config(qwen.replace("\"rope_scaling\": null", "\"rope_parameters\": {\"rope_theta\": 1000000.0, \"rope_type\": \"default\"}"));
+        assertThat(new CheckpointDirectory(directory).shape()).isEqualTo(expected);
+    }
+
+    @Test
+    void shouldRefuseByKeyWhatTheDecoderDoesNotCompute() throws IOException {
+        refuses("\"llama\"", "\"gemma\"", "model_type=\"gemma\": must be llama or qwen2");
+        refuses("\"silu\"", "\"gelu\"", "hidden_act=\"gelu\": must be silu");
+        refuses("\"attention_bias\": false", "\"attention_bias\": true", "attention_bias=true: biases on the output projection are not supported");
+        refuses("\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"llama3\"}", "rotary positions of type llama3 are not supported");
+        refuses("\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\"}", "rotary positions of type linear are not supported");
+        refuses("\"vocab_size\": 6,", "", "vocab_size=: must be a number");
+        refuses("\"hidden_size\": 4", "\"hidden_size\": 5", "hidden_size=5: must be a multiple of num_attention_heads=2");
+        refuses("\"num_attention_heads\": 2", "\"num_attention_heads\": 4", "headSize must be at least 2: headSize=1");
+        config("{not json");
+        assertThatThrownBy(() -> new CheckpointDirectory(directory).shape()).hasMessageContaining("config.json is not JSON");
+        assertThatThrownBy(() -> new CheckpointDirectory(directory.resolve("empty")).shape()).hasMessageEndingWith("empty holds no config.json");
+    }
+
+    @Test
+    void shouldWidenHalfAndBrainFloatsExactly() throws IOException {
+        DecoderShape shape = new DecoderShape(2, 2, 1, 1, 1, 2, 1, 8, 10_000, 1e-5, true, false);
+        CheckpointDirectory checkpoint = new CheckpointDirectory(directory);
+        checkpoint.save(Weights.random(shape, 1));
+        Files.delete(directory.resolve("model.safetensors"));
+        StringBuilder header = new StringBuilder("{\"__metadata__\":{\"format\":\"pt\"}");
+        ByteBuffer data = ByteBuffer.allocate(1000).order(ByteOrder.LITTLE_ENDIAN);
+        for (TensorSpec spec : shape.tensors()) {
+            boolean half = spec.name().equals("model.embed_tokens.weight");
+            int begin = data.position();
+            short[] halves = {0x3555, (short) 0x8001, 0x7bff, (short) 0xc000}; // 0.33325195, -2^-24, 65504, -2
+            for (int i = 0; i < spec.elementCount(); i++) {
+                data.putShort(half ? halves[i] : (short) 0x3fc0); // 1.5 in bfloat16
+            }
+            header.append(",\"%s\":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%d,%d]}"
+                .formatted(spec.name(), half ? "F16" : "BF16", spec.dims(), begin, data.position()));
+        }
+        file("model-00001-of-00001.safetensors", header + "}", data.flip());
+
+        Weights loaded = checkpoint.load();
+        float[] embedding = new float[4];
+        loaded.tensor("model.embed_tokens.weight").get(embedding);
+        assertThat(embedding).containsExactly(0.33325195f, -0x1p-24f, 65504f, -2f);
+        assertThat(loaded.tensor("model.norm.weight").get(1)).isEqualTo(1.5f);
+        assertThat(SafetensorsFile.halfToFloat((short) 0x7c00)).isEqualTo(Float.POSITIVE_INFINITY);
+        assertThat(SafetensorsFile.halfToFloat((short) 0xfe00)).isNaN();
+        assertThat(SafetensorsFile.halfToFloat((short) 0x8000)).isEqualTo(-0f);
+    }
+
+    @Test
+    void shouldReadATiedHeadStoredTwiceOnlyIfItIsTheSame() throws IOException {
+        Weights weights = Weights.random(Shapes.TIED, 1);
+        CheckpointDirectory checkpoint = new CheckpointDirectory(directory);
+        checkpoint.save(weights);
+        ByteBuffer embedding = weights.bytes("model.embed_tokens.weight");
+        String header = "{\"lm_head.weight\":{\"dtype\":\"F32\",\"shape\":[11,16],\"data_offsets\":[0,704]}}";
+        file("head.safetensors", header, embedding.duplicate());
+        assertThat(checkpoint.load().bytes("model.embed_tokens.weight")).isEqualTo(embedding);
+
+        ByteBuffer other = ByteBuffer.allocate(704).put(embedding.duplicate()).flip().putInt(100, 7);
+        file("head.safetensors", header, other);
+        assertThatThrownBy(checkpoint::load)
+            .hasMessageEndingWith("tie_word_embeddings is true, but lm_head.weight differs from model.embed_tokens.weight");
+    }
+
+    @Test
+    void shouldRefuseTensorsThatAreMissingLeftOverTwiceOrOfAnotherShape() throws IOException {
+        Weights weights = Weights.random(Shapes.TIED, 1);
+        CheckpointDirectory checkpoint = new CheckpointDirectory(directory);
+        checkpoint.save(weights);
+        String extra = "{\"%s\":{\"dtype\":\"%s\",\"shape\":[2],\"data_offsets\":[0,%d]}}";
+        file("extra.safetensors", extra.formatted("model.layers.0.self_attn.q_norm.weight", "F32", 8), ByteBuffer.allocate(8));
+        assertThatThrownBy(checkpoint::load).hasMessageEndingWith("the decoder has no place for [model.layers.0.self_attn.q_norm.weight]");
+        file("extra.safetensors", extra.formatted("model.norm.weight", "F32", 8), ByteBuffer.allocate(8));
+        assertThatThrownBy(checkpoint::load).hasMessageEndingWith("tensor model.norm.weight is in two files");
+
+        Files.delete(directory.resolve("model.safetensors"));
+        assertThatThrownBy(checkpoint::load).hasMessageEndingWith("tensor model.embed_tokens.weight is missing");
+        file("extra.safetensors", extra.formatted("model.embed_tokens.weight", "F32", 8), ByteBuffer.allocate(8));
+        assertThatThrownBy(checkpoint::load).hasMessageEndingWith("model.embed_tokens.weight has the shape [2], the config asks for [11, 16]");
+        file("extra.safetensors", extra.formatted("model.embed_tokens.weight", "F64", 8).replace("[2]", "[11,16]"), ByteBuffer.allocate(8));
+        assertThatThrownBy(checkpoint::load).hasMessageContaining("has the type F64, supported are F32, F16 and BF16");
+        file("extra.safetensors", extra.formatted("model.embed_tokens.weight", "F32", 8).replace("[2]", "[11,16]"), ByteBuffer.allocate(8));
+        assertThatThrownBy(checkpoint::load).hasMessageEndingWith("model.embed_tokens.weight lies at bytes 0 to 8 of 8, and needs 704");
+        Files.write(directory.resolve("extra.safetensors"), new byte[] {1, 2, 3});
+        assertThatThrownBy(checkpoint::load).hasMessageEndingWith("is no safetensors file: it ends after 3 bytes, within its header");
+        Files.delete(directory.resolve("extra.safetensors"));
+        assertThatThrownBy(checkpoint::load).hasMessageEndingWith("holds no *.safetensors file");
+    }
+
+    private void refuses(String key, String replacement, String reason) throws IOException {
+        config(LLAMA.replace(key, replacement));
+        assertThatThrownBy(() -> new CheckpointDirectory(directory).shape())
+            .isInstanceOf(CheckpointException.class).hasMessageContaining(reason);
+    }
+
+    private void config(String json) throws IOException {
+        Files.writeString(directory.resolve("config.json"), json);
+    }
+
+    private void file(String name, String header, ByteBuffer data) throws IOException {
+        byte[] json = header.getBytes(StandardCharsets.UTF_8);
+        ByteBuffer bytes = ByteBuffer.allocate(8 + json.length + data.remaining()).order(ByteOrder.LITTLE_ENDIAN);
+        Files.write(directory.resolve(name), bytes.putLong(json.length).put(json).put(data).array());
+    }
+}
