@@ -80,7 +80,7 @@ public record ForcedTokenMask(double forcedAbove) {
                                 + (t - batch.start(s)) + ", value=" + behavior[t]);
                     }
                     boolean isPrompt = behavior[t] == 0f;
-                    boolean isForced = !isPrompt && behavior[t] > (float) forcedAbove; // as floats: -0.01f is above -0.01
+                    boolean isForced = !isPrompt && behavior[t] > (float) forcedAbove; // -0.01f is above -0.01
                     prompt += isPrompt ? 1 : 0;
                     forced += isForced ? 1 : 0;
                     mask[t] = (byte) (isPrompt || isForced ? 0 : 1);

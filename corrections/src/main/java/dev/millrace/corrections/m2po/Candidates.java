@@ -81,7 +81,7 @@ final class Candidates {
 
     /** Overwrites every mark with 1 if kept, 0 if masked. */
     void apply(Cut cut) {
-        if (cut == Cut.NOTHING_MASKED && mark == 1) {
+        if (cut.equals(Cut.NOTHING_MASKED) && mark == 1) {
             return;
         }
         int tiesToMask = cut.tiesMasked();

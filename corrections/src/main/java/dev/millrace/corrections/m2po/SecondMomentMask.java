@@ -11,20 +11,21 @@ import dev.millrace.corrections.ratio.LogRatio;
  * <p>The ratio is proximal / behavior in AReaL ({@link LogRatio#anchor}), where the log-probs of the sampling version
  * are not recomputed; proximal / old keeps engine mismatch out of it.
  *
- * <p>Unit: token, decided over the whole batch. Sorted by m2 in descending order, with the earlier packed position first
- * among equals, the tokens before the first suffix whose mean is strictly below the threshold are masked. If no suffix
- * qualifies, all but the last of that order are masked, and {@link SecondMoment#withinThreshold()} is false.
+ * <p>Unit: token, decided over the whole batch. Sorted by m2 in descending order, with the earlier packed position
+ * first among equals, the tokens before the first suffix whose mean is strictly below the threshold are masked. If no
+ * suffix qualifies, all but the last of that order are masked, and {@link SecondMoment#withinThreshold()} is false.
  *
  * <p>No sort takes place. Every token below the threshold is kept, whatever the others are, because the mean of such
  * tokens is below it; how many of the others fit is found with a histogram over the bits of m2, refined where the cut
- * falls. The result is that of the sorted rule with exact sums, ties included: one pass over the log-probs where nothing
- * is to be masked, three to six otherwise, a fixed 0.2 MB beside them, no allocation that grows with the batch.
+ * falls. The result is that of the sorted rule with exact sums, ties included: one pass over the log-probs where
+ * nothing is to be masked, three to six otherwise, a fixed 0.2 MB beside them, no allocation that grows with the
+ * batch.
  *
- * <p>Source: Zheng et al., <i>Prosperity before Collapse</i>, arXiv 2510.01161 (threshold 0.04 there); the suffix rule
- * over all tokens is AReaL's. The authors' own code restricts the rule to harmful tokens, those whose update moves the
- * policy further away (advantage &gt; 0 and ratio &gt; 1, or advantage &lt; 0 and ratio &lt; 1), and keeps all others:
- * {@link #computeHarmful}. It caps |log ratio| at a common value instead of removing tokens to find the cut; here the
- * suffix rule is used for both.
+ * <p>Source: Zheng et al., <i>Prosperity before Collapse</i>, arXiv 2510.01161 (threshold 0.04 there); the suffix
+ * rule over all tokens is AReaL's. The authors' own code restricts the rule to harmful tokens, those whose update
+ * moves the policy further away (advantage &gt; 0 and ratio &gt; 1, or advantage &lt; 0 and ratio &lt; 1), and keeps
+ * all others: {@link #computeHarmful}. It caps |log ratio| at a common value instead of removing tokens to find the
+ * cut; here the suffix rule is used for both.
  *
  * <p>Immutable and thread-safe.
  */

@@ -3,11 +3,11 @@ package dev.millrace.corrections.m2po;
 import java.util.Arrays;
 
 /**
- * Counts and sums of squared log ratios in buckets of equal width in their bits: bucket {@code i} holds the values whose
- * bits are in {@code [lowest + i * 2^shift, lowest + (i + 1) * 2^shift)}.
+ * Counts and sums of squared log ratios in buckets of equal width in their bits: bucket {@code i} holds the values
+ * whose bits are in {@code [lowest + i * 2^shift, lowest + (i + 1) * 2^shift)}.
  *
- * <p>The last bucket of the first histogram also takes everything above it. That is 2^32 times the threshold, so such a
- * token is masked in any batch that fits an array.
+ * <p>The last bucket of the first histogram also takes everything above it. That is 2^32 times the threshold, so such
+ * a token is masked in any batch that fits an array.
  */
 final class SquaredRatioHistogram {
     private static final int BUCKET_BITS = 13;

@@ -21,7 +21,8 @@ public record AdmissionCapacity(int maxConcurrent, int batchSize, int maxStalene
     public AdmissionCapacity {
         if (maxConcurrent < 1 || batchSize < 1 || maxStaleness < 0) {
             throw new IllegalArgumentException("admission needs maxConcurrent >= 1, batchSize >= 1, maxStaleness >= 0:"
-                    + " maxConcurrent=" + maxConcurrent + ", batchSize=" + batchSize + ", maxStaleness=" + maxStaleness);
+                    + " maxConcurrent=" + maxConcurrent + ", batchSize=" + batchSize
+                    + ", maxStaleness=" + maxStaleness);
         }
     }
 

@@ -87,17 +87,22 @@ public final class OffPolicyOptimalBaseline {
 
     private int[][] members(TokenBatch batch, int scopes) {
         int[] sizes = new int[scopes];
-        int[][] members = new int[scopes][batch.sequenceCount()];
         for (int s = 0; s < batch.sequenceCount(); s++) {
+            sizes[scopeOf(batch, s)] += batch.trainedTokens(s) > 0 ? 1 : 0;
+        }
+        int[][] members = new int[scopes][];
+        Arrays.setAll(members, i -> new int[sizes[i]]);
+        for (int s = batch.sequenceCount() - 1; s >= 0; s--) {
             if (batch.trainedTokens(s) > 0) {
-                int scoped = scope == Scope.BATCH ? 0 : batch.group(s);
-                members[scoped][sizes[scoped]++] = s;
+                int scoped = scopeOf(batch, s);
+                members[scoped][--sizes[scoped]] = s;
             }
         }
-        for (int i = 0; i < scopes; i++) {
-            members[i] = Arrays.copyOf(members[i], sizes[i]);
-        }
         return members;
+    }
+
+    private int scopeOf(TokenBatch batch, int sequence) {
+        return scope == Scope.BATCH ? 0 : batch.group(sequence);
     }
 
     /** {@code W_i} relative to the largest one. */

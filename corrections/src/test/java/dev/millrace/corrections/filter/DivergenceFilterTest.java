@@ -57,7 +57,8 @@ class DivergenceFilterTest {
 
     @Test
     void shouldTruncateWeightsOfTokensAndKeepTheMask() {
-        FilterSummary summary = run(filter(Divergence.RATIO, TOKEN, Action.TRUNCATE, 0.5, 2), 1, Double.NaN, 0, -1, 0.5);
+        FilterSummary summary =
+                run(filter(Divergence.RATIO, TOKEN, Action.TRUNCATE, 0.5, 2), 1, Double.NaN, 0, -1, 0.5);
 
         assertThat(mask).isEqualTo(batch.mask());
         assertThat(weights).containsExactly(2f, 0f, 1f, 0.5f, (float) Math.exp(0.5));
@@ -126,13 +127,18 @@ class DivergenceFilterTest {
 
     @Test
     void shouldRefuseWhatTheReferenceRefuses() {
-        assertThatThrownBy(() -> filter(Divergence.RATIO, TOKEN, Action.MASK, null, 1)).hasMessageContaining("upper=1.0");
-        assertThatThrownBy(() -> filter(Divergence.RATIO, TOKEN, Action.MASK, 0.0, 2)).hasMessageContaining("lower=0.0");
-        assertThatThrownBy(() -> filter(Divergence.K1, TOKEN, Action.MASK, 0.5, 0.2)).hasMessageContaining("lower <= upper");
+        assertThatThrownBy(() -> filter(Divergence.RATIO, TOKEN, Action.MASK, null, 1))
+                .hasMessageContaining("upper=1.0");
+        assertThatThrownBy(() -> filter(Divergence.RATIO, TOKEN, Action.MASK, 0.0, 2))
+                .hasMessageContaining("lower=0.0");
+        assertThatThrownBy(() -> filter(Divergence.K1, TOKEN, Action.MASK, 0.5, 0.2))
+                .hasMessageContaining("lower <= upper");
         assertThatThrownBy(() -> filter(Divergence.K2, TOKEN, Action.MASK, null, 0)).hasMessageContaining("K2");
         assertThatThrownBy(() -> filter(Divergence.K3, TOKEN, Action.MASK, null, -1)).hasMessageContaining("K3");
-        assertThatThrownBy(() -> filter(Divergence.K2, TOKEN, Action.TRUNCATE, null, 1)).hasMessageContaining("mask instead");
-        assertThatThrownBy(() -> filter(Divergence.K1, TOKEN, Action.MASK, null, Double.NaN)).hasMessageContaining("finite");
+        assertThatThrownBy(() -> filter(Divergence.K2, TOKEN, Action.TRUNCATE, null, 1))
+                .hasMessageContaining("mask instead");
+        assertThatThrownBy(() -> filter(Divergence.K1, TOKEN, Action.MASK, null, Double.NaN))
+                .hasMessageContaining("finite");
     }
 
     @Test
@@ -154,12 +160,14 @@ class DivergenceFilterTest {
                 config.path("level").asText().equals("token") ? TOKEN
                         : whole(Aggregation.valueOf(config.path("agg").asText().toUpperCase())),
                 config.path("action").asText().equals("mask") ? Action.MASK : Action.TRUNCATE,
-                config.path("lower").isNumber() ? config.path("lower").asDouble() : null, config.path("upper").asDouble());
+                config.path("lower").isNumber() ? config.path("lower").asDouble() : null,
+                        config.path("upper").asDouble());
         TokenBatch layout = golden.batch();
         byte[] kept = new byte[layout.tokenCount()];
         float[] behaviorWeights = new float[layout.tokenCount()];
         FilterSummary summary = filter.compute(layout,
-                LogRatio.anchor(golden.tokens("old_logprobs"), golden.tokens("rollout_logprobs")), kept, behaviorWeights);
+                LogRatio.anchor(golden.tokens("old_logprobs"), golden.tokens("rollout_logprobs")), kept,
+                        behaviorWeights);
 
         GoldenAssertions.assertMatches(golden, Map.of("loss_mask", kept, "behave_imp_weight", behaviorWeights,
                 "metrics", Map.of("filtered_fraction", summary.changedFraction())));

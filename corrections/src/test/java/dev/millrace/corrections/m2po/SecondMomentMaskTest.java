@@ -40,7 +40,8 @@ class SecondMomentMaskTest {
         float[] logRatios = {0.25f, -2f, 0.5f, 1f};
         byte[] mask = new byte[4];
 
-        SecondMoment moment = new SecondMomentMask(0.5).compute(oneSequence(4), LogRatio.anchor(logRatios, new float[4]), mask);
+        SecondMoment moment =
+                new SecondMomentMask(0.5).compute(oneSequence(4), LogRatio.anchor(logRatios, new float[4]), mask);
 
         assertThat(mask).containsExactly(1, 0, 1, 1);
         assertThat(moment.candidates()).isEqualTo(4);
@@ -95,7 +96,8 @@ class SecondMomentMaskTest {
         byte[] mask = new byte[4];
 
         SecondMoment moment = new SecondMomentMask(0.04).compute(batch,
-                LogRatio.anchor(new float[] {-1f, 0f, -3f, Float.POSITIVE_INFINITY}, new float[] {-1f, Float.NaN, -2f, -1e30f}),
+                LogRatio.anchor(new float[] {-1f, 0f, -3f, Float.POSITIVE_INFINITY}, new float[] {-1f,
+                        Float.NaN, -2f, -1e30f}),
                 mask);
 
         assertThat(mask).containsExactly(1, 0, 0, 0);
@@ -110,7 +112,8 @@ class SecondMomentMaskTest {
         assertThat(new SecondMomentMask(0.04).compute(context, LogRatio.anchor(new float[2], new float[2]), mask))
                 .isEqualTo(new SecondMoment(0, 0, 0.0, 0.0, true));
         assertThat(new SecondMomentMask(0.04)
-                .compute(new TokenBatch(new int[] {0}, new byte[0]), LogRatio.anchor(new float[0], new float[0]), new byte[0]).candidates())
+                .compute(new TokenBatch(new int[] {0}, new byte[0]), LogRatio.anchor(new float[0],
+                        new float[0]), new byte[0]).candidates())
                 .isZero();
     }
 
@@ -123,7 +126,8 @@ class SecondMomentMaskTest {
                 .isInstanceOf(NonFiniteLogProbException.class)
                 .hasMessageContaining("behavior log-probs").hasMessageContaining("sequence=1, token=1");
         assertThatThrownBy(() -> new SecondMomentMask(0.04)
-                .compute(batch, LogRatio.anchor(new float[] {0f, Float.NEGATIVE_INFINITY, 0f}, new float[3]), new byte[3]))
+                .compute(batch, LogRatio.anchor(new float[] {0f, Float.NEGATIVE_INFINITY, 0f}, new float[3]),
+                        new byte[3]))
                 .isInstanceOf(NonFiniteLogProbException.class)
                 .hasMessageContaining("proximal log-probs").hasMessageContaining("sequence=1, token=0");
     }
@@ -137,7 +141,8 @@ class SecondMomentMaskTest {
     @Test
     void shouldRefuseArraysOfOtherLengths() {
         assertThatThrownBy(() -> new SecondMomentMask(0.04)
-                .compute(oneSequence(2), LogRatio.anchor(new float[2], new float[2]), new byte[3])).hasMessageContaining("mask");
+                .compute(oneSequence(2), LogRatio.anchor(new float[2], new float[2]), new byte[3]))
+                        .hasMessageContaining("mask");
     }
 
     @Test
@@ -175,7 +180,8 @@ class SecondMomentMaskTest {
         TokenBatch batch = golden.batch();
         byte[] mask = new byte[batch.tokenCount()];
         SecondMoment moment = new SecondMomentMask(golden.config().path("m2_threshold").asDouble())
-                .compute(batch, LogRatio.anchor(golden.tokens("old_logprobs"), golden.tokens("rollout_logprobs")), mask);
+                .compute(batch, LogRatio.anchor(golden.tokens("old_logprobs"),
+                        golden.tokens("rollout_logprobs")), mask);
 
         List<Integer> expected = new ArrayList<>();
         golden.expected().path("mask").forEach(sequence -> sequence.forEach(bit -> expected.add(bit.asInt())));
@@ -194,7 +200,8 @@ class SecondMomentMaskTest {
             double threshold = Math.pow(10.0, -4 + 5 * random.nextDouble());
             byte[] mask = new byte[batch.tokenCount()];
 
-            SecondMoment moment = new SecondMomentMask(threshold).compute(batch, LogRatio.anchor(proximal, behavior), mask);
+            SecondMoment moment =
+                    new SecondMomentMask(threshold).compute(batch, LogRatio.anchor(proximal, behavior), mask);
 
             assertThat(mask).as("seed %d, round %d, threshold %s", seed, round, threshold)
                     .isEqualTo(SortedSecondMomentRule.mask(batch, behavior, proximal, threshold));
@@ -258,6 +265,46 @@ class SecondMomentMaskTest {
         }
     }
 
+    @Test
+    void shouldNotDependOnTheOrderOfSequencesWithoutTies() {
+        Random random = new Random(12);
+        for (int round = 0; round < 50; round++) {
+            TokenBatch batch = raggedBatch(random, 8, 30);
+            float[] behavior = gaussians(random, batch.tokenCount(), 2.0);
+            float[] proximal = withRatios(random, behavior, 1);
+            byte[] mask = new byte[batch.tokenCount()];
+            new SecondMomentMask(0.05).compute(batch, LogRatio.anchor(proximal, behavior), mask);
+
+            byte[] reversedMask = new byte[batch.tokenCount()];
+            new SecondMomentMask(0.05).compute(reversed(batch),
+                    LogRatio.anchor(reversed(proximal), reversed(behavior)), reversedMask);
+            for (int t = 0; t < mask.length; t++) {
+                assertThat(reversedMask[mask.length - 1 - t]).isEqualTo(mask[t]);
+            }
+        }
+    }
+
+    /** The same tokens from the last to the first, so that sequences and tokens are in the opposite order. */
+    private static TokenBatch reversed(TokenBatch batch) {
+        int[] offsets = new int[batch.sequenceCount() + 1];
+        for (int s = 0; s < offsets.length; s++) {
+            offsets[s] = batch.tokenCount() - batch.offsets()[offsets.length - 1 - s];
+        }
+        byte[] mask = new byte[batch.tokenCount()];
+        for (int t = 0; t < mask.length; t++) {
+            mask[t] = (byte) (batch.isTrained(mask.length - 1 - t) ? 1 : 0);
+        }
+        return new TokenBatch(offsets, mask);
+    }
+
+    private static float[] reversed(float[] values) {
+        float[] reversed = new float[values.length];
+        for (int t = 0; t < values.length; t++) {
+            reversed[t] = values[values.length - 1 - t];
+        }
+        return reversed;
+    }
+
     private static void checkSummary(
             SecondMoment moment, TokenBatch batch, float[] behavior, float[] proximal, byte[] mask, double threshold) {
         double before = 0;
@@ -316,7 +363,8 @@ class SecondMomentMaskTest {
                 case 4 -> 80 * random.nextGaussian();
                 default -> 1e-4 * random.nextGaussian();
             };
-            proximal[t] = kind == 2 || kind == 3 ? quarters(behavior, t) + (float) logRatio : behavior[t] + (float) logRatio;
+            proximal[t] =
+                    kind == 2 || kind == 3 ? quarters(behavior, t) + (float) logRatio : behavior[t] + (float) logRatio;
         }
         return proximal;
     }

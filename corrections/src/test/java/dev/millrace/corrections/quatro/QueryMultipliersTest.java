@@ -35,7 +35,8 @@ class QueryMultipliersTest {
             double[] ratios = Arrays.stream(advantages).map(a -> Math.exp(region.targetLogRatio(a))).toArray();
 
             assertThat(Arrays.stream(ratios).average().orElseThrow()).isCloseTo(1, within(1e-9));
-            assertThat(Arrays.stream(ratios).map(r -> r * Math.log(r)).average().orElseThrow()).isCloseTo(0.05, within(1e-9));
+            assertThat(Arrays.stream(ratios).map(r -> r * Math.log(r)).average().orElseThrow())
+                    .isCloseTo(0.05, within(1e-9));
             for (double advantage : advantages) {
                 assertThat(region.coefficient(advantage, region.targetLogRatio(advantage))).isCloseTo(0, within(1e-9));
                 assertThat(region.coefficient(advantage, region.targetLogRatio(advantage) + 0.1)).isNegative();
@@ -79,7 +80,8 @@ class QueryMultipliersTest {
 
     @Test
     void shouldGiveEverySequenceTheCoefficientOfItsGroup() {
-        TokenBatch batch = new TokenBatch(new int[] {0, 2, 3, 4, 4, 5}, new byte[] {1, 1, 1, 1, 0}, new int[] {0, 0, 2, 2, 0});
+        TokenBatch batch =
+                new TokenBatch(new int[] {0, 2, 3, 4, 4, 5}, new byte[] {1, 1, 1, 1, 0}, new int[] {0, 0, 2, 2, 0});
         double[] coefficients = new double[5];
         LogRatio ratio = LogRatio.trustRegion(new float[] {0.1f, 0.2f, 0f, 0f, Float.NaN}, new float[5]);
         QueryTrustRegion[] regions =

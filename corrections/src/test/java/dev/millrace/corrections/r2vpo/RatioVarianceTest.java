@@ -59,8 +59,10 @@ class RatioVarianceTest {
             for (int t = 0; t < ragged.tokenCount(); t++) {
                 if (ragged.isTrained(t)) {
                     double step = 1e-5;
-                    double slope = (penalty.value(moved.at(t) + step, -1.5) - penalty.value(moved.at(t) - step, -1.5)) / (2 * step);
-                    assertThat(penalty.gradient(moved.at(t), -1.5)).isCloseTo(slope, within(1e-6 * (1 + Math.abs(slope))));
+                    double slope = (penalty.value(moved.at(t) + step, -1.5) - penalty.value(moved.at(t) - step,
+                            -1.5)) / (2 * step);
+                    assertThat(penalty.gradient(moved.at(t), -1.5))
+                            .isCloseTo(slope, within(1e-6 * (1 + Math.abs(slope))));
                 }
             }
         }

@@ -30,7 +30,8 @@ class OffPolicySequenceMaskTest {
     @Test
     void shouldKeepSequencesExactlyAtTheThreshold() {
         byte[] mask = new byte[8];
-        new OffPolicySequenceMask(0.5).compute(batch, LogRatio.full(current, behavior), new double[] {-1, -1, -1, -1}, mask);
+        new OffPolicySequenceMask(0.5).compute(batch, LogRatio.full(current, behavior), new double[] {-1, -1,
+                -1, -1}, mask);
 
         assertThat(mask).isEqualTo(batch.mask());
     }
@@ -39,7 +40,8 @@ class OffPolicySequenceMaskTest {
     void shouldNotRejectWhatThePolicyNowFindsMoreLikely() {
         byte[] mask = new byte[8];
         Summary summary =
-                new OffPolicySequenceMask(0).compute(batch, LogRatio.full(current, behavior), new double[] {1, 1, -5, 0}, mask);
+                new OffPolicySequenceMask(0)
+                        .compute(batch, LogRatio.full(current, behavior), new double[] {1, 1, -5, 0}, mask);
 
         assertThat(mask).isEqualTo(batch.mask());
         assertThat(summary.rejected()).isZero();
@@ -55,9 +57,11 @@ class OffPolicySequenceMaskTest {
         byte[] mask = new byte[1000];
         TokenBatch lengths = new TokenBatch(new int[] {0, 1, 1000}, trained);
 
-        assertThat(new OffPolicySequenceMask(0.25).compute(lengths, LogRatio.full(now, old), new double[] {-1, -1}, mask).rejected())
+        assertThat(new OffPolicySequenceMask(0.25)
+                .compute(lengths, LogRatio.full(now, old), new double[] {-1, -1}, mask).rejected())
                 .isZero();
-        assertThat(new OffPolicySequenceMask(0.24).compute(lengths, LogRatio.full(now, old), new double[] {-1, -1}, mask).rejected())
+        assertThat(new OffPolicySequenceMask(0.24)
+                .compute(lengths, LogRatio.full(now, old), new double[] {-1, -1}, mask).rejected())
                 .isEqualTo(2);
     }
 
@@ -75,7 +79,8 @@ class OffPolicySequenceMaskTest {
                 .compute(batch, LogRatio.full(current, behavior), new double[] {0, Double.NaN, 0, 0}, new byte[8]))
                 .hasMessageContaining("sequence=1");
         assertThatThrownBy(() -> new OffPolicySequenceMask(0.1)
-                .compute(batch, LogRatio.full(current, behavior), new double[3], new byte[8])).hasMessageContaining("advantages=3");
+                .compute(batch, LogRatio.full(current, behavior), new double[3], new byte[8]))
+                        .hasMessageContaining("advantages=3");
         assertThatThrownBy(() -> new OffPolicySequenceMask(Double.NaN)).hasMessageContaining("threshold=NaN");
         current[3] = Float.NEGATIVE_INFINITY;
         assertThatThrownBy(() -> new OffPolicySequenceMask(0.1)

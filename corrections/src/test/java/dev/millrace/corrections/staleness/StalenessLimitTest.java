@@ -47,7 +47,8 @@ class StalenessLimitTest {
     @Test
     void shouldNotRejectForStaleSpansWithoutTrainedTokens() {
         TokenBatch prompted = new TokenBatch(new int[] {0, 3}, new byte[] {0, 1, 1});
-        BatchVersions spans = new BatchVersions(prompted, List.of(List.of(new VersionSpan(0, 0, 1), new VersionSpan(9, 1, 3))));
+        BatchVersions spans =
+                new BatchVersions(prompted, List.of(List.of(new VersionSpan(0, 0, 1), new VersionSpan(9, 1, 3))));
         byte[] mask = new byte[3];
         StalenessSummary summary = new StalenessLimit(1).rejectSequences(spans, 9, mask);
 

@@ -79,8 +79,10 @@ class TrustRegionBoundsTest {
         assertThatThrownBy(() -> TrustRegionBounds.trpo(0, 1)).hasMessageContaining("length=0");
         assertThatThrownBy(() -> TrustRegionBounds.trpo(1, Double.NaN)).hasMessageContaining("delta=NaN");
         assertThatThrownBy(() -> TrustRegionBounds.mixed(1, 1, -1)).hasMessageContaining("sequenceKl=-1.0");
-        assertThatThrownBy(() -> TrustRegionBounds.adaptive(new double[] {1.5}, 1, 1)).hasMessageContaining("position=1");
-        assertThatThrownBy(() -> TrustRegionBounds.adaptive(new double[1], Double.NaN, 1)).hasMessageContaining("delta=NaN");
+        assertThatThrownBy(() -> TrustRegionBounds.adaptive(new double[] {1.5}, 1, 1))
+                .hasMessageContaining("position=1");
+        assertThatThrownBy(() -> TrustRegionBounds.adaptive(new double[1], Double.NaN, 1))
+                .hasMessageContaining("delta=NaN");
     }
 
     @Test

@@ -119,7 +119,8 @@ class TrustRegionMaskTest {
 
     @Test
     void shouldComputeExactDivergencesOfWholeDistributions() {
-        FullDistributions stored = new FullDistributions(2, logs(0.5, 0.5, 1, 0, 0.5, 0.5), logs(0.25, 0.75, 1, 0, 1, 0));
+        FullDistributions stored =
+                new FullDistributions(2, logs(0.5, 0.5, 1, 0, 0.5, 0.5), logs(0.25, 0.75, 1, 0, 1, 0));
 
         assertThat(stored.klAt(0)).isCloseTo(0.5 * Math.log(2) + 0.5 * Math.log(2.0 / 3), within(1e-7));
         assertThat(stored.totalVariationAt(0)).isCloseTo(0.25, within(1e-7));
@@ -191,7 +192,8 @@ class TrustRegionMaskTest {
                 .hasMessageContaining("must not exceed 1").hasMessageContaining("sequence=1, token=0");
         assertThatThrownBy(() -> new FullDistributions(2, new float[] {Float.NaN, 0f}, new float[2]).klAt(0))
                 .hasMessageContaining("NaN");
-        assertThatThrownBy(() -> new FullDistributions(3, new float[4], new float[4])).hasMessageContaining("vocabulary=3");
+        assertThatThrownBy(() -> new FullDistributions(3, new float[4], new float[4]))
+                .hasMessageContaining("vocabulary=3");
         assertThatThrownBy(() -> new TopKDistributions(0, new float[4], new float[4])).hasMessageContaining("k=0");
         assertThatThrownBy(() -> new ExactTrustRegionMask(1)
                 .compute(two, new FullDistributions(4, fine, fine), new byte[2])).hasMessageContaining("distributions");

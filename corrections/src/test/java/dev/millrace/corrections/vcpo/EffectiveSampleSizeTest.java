@@ -54,8 +54,10 @@ class EffectiveSampleSizeTest {
     void shouldRefuseWhatHasNoEffectiveSampleSize() {
         assertThatThrownBy(() -> EffectiveSampleSize.ofRaw(new double[0])).hasMessageContaining("no weights");
         assertThatThrownBy(() -> EffectiveSampleSize.ofRaw(
-                new double[] {Double.NEGATIVE_INFINITY, Double.NEGATIVE_INFINITY})).hasMessageContaining("all 2 weights are 0");
-        assertThatThrownBy(() -> EffectiveSampleSize.ofRaw(new double[] {0, Double.NaN})).hasMessageContaining("index=1");
+                new double[] {Double.NEGATIVE_INFINITY, Double.NEGATIVE_INFINITY}))
+                        .hasMessageContaining("all 2 weights are 0");
+        assertThatThrownBy(() -> EffectiveSampleSize.ofRaw(new double[] {0, Double.NaN}))
+                .hasMessageContaining("index=1");
         assertThatThrownBy(() -> EffectiveSampleSize.ofRaw(new double[] {Double.POSITIVE_INFINITY}))
                 .hasMessageContaining("value=Infinity");
     }
@@ -63,7 +65,8 @@ class EffectiveSampleSizeTest {
     @ParameterizedTest
     @ValueSource(doubles = {0, -1, Double.NaN, Double.POSITIVE_INFINITY})
     void shouldRefuseCapsThatAreNoBound(double cap) {
-        assertThatThrownBy(() -> EffectiveSampleSize.ofTruncated(new double[1], cap)).hasMessageContaining("cap=" + cap);
+        assertThatThrownBy(() -> EffectiveSampleSize.ofTruncated(new double[1], cap))
+                .hasMessageContaining("cap=" + cap);
     }
 
     @Test
@@ -88,7 +91,8 @@ class EffectiveSampleSizeTest {
         double expected = EffectiveSampleSize.ofRaw(logWeights).ess();
 
         assertThat(EffectiveSampleSize.ofRaw(new double[] {3, 0, 0.5, -2}).ess()).isCloseTo(expected, within(1e-14));
-        assertThat(EffectiveSampleSize.ofRaw(new double[] {100.5, 98, 103, 100}).ess()).isCloseTo(expected, within(1e-12));
+        assertThat(EffectiveSampleSize.ofRaw(new double[] {100.5, 98, 103, 100}).ess())
+                .isCloseTo(expected, within(1e-12));
     }
 
     @Test
@@ -97,7 +101,8 @@ class EffectiveSampleSizeTest {
         float[] behavior = {-1f, Float.NaN, -2f, 0f, -1f, -1f};
         float[] old = {-0.5f, 0f, -2.25f, 5f, -1f, -3f};
 
-        assertThat(SequenceLogWeights.ofTrainedSequences(batch, LogRatio.engineMismatch(old, behavior))).containsExactly(0.25, -2.0);
+        assertThat(SequenceLogWeights.ofTrainedSequences(batch, LogRatio.engineMismatch(old, behavior)))
+                .containsExactly(0.25, -2.0);
     }
 
     @Test

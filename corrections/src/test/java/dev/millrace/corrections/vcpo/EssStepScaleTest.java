@@ -24,7 +24,8 @@ class EssStepScaleTest {
     @ParameterizedTest
     @ValueSource(doubles = {Double.NaN, 0, -0.5, 1.5, Double.POSITIVE_INFINITY})
     void shouldRefuseRatiosThatWouldLeaveTheStepUnscaled(double ratio) {
-        assertThatThrownBy(() -> new EssStepScale(Rule.SQRT, 0.5).scale(ratio)).hasMessageContaining("essRatio=" + ratio);
+        assertThatThrownBy(() -> new EssStepScale(Rule.SQRT, 0.5).scale(ratio))
+                .hasMessageContaining("essRatio=" + ratio);
     }
 
     @ParameterizedTest

@@ -39,7 +39,8 @@ class OffPolicyOptimalBaselineTest {
     @Test
     void shouldBeTheGroupMeanForEqualNormsOnPolicy() {
         double[] advantages = new double[3];
-        assertThat(PLAIN.compute(groups(0, 0, 0), new double[] {1, 2, 6}, new double[] {5, 5, 5}, new double[3], advantages))
+        assertThat(PLAIN.compute(groups(0, 0, 0), new double[] {1, 2, 6}, new double[] {5, 5, 5},
+                new double[3], advantages))
                 .containsExactly(3.0);
         assertThat(advantages).containsExactly(-2, -1, 3);
     }
@@ -93,7 +94,8 @@ class OffPolicyOptimalBaselineTest {
         double[] returns = {1, 0};
         double expected = PLAIN.compute(groups(0, 0), returns, new double[] {1, 2}, new double[] {0, 1}, advantages)[0];
 
-        assertThat(PLAIN.compute(groups(0, 0), returns, new double[] {1e-200, 2e-200}, new double[] {900, 901}, advantages)[0])
+        assertThat(PLAIN.compute(groups(0, 0), returns, new double[] {1e-200, 2e-200}, new double[] {900, 901},
+                advantages)[0])
                 .isCloseTo(expected, within(1e-10));
         assertThat(new ReferenceOptimalBaseline(WeightedAverage.MEAN, false).of(
                 returns, new double[] {1, 2}, new double[] {1, Double.POSITIVE_INFINITY}, new int[] {1, 1})).isNaN();
@@ -147,7 +149,8 @@ class OffPolicyOptimalBaselineTest {
                 new double[2])).hasMessageContaining("returns").hasMessageContaining("sequence=1");
         assertThatThrownBy(() -> PLAIN.compute(groups(0, 0), new double[2], new double[] {1, -1}, new double[2],
                 new double[2])).hasMessageContaining("gradient norm");
-        assertThatThrownBy(() -> PLAIN.compute(groups(0, 0), new double[2], new double[1], new double[2], new double[2]))
+        assertThatThrownBy(() -> PLAIN.compute(groups(0, 0), new double[2], new double[1], new double[2],
+                new double[2]))
                 .hasMessageContaining("length=1, sequences=2");
         assertThatThrownBy(() -> new ReferenceOptimalBaseline(WeightedAverage.MEAN, true)
                 .of(new double[1], new double[1], new double[1], new int[1])).hasMessageContaining("index=0");
