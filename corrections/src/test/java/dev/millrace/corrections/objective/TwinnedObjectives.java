@@ -191,13 +191,14 @@ final class TwinnedObjectives {
                     logRatio += detached[t] - in.behavior()[t];
                 }
                 for (int t : trained(in, s)) {
-                    double weight = in.advantages()[t] < 0 ? Math.min(1, Math.exp(logRatio)) : 1;
-                    loss -= coefficients[s] * in.weights()[t] * weight * in.advantages()[t] * current[t];
+                    float weight = (float) (in.advantages()[t] < 0 ? Math.min(1, Math.exp(logRatio)) : 1);
+                    float weightAsHeld = (float) (weight * (double) in.weights()[t]);
+                    loss -= coefficients[s] * weightAsHeld * in.advantages()[t] * current[t];
                 }
             }
             return loss;
         };
-        return new TwinnedObjective("TOPR", new Topr(1.0, aggregation), twin, true, true);
+        return new TwinnedObjective("TOPR", SignedPolicyGradient.topr(aggregation), twin, true, true);
     }
 
     interface CovarianceToken {
