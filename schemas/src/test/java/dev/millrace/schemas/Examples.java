@@ -11,8 +11,7 @@ import org.apache.avro.specific.SpecificRecord;
 /**
  * One example of each record, with every optional field set and text that is not ASCII.
  *
- * <p>The bytes of these very values are pinned under {@code pinned/}: values here are changed only together with
- * a new version of a schema, and then in a new file beside the old one.
+ * <p>{@link PinRecords} pins their bytes when a schema gets a new version.
  */
 public final class Examples {
     private static final String RUN = "run-1";
@@ -28,8 +27,13 @@ public final class Examples {
 
     /** All of them, one per kind of record. */
     public static List<SpecificRecord> all() {
-        return List.of(promptRequest(), rollout(), score(), trajectory(), learnerBatch(), policyVersion(),
-            weightChunk(), trainingStep(), serving(), outcome());
+        return List.of(runClaim(), promptRequest(), rollout(), score(), trajectory(), learnerBatch(), policyVersion(),
+            weightChunk(), trainingStep(),
+            serving(), outcome());
+    }
+
+    public static RunClaim runClaim() {
+        return new RunClaim(RUN, 2, "default", NOW_MS);
     }
 
     public static PromptRequest promptRequest() {

@@ -9,8 +9,11 @@ import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.WeightChunk;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
@@ -18,6 +21,13 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.apache.avro.Schema;
+import org.apache.avro.SchemaBuilder;
+import org.apache.avro.generic.GenericData;
+import org.apache.avro.generic.GenericDatumWriter;
+import org.apache.avro.generic.GenericRecord;
+import org.apache.avro.io.BinaryEncoder;
+import org.apache.avro.io.EncoderFactory;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.common.errors.SerializationException;
 import org.junit.jupiter.api.Test;
@@ -113,6 +123,27 @@ class AvroSerdeTest {
         } finally {
             pool.shutdownNow();
         }
+    }
+
+    @Test
+    void shouldReadARecordThatALaterVersionWroteWithMoreFieldsInAnotherOrder() throws IOException {
+        Schema now = Serving.getClassSchema();
+        List<Schema.Field> fields = new ArrayList<>();
+        fields.add(new Schema.Field("device", SchemaBuilder.builder().stringType(), "Where it runs.", "cpu"));
+        now.getFields().forEach(field -> fields.add(0, new Schema.Field(field, field.schema())));
+        Schema later = Schema.createRecord(now.getName(), now.getDoc(), now.getNamespace(), false, fields);
+        GenericRecord written = new GenericData.Record(later);
+        Serving expected = Examples.serving();
+        now.getFields().forEach(field -> written.put(field.name(), expected.get(field.pos())));
+        written.put("role", new GenericData.EnumSymbol(later.getField("role").schema(), "GENERATOR"));
+        written.put("device", "cuda:0");
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        out.write(new byte[] {0, 0, 0, 0, (byte) registry.idOf("serving-value", later)});
+        BinaryEncoder encoder = EncoderFactory.get().directBinaryEncoder(out, null);
+        new GenericDatumWriter<GenericRecord>(later).write(written, encoder);
+
+        assertThat(AvroSerde.of(Serving.class, registry).deserializer().deserialize("serving", out.toByteArray()))
+            .isEqualTo(expected);
     }
 
     @Test
