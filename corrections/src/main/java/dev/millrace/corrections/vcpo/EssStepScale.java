@@ -8,8 +8,9 @@ import java.util.Objects;
  * data.
  *
  * <p>Unit: optimiser step. The factor is in (0, 1]: an update that rests on few effective samples is damped, none is
- * amplified. The paper scales with the square root for Adam-like optimisers (whose step does not shrink with the
- * gradient) and reports base ratios of 1.0 for single-turn and 0.55 for multi-turn tasks; a base of 1 damps always.
+ * amplified. The noise of a mean falls with the square root of the sample size, which speaks for the square root; the
+ * linear rule damps more. The paper measured on-policy ratios of 1.0 on single-turn and 0.55 on multi-turn tasks: the
+ * base is that number, and a base of 1 damps such a task even when it is on-policy.
  *
  * <p>A ratio outside (0, 1] is refused. The reference takes {@code min(1.0, NaN)}, which is 1.0 in Python, so the
  * step that deserved damping most goes out unscaled; see {@link #referenceScale}.

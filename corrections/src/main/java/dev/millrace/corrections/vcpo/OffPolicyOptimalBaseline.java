@@ -16,9 +16,9 @@ import java.util.Objects;
  * <p>Use raw importance weights here (the baseline's optimality is about them), truncated ones in the update; VCPO's
  * code allows both. A sequence without a trained token has no gradient: it weighs nothing and its advantage is 0.
  *
- * <p>Unit: group, or batch. Source: arXiv 2602.17616, equation 7 for the estimator, 13 for its length-normalised
- * form. Their code adds 1e-8 to the sum of weights, which pulls the baseline of small gradients towards 0; here the
- * sum is exact, and {@link ReferenceOptimalBaseline} has their number.
+ * <p>Unit: group, or batch. Source: arXiv 2602.17616 and its code. The code adds 1e-8 to the sum of weights, which
+ * pulls the baseline of small gradients towards 0; here nothing is added, and {@link ReferenceOptimalBaseline} has
+ * its number.
  *
  * <p>Immutable and thread-safe.
  */

@@ -14,7 +14,8 @@ import dev.millrace.corrections.ratio.LogRatio;
  * soft: it bounds the weight and lets the gradient pass.
  *
  * <p>Unit: token. Source: Wang et al., <i>ASPO</i>, arXiv 2510.06062; its flipped ratio is a product whose gradient
- * is {@code 1 / rho} times that of the log-prob, which is the weight here.
+ * is {@code 1 / rho} times that of the log-prob, which is the weight here. The paper motivates the cap by flipped
+ * ratios; here one cap holds for both signs.
  */
 public final class AspoWeights implements SignedWeightMethod {
     private final double logClipLower;
