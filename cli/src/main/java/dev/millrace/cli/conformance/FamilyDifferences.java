@@ -1,6 +1,11 @@
 package dev.millrace.cli.conformance;
 
-/** How far one family is from the reference: cases, violations, and the largest differences met. Not thread-safe. */
+import java.util.Locale;
+
+/**
+ * How far one family is from the reference: cases, violations, the largest differences met, and the largest share of a
+ * tolerance that one of them used up. Not thread-safe.
+ */
 final class FamilyDifferences {
     private final String family;
     private int cases;
@@ -8,7 +13,8 @@ final class FamilyDifferences {
     private int violating;
     private double largestAbsolute;
     private double largestRelative;
-    private String worstRelative = "";
+    private double largestShare;
+    private String tightest = "";
 
     FamilyDifferences(String family) {
         this.family = family;
@@ -20,24 +26,30 @@ final class FamilyDifferences {
         violating += violates ? 1 : 0;
     }
 
-    /** @param relative NaN or infinite where the expected number is 0; such a difference counts as absolute only */
-    void add(String where, double absolute, double relative) {
-        if (absolute > largestAbsolute) {
-            largestAbsolute = absolute;
+    /**
+     * Adds one difference.
+     *
+     * @param relative not finite where the expected number is 0; such a difference counts as absolute only
+     * @param share of the tolerance that is used up, above 1 for a violation
+     */
+    void add(String where, double absolute, double relative, double share) {
+        largestAbsolute = Math.max(largestAbsolute, absolute);
+        if (Double.isFinite(relative)) {
+            largestRelative = Math.max(largestRelative, relative);
         }
-        if (relative > largestRelative && Double.isFinite(relative)) {
-            largestRelative = relative;
-            worstRelative = where;
+        if (share > largestShare) {
+            largestShare = share;
+            tightest = where;
         }
     }
 
     static String header() {
-        return String.format("%-22s %6s %9s %11s %14s %14s  %s", "family", "cases", "refusals", "violations",
-            "max abs diff", "max rel diff", "largest relative at");
+        return String.format("%-22s %6s %9s %11s %14s %14s %13s  %s", "family", "cases", "refusals", "violations",
+            "max abs diff", "max rel diff", "of tolerance", "at");
     }
 
     String row() {
-        return String.format("%-22s %6d %9d %11d %14.3e %14.3e  %s", family, cases, refusals, violating,
-            largestAbsolute, largestRelative, worstRelative);
+        return String.format(Locale.ROOT, "%-22s %6d %9d %11d %14.3e %14.3e %12.1f%%  %s", family, cases, refusals,
+            violating, largestAbsolute, largestRelative, 100 * largestShare, tightest);
     }
 }

@@ -125,7 +125,8 @@ class ConformanceCommandTest {
 
         assertThat(err.toString()).isEmpty();
         assertThat(exit).isZero();
-        assertThat(out.toString()).containsPattern("scaling +2 +1 +0 +4\\.000e-06 +1\\.000e-06  a/scaled\\[0]\\[1]");
+        assertThat(out.toString()).containsPattern(
+            "scaling +2 +1 +0 +4\\.000e-06 +1\\.000e-06 +33\\.3%  a/scaled\\[0]\\[1]");
     }
 
     @Test
@@ -146,6 +147,17 @@ class ConformanceCommandTest {
             .contains("missing: /total is missing (and 1 more)")
             .contains("should-refuse: computed, where the reference refuses")
             .contains("should-compute: refused, where the reference computes: factor must not be negative");
+    }
+
+    @Test
+    void shouldTakeTheFloat64AnswerWhereOnlyFloat32Overflowed() throws IOException {
+        String finite = "{\"name\":\"f\",\"family\":\"scaling\",\"config\":{\"factor\":1e60},"
+            + "\"input\":{\"sequences\":[{\"mask\":[1],\"x\":[2.0]}]},\"expected\":{\"scaled\":[[2e60]],"
+            + "\"sum\":\"Infinity\",\"mask\":[[1]]},\"expected_fp64\":{\"sum\":SUM}}";
+
+        assertThat(run(file(finite.replace("SUM", "2e60")), "--check")).isZero();
+        assertThat(run(file(finite.replace("SUM", "3e60")), "--check")).isEqualTo(1);
+        assertThat(err.toString()).contains("f: /sum = 2.0E60, expected Infinity, in float64 3.0E60");
     }
 
     @Test
