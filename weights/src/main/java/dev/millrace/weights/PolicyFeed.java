@@ -7,6 +7,7 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.run.LogConnection;
 import java.time.Duration;
 import java.util.Optional;
+import java.util.function.BooleanSupplier;
 
 /**
  * The published versions of a run's policy: which there are, and their weights, verified.
@@ -22,6 +23,8 @@ import java.util.Optional;
  * <p>Thread-safe. Whoever made the feed closes it.
  */
 public final class PolicyFeed implements AutoCloseable {
+    private static final Duration GIVEN_UP_CHECK = Duration.ofMillis(100);
+
     private final ManifestFollower follower;
     private final ChunkReader chunks;
     private final Duration startLimit;
@@ -58,6 +61,28 @@ public final class PolicyFeed implements AutoCloseable {
         return follower.awaitNewerThan(version - 1, limit).orElseThrow(() -> new VersionUnavailableException(version,
             "version " + version + " was not published within " + limit.toMillis() + " ms; the newest is "
                 + newest().map(newest -> Long.toString(newest.getVersion())).orElse("none") + "; is the learner running?"));
+    }
+
+    /**
+     * Waits for the first version and returns the newest one, after everything committed when this feed was made has been
+     * read: what a role does that begins to serve.
+     *
+     * @param givenUp looked at several times a second; true ends the wait
+     * @return empty if the wait was given up
+     * @throws VersionUnavailableException if none is there within the limit
+     */
+    public Optional<PolicyVersion> awaitFirst(Duration limit, BooleanSupplier givenUp) {
+        long deadline = System.nanoTime() + limit.toNanos();
+        while (!givenUp.getAsBoolean()) {
+            if (follower.awaitNewerThan(-1, GIVEN_UP_CHECK).isPresent()) {
+                return newestCommitted();
+            }
+            if (System.nanoTime() - deadline > 0) {
+                throw new VersionUnavailableException(0, "no policy version was published within " + limit.toMillis()
+                    + " ms; is the learner running?");
+            }
+        }
+        return Optional.empty();
     }
 
     /** Waits until a version newer than {@code version} is published; empty if the limit passed without one. */
