@@ -7,6 +7,7 @@ import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.weights.PolicyFeed;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
@@ -14,7 +15,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.errors.WakeupException;
 import org.slf4j.Logger;
@@ -39,7 +39,7 @@ public final class Admission implements AutoCloseable {
     private final Task task;
     private final AdmissionConfig config;
     private final SamplingParameters sampling;
-    private final Supplier<Optional<PolicyVersion>> newestVersion;
+    private final PolicyFeed feed;
     private final Clock clock;
     private final AdmissionGate gate;
     private final AdmissionLog log;
@@ -49,10 +49,14 @@ public final class Admission implements AutoCloseable {
     private volatile long consumedSamples;
     private long deadLetteredSinceVersion;
 
-    Admission(LogConnection connection, Supplier<Optional<PolicyVersion>> newestVersion, Task task,
-            AdmissionConfig config, MeterRegistry meters, Clock clock) {
+    /**
+     * @param task whose prompts are released
+     * @param feed stays the caller's; only its manifests are looked at
+     */
+    public Admission(LogConnection connection, PolicyFeed feed, Task task, AdmissionConfig config, MeterRegistry meters,
+            Clock clock) {
         this.connection = connection;
-        this.newestVersion = newestVersion;
+        this.feed = feed;
         this.task = task;
         this.config = config;
         this.sampling = samplingOf(config.sampling(), task);
@@ -82,12 +86,13 @@ public final class Admission implements AutoCloseable {
     /**
      * Releases prompts until {@link #stop()}.
      *
-     * @throws IllegalStateException if no policy version appears in time, if the state of an earlier admission is gone,
-     *     or if samples are dead-lettered without end
+     * @throws dev.millrace.weights.VersionUnavailableException if no policy version appears in time
+     * @throws IllegalStateException if the state of an earlier admission is gone, or samples are dead-lettered without end
      */
     public void run() {
         try {
-            Optional<PolicyVersion> first = awaitFirstVersion();
+            Optional<PolicyVersion> first =
+                    feed.awaitFirst(Duration.ofMillis(config.firstVersionTimeoutMs()), () -> stopped);
             if (first.isEmpty()) {
                 return;
             }
@@ -110,29 +115,6 @@ public final class Admission implements AutoCloseable {
         }
     }
 
-    private Optional<PolicyVersion> awaitFirstVersion() {
-        long deadline = clock.millis() + config.firstVersionTimeoutMs();
-        Optional<PolicyVersion> first = newestVersion.get();
-        while (first.isEmpty() && !stopped) {
-            if (clock.millis() > deadline) {
-                throw new IllegalStateException("no policy version was published within "
-                        + config.firstVersionTimeoutMs() + " ms (first_version_timeout_ms); is a learner running?");
-            }
-            pause();
-            first = newestVersion.get();
-        }
-        return stopped ? Optional.empty() : first;
-    }
-
-    private static void pause() {
-        try {
-            Thread.sleep(POLL.toMillis());
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new IllegalStateException("interrupted while waiting for the first policy version", e);
-        }
-    }
-
     private void lose(ConsumerRecord<byte[], byte[]> record) {
         long lost = lostSamples.in(record);
         if (lost == 0) {
@@ -151,7 +133,7 @@ public final class Admission implements AutoCloseable {
     }
 
     private PolicyVersion follow(PolicyVersion known) {
-        PolicyVersion newest = newestVersion.get().orElse(known);
+        PolicyVersion newest = feed.newest().orElse(known);
         if (newest.getVersion() != known.getVersion()) {
             consumedSamples = newest.getRolloutsConsumed();
             deadLetteredSinceVersion = 0;

@@ -12,13 +12,13 @@ package dev.millrace.generator.admission;
 public record SamplingConfig(double temperature, int topK, double topP, int maxTokens, long seed) {
 
     public SamplingConfig {
-        if (!(temperature > 0 && temperature < Double.POSITIVE_INFINITY)) {
+        if (!((float) temperature > 0 && (float) temperature < Float.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("temperature must be finite and above 0: " + temperature);
         }
         if (topK < 0) {
             throw new IllegalArgumentException("top_k must be at least 0, and 0 keeps all: " + topK);
         }
-        if (!(topP > 0 && topP <= 1)) {
+        if (!((float) topP > 0 && topP <= 1)) {
             throw new IllegalArgumentException("top_p must be above 0 and at most 1: " + topP);
         }
         if (maxTokens < 0) {

@@ -1,7 +1,9 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.environment.Environment;
+import dev.millrace.policy.session.Sampling;
 import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.SamplingParameters;
 import org.apache.kafka.common.TopicPartition;
 
 /**
@@ -15,4 +17,10 @@ import org.apache.kafka.common.TopicPartition;
  */
 record AcceptedPrompt(PromptRequest request, int[] tokens, Environment environment, TopicPartition partition,
         long offset) implements PromptReading {
+
+    /** How the engine draws its samples. */
+    Sampling sampling() {
+        SamplingParameters parameters = request.getSampling();
+        return new Sampling((float) parameters.getTemperature(), parameters.getTopK(), (float) parameters.getTopP());
+    }
 }

@@ -5,6 +5,7 @@ import dev.millrace.generator.environment.Episode;
 import dev.millrace.generator.environment.Reaction;
 import dev.millrace.generator.environment.Transcript;
 import dev.millrace.generator.environment.Verdict;
+import dev.millrace.policy.session.Sampling;
 import dev.millrace.schemas.FinishReason;
 import java.util.Arrays;
 
@@ -12,9 +13,9 @@ import java.util.Arrays;
  * One rollout being sampled: its tokens, who wrote them, under which version and with which log-prob.
  *
  * <p>Positions of the whole sequence count from the first prompt token, response positions from the first token after
- * the prompt. A token is <em>known</em> once it is in the sequence, and <em>fed</em> once the engine's cache holds it;
- * known tokens that are not fed yet, the prompt at first and what the environment said later, go in as forced tokens.
- * The last known token is never fed before there is something to be sampled after it.
+ * the prompt. A token is <em>known</em> once it is in the sequence, and <em>held</em> once the engine's slot has it too;
+ * known tokens that the slot does not hold yet, the prompt at first and what the environment said later, go in as
+ * forced tokens.
  *
  * <p>Owned by the sampling thread.
  */
@@ -23,6 +24,7 @@ final class InFlight implements Transcript {
 
     private final AcceptedPrompt prompt;
     private final int sampleIndex;
+    private final Sampling sampling;
     private final Episode episode;
     private final int endToken;
     private final int maxTokens;
@@ -35,13 +37,14 @@ final class InFlight implements Transcript {
     private float[] logProbs;
     private float[] temperedLogProbs;
     private int length;
-    private int fed;
+    private int held;
     private FinishReason finishReason;
 
     /** @param vocabSize bound of what the environment may say */
     InFlight(AcceptedPrompt prompt, int sampleIndex, int vocabSize, long startedAtMs) {
         this.prompt = prompt;
         this.sampleIndex = sampleIndex;
+        this.sampling = prompt.sampling();
         this.episode = prompt.environment().begin(prompt.request().getEnvironmentState());
         this.endToken = prompt.environment().endToken();
         this.maxTokens = prompt.request().getSampling().getMaxTokens();
@@ -63,6 +66,10 @@ final class InFlight implements Transcript {
         return sampleIndex;
     }
 
+    Sampling sampling() {
+        return sampling;
+    }
+
     long startedAtMs() {
         return startedAtMs;
     }
@@ -71,14 +78,24 @@ final class InFlight implements Transcript {
         return spans;
     }
 
-    /** Tokens in the engine's cache. */
-    int fed() {
-        return fed;
+    /** Tokens that the engine's slot holds. */
+    int held() {
+        return held;
+    }
+
+    /** The engine's slot now holds the first {@code tokens} tokens of the sequence. */
+    void hold(int tokens) {
+        held = tokens;
     }
 
     /** Prompt and response tokens. */
     int known() {
         return prompt.tokens().length + length;
+    }
+
+    /** Prompt and response tokens it can have at most. */
+    int limit() {
+        return prompt.tokens().length + maxTokens;
     }
 
     /** Token at a position of the whole sequence. */
@@ -153,11 +170,6 @@ final class InFlight implements Transcript {
         logProbs[length] = logProb;
         temperedLogProbs[length] = temperedLogProb;
         length++;
-    }
-
-    /** The engine's cache now holds the first {@code tokens} tokens of the sequence. */
-    void feed(int tokens) {
-        fed = tokens;
     }
 
     /** The reward of the response, from its tokens. */

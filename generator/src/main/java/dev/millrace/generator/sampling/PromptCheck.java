@@ -98,14 +98,15 @@ final class PromptCheck {
 
         private PromptReading checkSampling() {
             SamplingParameters sampling = request.getSampling();
-            if (!(sampling.getTemperature() > 0 && sampling.getTemperature() < Double.POSITIVE_INFINITY)) {
+            float temperature = (float) sampling.getTemperature(); // as the engine takes it
+            if (!(temperature > 0 && temperature < Float.POSITIVE_INFINITY)) {
                 return refuse(Reason.SAMPLING, "sampling.temperature",
                         "temperature must be finite and above 0: " + sampling.getTemperature());
             }
             if (sampling.getTopK() < 0) {
                 return refuse(Reason.SAMPLING, "sampling.top_k", "top_k must be at least 0: " + sampling.getTopK());
             }
-            if (!(sampling.getTopP() > 0 && sampling.getTopP() <= 1)) {
+            if (!((float) sampling.getTopP() > 0 && sampling.getTopP() <= 1)) {
                 return refuse(Reason.SAMPLING, "sampling.top_p",
                         "top_p must be above 0 and at most 1: " + sampling.getTopP());
             }

@@ -75,6 +75,11 @@ final class PromptLedger {
         return offsets;
     }
 
+    /** Partitions that something was read from. */
+    Set<TopicPartition> partitions() {
+        return Set.copyOf(partitions.keySet());
+    }
+
     /** Prompts that are read and not finished. */
     int openPrompts() {
         return partitions.values().stream().mapToInt(of -> of.byOffset.size()).sum();

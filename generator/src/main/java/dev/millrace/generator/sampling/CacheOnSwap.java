@@ -1,0 +1,16 @@
+package dev.millrace.generator.sampling;
+
+/** What becomes of the keys and values of a sequence in flight when new weights are taken up. */
+public enum CacheOnSwap {
+    /**
+     * They are computed again under the new weights, so that from the swap on the behavior policy is exactly the version
+     * that the span names. Costs one forced step per token the sequence has so far.
+     */
+    RECOMPUTE,
+    /**
+     * They are kept: tokens after the swap are sampled by the new weights looking at the old weights' keys and values,
+     * which is no single version's policy. Recorded log-probs are still those that were sampled from; what the scorer
+     * computes for the span differs from them, and the ratio of engine mismatch shows by how much.
+     */
+    KEEP
+}

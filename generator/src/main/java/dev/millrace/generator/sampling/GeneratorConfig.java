@@ -1,0 +1,65 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.generator.environment.Task;
+import java.util.regex.Pattern;
+
+/**
+ * How a generator samples.
+ *
+ * @param id of this generator, unique in its run: letters, digits, '-', '_' and '.', 1 to 60 of them; a second
+ *     generator with the same id takes the place of the first
+ * @param slots sequences in flight
+ * @param capacityTokens longest prompt with its response; longer ones are refused
+ * @param tokensPerCall most tokens a sequence advances by in one call of the engine; weights are taken up between calls
+ * @param cacheOnSwap what becomes of a sequence's keys and values when new weights are taken up
+ * @param commitIntervalMs longest time a finished rollout waits for its commit to begin
+ * @param heartbeatMs interval of the records that say which version is served
+ * @param drainMs how long a stop lets rollouts in flight finish before it gives them up
+ * @param firstVersionTimeoutMs longest wait for the first policy version
+ * @param commitTimeoutMs longest wait for a commit
+ */
+public record GeneratorConfig(String id, int slots, int capacityTokens, int tokensPerCall, CacheOnSwap cacheOnSwap,
+        int commitIntervalMs, int heartbeatMs, int drainMs, long firstVersionTimeoutMs, long commitTimeoutMs) {
+    private static final Pattern ID = Pattern.compile("[A-Za-z0-9._-]{1,60}");
+
+    public GeneratorConfig {
+        if (id == null || !ID.matcher(id).matches()) {
+            throw new IllegalArgumentException("id must be 1 to 60 letters, digits, '-', '_' or '.': '" + id + "'");
+        }
+        atLeast(1, "slots", slots);
+        atLeast(2, "capacity_tokens", capacityTokens);
+        atLeast(1, "tokens_per_call", tokensPerCall);
+        atLeast(0, "commit_interval_ms", commitIntervalMs);
+        atLeast(10, "heartbeat_ms", heartbeatMs);
+        atLeast(0, "drain_ms", drainMs);
+        atLeast(1, "first_version_timeout_ms", firstVersionTimeoutMs);
+        atLeast(1, "commit_timeout_ms", commitTimeoutMs);
+        if (cacheOnSwap == null) {
+            throw new IllegalArgumentException("cache_on_swap must be recompute or keep: null");
+        }
+    }
+
+    /** Fits the default task: its prompts and answers take 12 positions. */
+    public static GeneratorConfig defaults() {
+        return new GeneratorConfig("generator-0", 256, 16, 4, CacheOnSwap.RECOMPUTE, 25, 1_000, 2_000, 60_000, 60_000);
+    }
+
+    /**
+     * Refuses a task whose prompts and responses do not fit a slot.
+     *
+     * @param maxTokens of a response as configured; 0 for what the task can use
+     */
+    public void requireRoomFor(Task task, int maxTokens) {
+        int needed = task.promptTokens() + (maxTokens == 0 ? task.responseTokens() : maxTokens);
+        if (needed > capacityTokens) {
+            throw new IllegalArgumentException("capacity_tokens must be at least " + needed + " for the task " + task.name()
+                    + " with max_tokens=" + maxTokens + ": " + capacityTokens);
+        }
+    }
+
+    private static void atLeast(long bound, String key, long value) {
+        if (value < bound) {
+            throw new IllegalArgumentException(key + " must be at least " + bound + ": " + value);
+        }
+    }
+}

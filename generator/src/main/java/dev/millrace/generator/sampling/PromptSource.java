@@ -1,0 +1,216 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.schemas.run.LogConnection;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Deque;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.CloseOptions.GroupMembershipOperation;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.FencedInstanceIdException;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/**
+ * The prompts of this generator: reads and checks them, hands out their samples, and knows what may be committed.
+ *
+ * <p>Reads ahead by about one filling of the slots and then pauses, so what is held here is bounded. A partition that
+ * moves to another generator takes its prompts along; what was not committed of them is sampled there. Owned by the
+ * sampling thread, except {@link #wakeup()}.
+ */
+final class PromptSource implements AutoCloseable {
+    private static final int MAX_PROMPTS_PER_POLL = 64;
+    private static final int SESSION_TIMEOUT_MS = 6_000;
+    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
+
+    /** Who must act before partitions go to another generator, and forget their rollouts after. */
+    interface Moves {
+        /** The partitions are still ours: what is finished can be committed now and not later. */
+        void beforeMove();
+
+        /** The partitions belong to somebody else. */
+        void moved(Set<TopicPartition> partitions);
+    }
+
+    private final String topic;
+    private final String generatorId;
+    private final int readAheadSamples;
+    private final PromptCheck check;
+    private final Moves moves;
+    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final Deque<AcceptedPrompt> queue = new ArrayDeque<>();
+    private final PromptLedger ledger = new PromptLedger();
+    private List<RefusedPrompt> refused = new ArrayList<>();
+    private int nextSample; // of the prompt at the head of the queue
+    private long queuedSamples;
+    private boolean startingOver;
+
+    PromptSource(LogConnection connection, GeneratorConfig config, PromptCheck check, Moves moves) {
+        this.topic = connection.topics().prompts();
+        this.generatorId = config.id();
+        this.readAheadSamples = config.slots();
+        this.check = check;
+        this.moves = moves;
+        this.consumer = new KafkaConsumer<>(connection.with(Map.ofEntries(
+                Map.entry("group.id", connection.scoped("generator")),
+                Map.entry("group.instance.id", connection.scoped("generator-" + config.id())),
+                Map.entry("client.id", "generator-" + config.id()),
+                Map.entry("partition.assignment.strategy", CooperativeStickyAssignor.class.getName()),
+                Map.entry("session.timeout.ms", SESSION_TIMEOUT_MS),
+                Map.entry("heartbeat.interval.ms", SESSION_TIMEOUT_MS / 4),
+                Map.entry("isolation.level", "read_committed"),
+                Map.entry("auto.offset.reset", "earliest"),
+                Map.entry("enable.auto.commit", false),
+                Map.entry("max.poll.records", MAX_PROMPTS_PER_POLL))),
+                new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        consumer.subscribe(List.of(topic), new Rebalance());
+    }
+
+    /** Reads what is there, waiting for it at most so long; reads nothing while enough is held. */
+    void poll(Duration limit) {
+        Set<TopicPartition> assigned = consumer.assignment();
+        if (queuedSamples >= readAheadSamples) {
+            consumer.pause(assigned);
+        } else {
+            consumer.resume(assigned);
+        }
+        try {
+            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(limit)) {
+                take(record);
+            }
+        } catch (WakeupException e) {
+            return; // somebody wants the sampling thread to look up; what was to be read is still there
+        } catch (FencedInstanceIdException e) {
+            throw new IllegalStateException("another generator with the id " + generatorId
+                    + " has taken over; every generator of a run needs an id of its own", e);
+        }
+    }
+
+    private void take(ConsumerRecord<byte[], byte[]> record) {
+        TopicPartition partition = new TopicPartition(record.topic(), record.partition());
+        PromptReading reading = check.read(record);
+        if (reading instanceof AcceptedPrompt prompt) {
+            queue.add(prompt);
+            queuedSamples += prompt.request().getSamples();
+            ledger.read(partition, record.offset(), prompt.request().getSamples());
+        } else {
+            refused.add((RefusedPrompt) reading);
+            ledger.read(partition, record.offset(), 0);
+        }
+    }
+
+    boolean isEmpty() {
+        return queue.isEmpty();
+    }
+
+    /** Begins the next sample; there must be one. */
+    InFlight next(int vocabSize, long nowMs) {
+        AcceptedPrompt prompt = queue.element();
+        InFlight sequence = new InFlight(prompt, nextSample, vocabSize, nowMs);
+        nextSample++;
+        queuedSamples--;
+        if (nextSample == prompt.request().getSamples()) {
+            queue.remove();
+            nextSample = 0;
+        }
+        return sequence;
+    }
+
+    /** Gives up the prompts of which no sample has been begun. */
+    void dropNotBegun() {
+        AcceptedPrompt begun = nextSample > 0 ? queue.element() : null;
+        queue.clear();
+        queuedSamples = 0;
+        if (begun != null) {
+            queue.add(begun);
+            queuedSamples = begun.request().getSamples() - nextSample;
+        }
+    }
+
+    void finished(InFlight sequence) {
+        ledger.finished(sequence.prompt().partition(), sequence.prompt().offset());
+    }
+
+    boolean hasRefused() {
+        return !refused.isEmpty();
+    }
+
+    /** Prompts that were refused since the last call. */
+    List<RefusedPrompt> takeRefused() {
+        List<RefusedPrompt> taken = refused;
+        refused = new ArrayList<>();
+        return taken;
+    }
+
+    /** Up to where prompts are finished, as far as it was not handed out before. */
+    Map<TopicPartition, OffsetAndMetadata> takeOffsets() {
+        return ledger.takeOffsets();
+    }
+
+    ConsumerGroupMetadata groupMetadata() {
+        return consumer.groupMetadata();
+    }
+
+    /** Forgets everything and reads again from what is committed, after a commit that the group refused. */
+    void startOver() {
+        startingOver = true;
+        consumer.unsubscribe();
+        startingOver = false;
+        forget(ledger.partitions());
+        consumer.subscribe(List.of(topic), new Rebalance());
+    }
+
+    private void forget(Set<TopicPartition> gone) {
+        if (!queue.isEmpty() && gone.contains(queue.element().partition())) {
+            nextSample = 0;
+        }
+        queue.removeIf(prompt -> gone.contains(prompt.partition()));
+        refused.removeIf(prompt -> gone.contains(new TopicPartition(prompt.record().topic(), prompt.record().partition())));
+        queuedSamples = queue.stream().mapToLong(prompt -> prompt.request().getSamples()).sum() - nextSample;
+        ledger.forget(gone);
+    }
+
+    /** Makes a waiting {@link #poll} return. Thread-safe. */
+    void wakeup() {
+        consumer.wakeup();
+    }
+
+    @Override
+    public void close() {
+        consumer.close(CloseOptions.timeout(CLOSE_LIMIT)
+                .withGroupMembershipOperation(GroupMembershipOperation.LEAVE_GROUP));
+    }
+
+    private final class Rebalance implements ConsumerRebalanceListener {
+        @Override
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+            // the consumer begins at what is committed
+        }
+
+        @Override
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            if (!partitions.isEmpty() && !startingOver) {
+                moves.beforeMove();
+            }
+            onPartitionsLost(partitions);
+        }
+
+        @Override
+        public void onPartitionsLost(Collection<TopicPartition> partitions) {
+            Set<TopicPartition> gone = Set.copyOf(partitions);
+            forget(gone);
+            moves.moved(gone);
+        }
+    }
+}

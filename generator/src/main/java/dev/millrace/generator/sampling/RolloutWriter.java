@@ -1,0 +1,166 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.MeterRegistry;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.clients.consumer.CommitFailedException;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.FencedInstanceIdException;
+import org.apache.kafka.common.errors.ProducerFencedException;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.Serializer;
+
+/**
+ * Commits what the sampling thread has finished, on a thread of its own, so that sampling goes on meanwhile.
+ *
+ * <p>One transaction at a time holds rollouts, dead letters, the serving record and the offsets of the prompts they
+ * answer: all of it or nothing. Rewards are verified here, too.
+ */
+final class RolloutWriter implements AutoCloseable {
+    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
+
+    /** A rollout and when its last token was there. */
+    record Finished(InFlight sequence, long atMs) {
+    }
+
+    /**
+     * What one transaction holds.
+     *
+     * @param serving may be null
+     * @param offsets may be empty
+     */
+    record Work(List<Finished> rollouts, List<RefusedPrompt> refused, Serving serving,
+            Map<TopicPartition, OffsetAndMetadata> offsets, ConsumerGroupMetadata group) {
+    }
+
+    private final RunTopics topics;
+    private final GeneratorConfig config;
+    private final RolloutRecords records;
+    private final Serializer<Rollout> rollouts;
+    private final Serializer<Serving> servings;
+    private final KafkaProducer<byte[], byte[]> producer;
+    private final ExecutorService thread;
+    private final MeterRegistry meters;
+    private final Counter committedRollouts;
+    private CompletableFuture<Boolean> running = CompletableFuture.completedFuture(true);
+
+    RolloutWriter(LogConnection connection, GeneratorConfig config, MeterRegistry meters) {
+        this.topics = connection.topics();
+        this.config = config;
+        this.records = new RolloutRecords(config.id());
+        this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).serializer();
+        this.servings = AvroSerde.of(Serving.class, connection.registry()).serializer();
+        this.producer = new KafkaProducer<>(connection.with(Map.of(
+                "transactional.id", connection.scoped("generator-" + config.id()),
+                "client.id", "generator-" + config.id(),
+                "transaction.timeout.ms", 30_000,
+                "max.block.ms", config.commitTimeoutMs(),
+                "compression.type", "lz4",
+                "linger.ms", 0)),
+                new ByteArraySerializer(), new ByteArraySerializer());
+        this.thread = Executors.newSingleThreadExecutor(task -> {
+            Thread writer = new Thread(task, "rollout-writer-" + config.id());
+            writer.setDaemon(true); // a transaction cut short by the end of the process is aborted by the broker
+            return writer;
+        });
+        this.meters = meters;
+        this.committedRollouts = Counter.builder("millrace.generator.rollouts")
+                .description("rollouts committed").register(meters);
+    }
+
+    /** Aborts what a predecessor of the same id left open, and shuts it out. */
+    void takeOver() {
+        producer.initTransactions();
+    }
+
+    /** True while a transaction is under way. */
+    boolean isBusy() {
+        return !running.isDone();
+    }
+
+    /** Begins a transaction; none may be under way. */
+    void submit(Work work) {
+        running = CompletableFuture.supplyAsync(() -> commit(work), thread);
+    }
+
+    /**
+     * Waits until the transaction that was submitted last has ended, if any.
+     *
+     * @return false if the group refused its offsets, so that nothing of it was written
+     * @throws RuntimeException if it failed otherwise, or did not end within {@code commit_timeout_ms}
+     */
+    boolean await() {
+        try {
+            boolean committed = running.get(config.commitTimeoutMs(), TimeUnit.MILLISECONDS);
+            running = CompletableFuture.completedFuture(true); // a refusal is told once
+            return committed;
+        } catch (ExecutionException e) {
+            throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
+        } catch (TimeoutException e) {
+            throw new IllegalStateException("rollouts could not be committed within " + config.commitTimeoutMs()
+                    + " ms (commit_timeout_ms)", e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException("interrupted while waiting for a commit", e);
+        }
+    }
+
+    private boolean commit(Work work) {
+        try {
+            producer.beginTransaction();
+            for (Finished finished : work.rollouts()) {
+                Rollout rollout = records.of(finished.sequence(), finished.atMs());
+                send(topics.rollouts(), rollout.getGroupId(), rollouts.serialize(topics.rollouts(), rollout));
+            }
+            for (RefusedPrompt refused : work.refused()) {
+                producer.send(refused.deadLetter(topics.deadLetters()));
+            }
+            if (work.serving() != null) {
+                send(topics.serving(), work.serving().getServerId(), servings.serialize(topics.serving(), work.serving()));
+            }
+            if (!work.offsets().isEmpty()) {
+                producer.sendOffsetsToTransaction(work.offsets(), work.group());
+            }
+            producer.commitTransaction(); // throws if any send failed
+        } catch (CommitFailedException e) {
+            producer.abortTransaction();
+            return false;
+        } catch (FencedInstanceIdException | ProducerFencedException e) {
+            throw new IllegalStateException("another generator with the id " + config.id()
+                    + " has taken over; every generator of a run needs an id of its own", e);
+        }
+        committedRollouts.increment(work.rollouts().size());
+        for (RefusedPrompt refused : work.refused()) {
+            meters.counter("millrace.generator.refused.prompts", "reason", refused.reason().code()).increment();
+        }
+        return true;
+    }
+
+    private void send(String topic, String key, byte[] value) {
+        producer.send(new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value));
+    }
+
+    @Override
+    public void close() {
+        thread.shutdown();
+        producer.close(CLOSE_LIMIT); // makes a transaction that hangs fail, so that the thread ends
+    }
+}

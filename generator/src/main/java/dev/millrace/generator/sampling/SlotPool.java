@@ -1,0 +1,183 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.DecodeInput;
+import dev.millrace.policy.session.DecodeSession;
+import dev.millrace.policy.session.DecodeSteps;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.weights.Weights;
+import java.util.Set;
+import java.util.function.Consumer;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * The slots of one engine, filled again as soon as they are free: continuous batching.
+ *
+ * <p>Each call advances every sequence by up to {@code tokensPerCall} tokens, forced as long as there are known ones and
+ * sampled after that. What the engine sampled beyond a sequence's end, or beyond a point where the environment said
+ * something, is dropped, and the slot is set back to that point. Weights may change with every call; a token is of the
+ * version whose weights its call was made with.
+ *
+ * <p>Not thread-safe: one owner.
+ */
+final class SlotPool implements AutoCloseable {
+    private final DecodeSession session;
+    private final DecodeInput input;
+    private final InFlight[] slots;
+    private final CacheOnSwap cacheOnSwap;
+    private final int[] knownBefore;
+    private int active;
+    private int emptyHint; // no empty slot is before it
+    private long lastVersion = -1;
+    private long sampledTokens;
+    private long forcedTokens;
+
+    SlotPool(Engine engine, DecoderShape shape, GeneratorConfig config) {
+        this.session = new DecodeSession(engine, shape, config.slots(), config.capacityTokens(), config.tokensPerCall());
+        this.input = new DecodeInput(config.slots(), config.tokensPerCall());
+        this.slots = new InFlight[config.slots()];
+        this.knownBefore = new int[config.slots()];
+        this.cacheOnSwap = config.cacheOnSwap();
+    }
+
+    int active() {
+        return active;
+    }
+
+    boolean hasRoom() {
+        return active < slots.length;
+    }
+
+    /** Tokens sampled for rollouts so far; dropped ones do not count. */
+    long sampledTokens() {
+        return sampledTokens;
+    }
+
+    /** Tokens forced through the engine so far: prompts, what environments said, and sequences computed again. */
+    long forcedTokens() {
+        return forcedTokens;
+    }
+
+    /** Puts a sequence into a free slot. */
+    void add(InFlight sequence) {
+        int slot = emptyHint;
+        while (slots[slot] != null) {
+            slot++;
+        }
+        emptyHint = slot + 1;
+        slots[slot] = sequence;
+        active++;
+        begin(slot, sequence);
+    }
+
+    private void begin(int slot, InFlight sequence) {
+        session.reset(slot, sequence.sequenceToken(0));
+        sequence.hold(1);
+    }
+
+    /**
+     * Advances every sequence and hands over those that are finished.
+     *
+     * @param weights of {@code version}
+     */
+    void advance(Weights weights, long version, Consumer<InFlight> finished) {
+        if (version != lastVersion && lastVersion >= 0 && cacheOnSwap == CacheOnSwap.RECOMPUTE) {
+            beginAgain();
+        }
+        lastVersion = version;
+        prepare();
+        DecodeSteps done = session.advance(weights, input);
+        for (int slot = 0; slot < slots.length; slot++) {
+            if (slots[slot] != null) {
+                take(slot, done, version);
+                if (slots[slot].finishReason() != null) {
+                    InFlight sequence = slots[slot];
+                    free(slot);
+                    finished.accept(sequence);
+                }
+            }
+        }
+    }
+
+    private void beginAgain() {
+        for (int slot = 0; slot < slots.length; slot++) {
+            if (slots[slot] != null && slots[slot].held() > 1) {
+                begin(slot, slots[slot]);
+            }
+        }
+    }
+
+    private void prepare() {
+        input.clear();
+        for (int slot = 0; slot < slots.length; slot++) {
+            InFlight sequence = slots[slot];
+            if (sequence == null) {
+                continue;
+            }
+            int held = sequence.held();
+            int known = sequence.known();
+            knownBefore[slot] = known;
+            int steps = Math.min(session.tokensPerCall(), sequence.limit() - held);
+            input.activate(slot, steps, sequence.sampling());
+            for (int step = 0; step < steps; step++) {
+                int position = held + step;
+                if (position < known) {
+                    input.force(step, slot, sequence.sequenceToken(position));
+                } else {
+                    input.sample(step, slot, sequence.uniform(position));
+                }
+            }
+        }
+    }
+
+    private void take(int slot, DecodeSteps done, long version) {
+        InFlight sequence = slots[slot];
+        int held = sequence.held();
+        int steps = done.steps(slot);
+        int forced = Math.min(steps, knownBefore[slot] - held);
+        forcedTokens += forced;
+        for (int step = forced; step < steps; step++) {
+            sampledTokens++;
+            boolean goesOn = sequence.sampled(done.token(step, slot), done.logProb(step, slot),
+                    done.temperatureLogProb(step, slot), version);
+            if (!goesOn) {
+                int keep = held + step + 1;
+                if (step + 1 < steps && sequence.finishReason() == null) {
+                    session.cut(slot, keep, done.token(step, slot));
+                }
+                sequence.hold(keep);
+                return;
+            }
+        }
+        sequence.hold(held + steps);
+    }
+
+    /** Gives up every sequence whose prompt came from one of these partitions. */
+    void drop(Set<TopicPartition> partitions) {
+        for (int slot = 0; slot < slots.length; slot++) {
+            if (slots[slot] != null && partitions.contains(slots[slot].prompt().partition())) {
+                free(slot);
+            }
+        }
+    }
+
+    /** Gives up every sequence. */
+    void dropAll() {
+        for (int slot = 0; slot < slots.length; slot++) {
+            if (slots[slot] != null) {
+                free(slot);
+            }
+        }
+    }
+
+    private void free(int slot) {
+        slots[slot] = null;
+        active--;
+        emptyHint = Math.min(emptyHint, slot);
+    }
+
+    @Override
+    public void close() {
+        session.close();
+    }
+}
