@@ -142,7 +142,6 @@ public final class Generator implements AutoCloseable {
         private long lastPollMs;
         private long lastCommitMs;
         private long lastHeartbeatMs;
-        private boolean mustStartOver;
 
         Loop(NewestWeights weights, SlotPool slots, int vocabSize, PromptCheck check) {
             this.weights = weights;
@@ -153,7 +152,6 @@ public final class Generator implements AutoCloseable {
 
         void run() {
             while (!stopped) {
-                startOverIfMust();
                 readPrompts();
                 takeUpNewestWeights();
                 fillSlots();
@@ -224,9 +222,7 @@ public final class Generator implements AutoCloseable {
             boolean worthIt = nothingToSample() || now - lastCommitMs >= config.commitIntervalMs();
             if (!writer.isBusy() && (heartbeat || something && worthIt)) {
                 settle();
-                if (!mustStartOver) {
-                    commit(heartbeat);
-                }
+                commit(heartbeat);
             }
         }
 
@@ -243,22 +239,14 @@ public final class Generator implements AutoCloseable {
             writer.submit(new Work(rollouts, prompts.takeRefused(), record, prompts.takeOffsets(), prompts.groupMetadata()));
         }
 
-        /**
-         * Ends the transaction under way. If the group refused it, what it held is neither written nor open any more, so
-         * everything must begin again from what is committed; not here, which may be in the middle of a rebalance.
-         */
+        /** Ends the transaction under way; what the group did not take is to be committed again. */
         private void settle() {
-            mustStartOver |= !writer.await();
-        }
-
-        private void startOverIfMust() {
-            if (mustStartOver) {
-                LOG.warn("generator {} lost its partitions before a commit; begins again from what is committed", config.id());
-                mustStartOver = false;
-                finished.clear();
-                slots.dropAll();
-                prompts.startOver();
-            }
+            writer.await().ifPresent(notWritten -> {
+                List<Finished> again = new ArrayList<>(notWritten.rollouts());
+                again.addAll(finished);
+                finished = again;
+                prompts.putBack(notWritten.refused(), notWritten.offsets().keySet());
+            });
         }
 
         private void drain() {
@@ -274,23 +262,20 @@ public final class Generator implements AutoCloseable {
                         config.id(), slots.active(), config.drainMs());
             }
             settle();
-            if (!mustStartOver) {
-                commit(true);
-                settle();
-            }
+            commit(true);
+            settle();
         }
 
         @Override
         public void beforeMove() {
             settle();
-            if (!mustStartOver) {
-                commit(false);
-                settle();
-            }
+            commit(false);
+            settle();
         }
 
         @Override
         public void moved(Set<TopicPartition> partitions) {
+            settle(); // or what it puts back could belong to somebody else by then
             slots.drop(partitions);
             finished.removeIf(f -> partitions.contains(f.sequence().prompt().partition()));
         }

@@ -31,7 +31,7 @@ final class PromptLedger {
         final Deque<Entry> open = new ArrayDeque<>();
         final Map<Long, Entry> byOffset = new HashMap<>();
         long next = -1; // one past the newest prompt that was read
-        long committed = -1;
+        long handedOut = -1;
     }
 
     private final Map<TopicPartition, Partition> partitions = new HashMap<>();
@@ -67,17 +67,22 @@ final class PromptLedger {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         partitions.forEach((partition, of) -> {
             long low = of.open.isEmpty() ? of.next : of.open.peek().offset;
-            if (low > of.committed) {
-                of.committed = low;
+            if (low > of.handedOut) {
+                of.handedOut = low;
                 offsets.put(partition, new OffsetAndMetadata(low));
             }
         });
         return offsets;
     }
 
-    /** Partitions that something was read from. */
-    Set<TopicPartition> partitions() {
-        return Set.copyOf(partitions.keySet());
+    /** Hands out the offsets of these partitions again, because they could not be committed. */
+    void putBack(Set<TopicPartition> notCommitted) {
+        for (TopicPartition partition : notCommitted) {
+            Partition of = partitions.get(partition);
+            if (of != null) {
+                of.handedOut = -1;
+            }
+        }
     }
 
     /** Prompts that are read and not finished. */

@@ -43,7 +43,6 @@ final class PromptSource implements AutoCloseable {
         void moved(Set<TopicPartition> partitions);
     }
 
-    private final String topic;
     private final String generatorId;
     private final int readAheadSamples;
     private final PromptCheck check;
@@ -54,10 +53,9 @@ final class PromptSource implements AutoCloseable {
     private List<RefusedPrompt> refused = new ArrayList<>();
     private int nextSample; // of the prompt at the head of the queue
     private long queuedSamples;
-    private boolean startingOver;
+    private boolean closing;
 
     PromptSource(LogConnection connection, GeneratorConfig config, PromptCheck check, Moves moves) {
-        this.topic = connection.topics().prompts();
         this.generatorId = config.id();
         this.readAheadSamples = config.slots();
         this.check = check;
@@ -74,7 +72,7 @@ final class PromptSource implements AutoCloseable {
                 Map.entry("enable.auto.commit", false),
                 Map.entry("max.poll.records", MAX_PROMPTS_PER_POLL))),
                 new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        consumer.subscribe(List.of(topic), new Rebalance());
+        consumer.subscribe(List.of(connection.topics().prompts()), new Rebalance());
     }
 
     /** Reads what is there, waiting for it at most so long; reads nothing while enough is held. */
@@ -162,13 +160,10 @@ final class PromptSource implements AutoCloseable {
         return consumer.groupMetadata();
     }
 
-    /** Forgets everything and reads again from what is committed, after a commit that the group refused. */
-    void startOver() {
-        startingOver = true;
-        consumer.unsubscribe();
-        startingOver = false;
-        forget(ledger.partitions());
-        consumer.subscribe(List.of(topic), new Rebalance());
+    /** Makes refused prompts and offsets due again that were handed out and could not be committed. */
+    void putBack(List<RefusedPrompt> notWritten, Set<TopicPartition> notCommitted) {
+        refused.addAll(0, notWritten);
+        ledger.putBack(notCommitted);
     }
 
     private void forget(Set<TopicPartition> gone) {
@@ -188,6 +183,7 @@ final class PromptSource implements AutoCloseable {
 
     @Override
     public void close() {
+        closing = true; // what is finished was committed already, or shall not be
         consumer.close(CloseOptions.timeout(CLOSE_LIMIT)
                 .withGroupMembershipOperation(GroupMembershipOperation.LEAVE_GROUP));
     }
@@ -200,17 +196,19 @@ final class PromptSource implements AutoCloseable {
 
         @Override
         public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
-            if (!partitions.isEmpty() && !startingOver) {
+            if (!partitions.isEmpty() && !closing) {
                 moves.beforeMove();
+                onPartitionsLost(partitions);
             }
-            onPartitionsLost(partitions);
         }
 
         @Override
         public void onPartitionsLost(Collection<TopicPartition> partitions) {
-            Set<TopicPartition> gone = Set.copyOf(partitions);
-            forget(gone);
-            moves.moved(gone);
+            if (!closing) {
+                Set<TopicPartition> gone = Set.copyOf(partitions);
+                moves.moved(gone); // first: it may put something back
+                forget(gone);
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -24,6 +25,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.FencedInstanceIdException;
+import org.apache.kafka.common.errors.InvalidProducerEpochException;
 import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serializer;
@@ -60,7 +62,7 @@ final class RolloutWriter implements AutoCloseable {
     private final ExecutorService thread;
     private final MeterRegistry meters;
     private final Counter committedRollouts;
-    private CompletableFuture<Boolean> running = CompletableFuture.completedFuture(true);
+    private CompletableFuture<Optional<Work>> running = CompletableFuture.completedFuture(Optional.empty());
 
     RolloutWriter(LogConnection connection, GeneratorConfig config, MeterRegistry meters) {
         this.topics = connection.topics();
@@ -104,14 +106,15 @@ final class RolloutWriter implements AutoCloseable {
     /**
      * Waits until the transaction that was submitted last has ended, if any.
      *
-     * @return false if the group refused its offsets, so that nothing of it was written
+     * @return what it held, if the group had moved on to another generation in the meantime and took no offsets of the
+     *     old one, so that nothing of it was written; told once
      * @throws RuntimeException if it failed otherwise, or did not end within {@code commit_timeout_ms}
      */
-    boolean await() {
+    Optional<Work> await() {
         try {
-            boolean committed = running.get(config.commitTimeoutMs(), TimeUnit.MILLISECONDS);
-            running = CompletableFuture.completedFuture(true); // a refusal is told once
-            return committed;
+            Optional<Work> notWritten = running.get(config.commitTimeoutMs(), TimeUnit.MILLISECONDS);
+            running = CompletableFuture.completedFuture(Optional.empty());
+            return notWritten;
         } catch (ExecutionException e) {
             throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
         } catch (TimeoutException e) {
@@ -123,7 +126,7 @@ final class RolloutWriter implements AutoCloseable {
         }
     }
 
-    private boolean commit(Work work) {
+    private Optional<Work> commit(Work work) {
         try {
             producer.beginTransaction();
             for (Finished finished : work.rollouts()) {
@@ -142,8 +145,8 @@ final class RolloutWriter implements AutoCloseable {
             producer.commitTransaction(); // throws if any send failed
         } catch (CommitFailedException e) {
             producer.abortTransaction();
-            return false;
-        } catch (FencedInstanceIdException | ProducerFencedException e) {
+            return Optional.of(work);
+        } catch (FencedInstanceIdException | ProducerFencedException | InvalidProducerEpochException e) {
             throw new IllegalStateException("another generator with the id " + config.id()
                     + " has taken over; every generator of a run needs an id of its own", e);
         }
@@ -151,7 +154,7 @@ final class RolloutWriter implements AutoCloseable {
         for (RefusedPrompt refused : work.refused()) {
             meters.counter("millrace.generator.refused.prompts", "reason", refused.reason().code()).increment();
         }
-        return true;
+        return Optional.empty();
     }
 
     private void send(String topic, String key, byte[] value) {

@@ -44,6 +44,15 @@ class PromptLedgerTest {
     }
 
     @Test
+    void shouldHandOutAgainWhatCouldNotBeCommitted() {
+        ledger.read(P, 3, 1);
+        ledger.finished(P, 3);
+        assertThat(ledger.takeOffsets()).containsOnlyKeys(P);
+        ledger.putBack(Set.of(P, Q));
+        assertThat(ledger.takeOffsets()).containsOnly(Map.entry(P, new OffsetAndMetadata(4)));
+    }
+
+    @Test
     void shouldKeepPartitionsApart() {
         ledger.read(P, 0, 1);
         ledger.read(Q, 0, 1);

@@ -30,6 +30,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import org.apache.kafka.common.TopicPartition;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 class SlotPoolTest {
@@ -38,6 +39,13 @@ class SlotPoolTest {
 
     /** Weights of version v: sharper than fresh ones, so that versions really differ. */
     private final Map<Long, Weights> versions = new HashMap<>();
+
+    private final ScoringSession scoring = new ScoringSession(Engine.cpu(), SHAPE, 1000);
+
+    @AfterEach
+    void closeScoring() {
+        scoring.close();
+    }
 
     @Test
     void shouldRecordTheLogProbsThatScoringTheWholeSequenceGives() {
@@ -198,15 +206,13 @@ class SlotPoolTest {
         return largest;
     }
 
-    private static float[] scores(InFlight sequence, Weights weights) {
+    private float[] scores(InFlight sequence, Weights weights) {
         int promptLength = sequence.prompt().tokens().length;
         int[] tokens = new int[sequence.known()];
         Arrays.setAll(tokens, sequence::sequenceToken);
-        try (ScoringSession scoring = new ScoringSession(Engine.cpu(), SHAPE, 1000)) {
-            TokenScores scores = scoring.score(weights, new SequenceBatch(new int[][] {tokens}, new int[] {promptLength}),
-                    new float[] {(float) sequence.prompt().request().getSampling().getTemperature()});
-            return scores.logProbs();
-        }
+        TokenScores scores = scoring.score(weights, new SequenceBatch(new int[][] {tokens}, new int[] {promptLength}),
+                new float[] {(float) sequence.prompt().request().getSampling().getTemperature()});
+        return scores.logProbs();
     }
 
     private static Map<String, int[]> tokens(List<InFlight> finished) {

@@ -1,0 +1,142 @@
+package dev.millrace.generator.run;
+
+import dev.millrace.generator.environment.Symbols;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.infra.run.RunLog;
+import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.TensorSet;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.VersionFacts;
+import dev.millrace.weights.VersionWriter;
+import dev.millrace.weights.WeightsConfig;
+import java.nio.charset.StandardCharsets;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.function.Predicate;
+import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+/** A run on a real broker: what a test writes into it, and what it finds there. */
+public final class TestRun implements AutoCloseable {
+    public static final DecoderShape SHAPE = new DecoderShape(16, 32, 2, 4, 2, 8, 48, 64, 100, 1e-6, false, false);
+    private static final Duration LIMIT = Duration.ofSeconds(30);
+
+    private final RunLog log;
+    private final PolicyFeed feed;
+    private final KafkaProducer<String, byte[]> learner;
+    private final VersionWriter versions;
+    private final KafkaProducer<byte[], byte[]> writer;
+
+    public TestRun(EmbeddedBroker broker, String name) {
+        this.log = RunLog.open(Map.of("bootstrap.servers", broker.bootstrapServers()), new RunTopics(name + "."),
+                new RunIdentity(name, 0, "policy"), TopicsConfig.defaults(), "", Clock.systemUTC());
+        this.feed = new PolicyFeed(connection(), WeightsConfig.defaults());
+        this.learner = new KafkaProducer<>(
+                connection().with(Map.of("transactional.id", connection().scoped("learner"))),
+                new StringSerializer(), new ByteArraySerializer());
+        learner.initTransactions();
+        this.versions = new VersionWriter(connection(), learner, WeightsConfig.defaults());
+        this.writer = new KafkaProducer<>(connection().with(Map.of()), new ByteArraySerializer(), new ByteArraySerializer());
+    }
+
+    public LogConnection connection() {
+        return log.connection();
+    }
+
+    public PolicyFeed feed() {
+        return feed;
+    }
+
+    /** Weights that differ from version to version and are the same whenever asked for. */
+    public static Weights weights(long version) {
+        return Weights.random(SHAPE, 40 + version);
+    }
+
+    /** Publishes a version, as a learner does, and waits until the feed knows it. */
+    public void publish(long version, long rolloutsConsumed) {
+        Weights weights = weights(version);
+        learner.beginTransaction();
+        versions.write(new VersionFacts(version, version - 1, Symbols.tokenizer().hash(), rolloutsConsumed, 0, 1), weights,
+                new AdamW.State(version, new TensorSet(SHAPE.tensors()), new TensorSet(SHAPE.tensors())));
+        learner.commitTransaction();
+        feed.awaitAtLeast(version, LIMIT);
+    }
+
+    /** Writes a record as it is and returns its offset. */
+    public long write(String topic, String key, byte[] value, String... headers) {
+        ProducerRecord<byte[], byte[]> record =
+                new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value);
+        for (int i = 0; i < headers.length; i += 2) {
+            record.headers().add(headers[i], headers[i + 1].getBytes(StandardCharsets.UTF_8));
+        }
+        try {
+            return writer.send(record).get().offset();
+        } catch (ExecutionException e) {
+            throw new IllegalStateException(e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException(e);
+        }
+    }
+
+    public <T extends SpecificRecord> byte[] bytes(Class<T> type, String topic, T record) {
+        return AvroSerde.of(type, connection().registry()).serializer().serialize(topic, record);
+    }
+
+    /** Everything committed on a topic, from its beginning, once it satisfies the condition. */
+    public List<ConsumerRecord<byte[], byte[]>> await(String topic, Predicate<List<ConsumerRecord<byte[], byte[]>>> enough) {
+        List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
+                connection().with(Map.of("isolation.level", "read_committed", "auto.offset.reset", "earliest")),
+                new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+            List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
+                    .map(p -> new TopicPartition(topic, p.partition())).toList();
+            consumer.assign(partitions);
+            consumer.seekToBeginning(partitions);
+            long deadline = System.nanoTime() + LIMIT.toNanos();
+            do {
+                consumer.poll(Duration.ofMillis(50)).forEach(records::add);
+                if (System.nanoTime() > deadline) {
+                    throw new AssertionError("what was awaited on " + topic + " did not come within " + LIMIT.toSeconds()
+                            + " s; there are " + records.size() + " records");
+                }
+            } while (!enough.test(records));
+        }
+        return records;
+    }
+
+    /** As {@link #await}, decoded, once there are as many or more. */
+    public <T extends SpecificRecord> List<T> await(Class<T> type, String topic, int count) {
+        return await(topic, records -> records.size() >= count).stream().map(record -> decode(type, record)).toList();
+    }
+
+    public <T extends SpecificRecord> T decode(Class<T> type, ConsumerRecord<byte[], byte[]> record) {
+        return AvroSerde.of(type, connection().registry()).deserializer().deserialize(record.topic(), record.value());
+    }
+
+    @Override
+    public void close() {
+        writer.close();
+        learner.close();
+        feed.close();
+        log.close();
+    }
+}

@@ -1,0 +1,335 @@
+package dev.millrace.generator.sampling;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.environment.Prompt;
+import dev.millrace.generator.environment.Symbols;
+import dev.millrace.generator.environment.answer.IncPrompts;
+import dev.millrace.generator.environment.guess.GuessPrompts;
+import dev.millrace.generator.run.RunningRole;
+import dev.millrace.generator.run.TestRun;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.session.TokenScores;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.ServerRole;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.weights.VersionUnavailableException;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInfo;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+@Timeout(120)
+class GeneratorIT {
+    @TempDir
+    private static Path directory;
+    private static EmbeddedBroker broker;
+    private static ScoringSession scoring;
+
+    private final MeterRegistry meters = new SimpleMeterRegistry();
+    private TestRun run;
+
+    @BeforeAll
+    static void startBroker() {
+        broker = EmbeddedBroker.start(directory);
+        scoring = new ScoringSession(Engine.cpu(), TestRun.SHAPE, 1000);
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        scoring.close();
+        broker.close();
+    }
+
+    @BeforeEach
+    void openRun(TestInfo test) {
+        run = new TestRun(broker, test.getTestMethod().orElseThrow().getName());
+    }
+
+    @AfterEach
+    void closeRun() {
+        run.close();
+    }
+
+    @Test
+    void shouldAnswerPromptsWithVerifiedRolloutsWhoseLogProbsAreTheVersionsOwn() {
+        run.publish(0, 0);
+        releaseInc(0, 6, 4);
+        releaseGuess(6, 2, 4);
+        try (Generator generator = generator(config("g", 5, 3, 500))) {
+            RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            List<Rollout> rollouts = run.await(Rollout.class, run.connection().topics().rollouts(), 32);
+            role.stop();
+
+            assertThat(rollouts).hasSize(32);
+            assertThat(rollouts.stream().map(Rollout::getRolloutId)).doesNotHaveDuplicates();
+            assertThat(rollouts).allSatisfy(rollout -> {
+                assertThat(rollout.getRunId()).isEqualTo(run.connection().run().runId());
+                assertThat(rollout.getGeneratorId()).isEqualTo("g");
+                assertThat(rollout.getVersionSpans()).hasSize(1);
+                assertSpansAgree(rollout);
+            });
+            assertThat(rollouts).filteredOn(r -> r.getEnvironment().equals("fixed-answer")).hasSize(24)
+                    .allSatisfy(GeneratorIT::assertIncReward);
+            assertThat(rollouts).filteredOn(r -> r.getEnvironment().equals("guess")).hasSize(8)
+                    .allSatisfy(r -> assertThat(r.getTurns()).isNotEmpty());
+        }
+        assertThat(meters.counter("millrace.generator.rollouts").count()).isEqualTo(32);
+        assertThat(meters.counter("millrace.generator.tokens").count()).isGreaterThanOrEqualTo(24 * 5);
+        assertThat(meters.get("millrace.policy.version").tag("role", "generator").gauge().value()).isZero();
+        List<Serving> servings = run.await(Serving.class, run.connection().topics().serving(), 1);
+        assertThat(servings).anySatisfy(serving -> {
+            assertThat(serving.getServerId()).isEqualTo("g");
+            assertThat(serving.getRole()).isEqualTo(ServerRole.GENERATOR);
+            assertThat(serving.getVersion()).isZero();
+        });
+    }
+
+    @Test
+    void shouldTakeUpNewWeightsWhileSequencesAreInFlight() {
+        run.publish(0, 0);
+        releaseInc(0, 500, 4);
+        try (Generator generator = generator(config("g", 3, 1, 500))) {
+            RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            String topic = run.connection().topics().rollouts();
+            run.await(topic, records -> !records.isEmpty());
+            for (int version = 1; version <= 6; version++) {
+                run.publish(version, 0);
+            }
+            List<ConsumerRecord<byte[], byte[]>> records = run.await(topic, found -> found.stream()
+                    .map(record -> run.decode(Rollout.class, record)).anyMatch(GeneratorIT::endsWithVersionSix));
+            role.stop();
+            List<Rollout> rollouts = records.stream().map(record -> run.decode(Rollout.class, record)).toList();
+            assertThat(rollouts).anyMatch(rollout -> rollout.getVersionSpans().size() > 1);
+            rollouts.stream().filter(r -> r.getVersionSpans().size() > 1).forEach(this::assertSpansAgree);
+        }
+    }
+
+    @Test
+    void shouldLoseNoRolloutWhenAnotherTakesItsPlace() {
+        run.publish(0, 0);
+        releaseInc(0, 300, 4);
+        String topic = run.connection().topics().rollouts();
+        try (Generator first = generator(config("g", 8, 1, 0)); Generator second = new Generator(run.connection(), run.feed(),
+                Environments.builtIn(), Engine.cpu(), config("g", 8, 1, 0), new SimpleMeterRegistry(), Clock.systemUTC())) {
+            RunningRole killed = new RunningRole("first", first::run, first::stop);
+            run.await(topic, records -> records.size() >= 40);
+            RunningRole successor = new RunningRole("second", second::run, second::stop);
+            assertThat(killed.awaitEnd()).isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("another generator with the id g has taken over");
+
+            Set<String> expected = new TreeSet<>();
+            for (int ordinal = 0; ordinal < 300; ordinal++) {
+                for (int sample = 0; sample < 4; sample++) {
+                    expected.add("0-" + ordinal + "/" + sample);
+                }
+            }
+            List<ConsumerRecord<byte[], byte[]>> records = run.await(topic, r -> ids(r).equals(expected));
+            successor.stop();
+            // under the same weights a repetition is the same rollout
+            Set<String> distinct = new HashSet<>();
+            records.forEach(record -> {
+                Rollout rollout = run.decode(Rollout.class, record);
+                distinct.add(rollout.getRolloutId() + Arrays.toString(PackedInts.toArray(rollout.getResponseTokens())));
+            });
+            assertThat(distinct).hasSize(1200);
+        }
+    }
+
+    @Test
+    void shouldFinishWhatItBeganWhenItIsStoppedAndLeaveTheRestToTheNext() {
+        run.publish(0, 0);
+        releaseInc(0, 200, 4);
+        String topic = run.connection().topics().rollouts();
+        try (Generator first = generator(config("g", 8, 2, 5_000))) {
+            RunningRole role = new RunningRole("first", first::run, first::stop);
+            run.await(topic, records -> records.size() >= 20);
+            role.stop();
+        }
+        List<Rollout> before = run.await(Rollout.class, topic, 20);
+        assertThat(before).hasSizeLessThan(800);
+        assertThat(before.stream().map(Rollout::getGroupId).distinct().count() * 4).isEqualTo(before.size());
+        try (Generator second = generator(config("h", 8, 2, 5_000))) {
+            RunningRole role = new RunningRole("second", second::run, second::stop);
+            List<ConsumerRecord<byte[], byte[]>> all = run.await(topic, records -> ids(records).size() == 800);
+            role.stop();
+            assertThat(all.size()).isLessThanOrEqualTo(800 + 4 * 8); // groups that were finished ahead of the offset
+        }
+    }
+
+    @Test
+    void shouldShareThePartitionsWithASecondGenerator() {
+        run.publish(0, 0);
+        releaseInc(0, 100, 4);
+        String topic = run.connection().topics().rollouts();
+        try (Generator first = generator(config("g", 4, 1, 500)); Generator second = generator(config("h", 4, 1, 500))) {
+            RunningRole one = new RunningRole("first", first::run, first::stop);
+            run.await(topic, records -> records.size() >= 40);
+            RunningRole two = new RunningRole("second", second::run, second::stop);
+            int released = 100;
+            while (generators(topic).size() < 2) { // the group takes its time to share
+                releaseInc(released, 20, 4);
+                released += 20;
+                assertThat(released).as("prompts until the second generator had its share").isLessThan(5_000);
+                int expected = 4 * released;
+                run.await(topic, records -> records.size() >= expected && ids(records).size() == expected);
+            }
+            one.stop();
+            two.stop();
+        }
+        assertThat(generators(topic)).containsExactlyInAnyOrder("g", "h");
+    }
+
+    @Test
+    void shouldDeadLetterWhatItCannotServeAndGoOn() {
+        run.publish(0, 0);
+        String prompts = run.connection().topics().prompts();
+        run.write(prompts, "garbage", new byte[] {7, 7, 7, 7, 7, 7});
+        run.write(prompts, "0-900", run.bytes(PromptRequest.class, prompts, inc(900, 4).setRunId("another-run").build()));
+        run.write(prompts, "0-901", run.bytes(PromptRequest.class, prompts, inc(901, 4).setEnvironment("gues").build()));
+        releaseInc(0, 5, 4);
+        try (Generator generator = generator(config("g", 8, 3, 500))) {
+            RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            assertThat(run.await(Rollout.class, run.connection().topics().rollouts(), 20)).hasSize(20);
+            List<ConsumerRecord<byte[], byte[]>> letters =
+                    run.await(run.connection().topics().deadLetters(), records -> records.size() >= 3);
+            role.stop();
+            assertThat(letters).hasSize(3);
+            assertThat(letters.stream().map(l -> header(l, "reason")))
+                    .containsExactlyInAnyOrder("unreadable", "wrong-run", "environment");
+            assertThat(letters).allSatisfy(l -> assertThat(header(l, "source.topic")).isEqualTo(prompts));
+        }
+        assertThat(meters.counter("millrace.generator.refused.prompts", "reason", "environment").count()).isEqualTo(1);
+    }
+
+    @Test
+    void shouldSayThatThereIsNoPolicyWhenNoneAppears() {
+        GeneratorConfig config = new GeneratorConfig("g", 4, 16, 2, CacheOnSwap.RECOMPUTE, 10, 100, 500, 300, 10_000);
+        try (Generator generator = generator(config)) {
+            RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            assertThat(role.awaitEnd()).isInstanceOf(VersionUnavailableException.class)
+                    .hasMessage("no policy version was published within 300 ms; is the learner running?");
+        }
+    }
+
+    @Test
+    void shouldStopWhileItWaitsForAPolicy() {
+        try (Generator generator = generator(config("g", 4, 2, 500))) {
+            new RunningRole("generator", generator::run, generator::stop).stop();
+        }
+    }
+
+    private Generator generator(GeneratorConfig config) {
+        return new Generator(run.connection(), run.feed(), Environments.builtIn(), Engine.cpu(), config,
+                config.id().equals("g") ? meters : new SimpleMeterRegistry(), Clock.systemUTC());
+    }
+
+    private static GeneratorConfig config(String id, int slots, int tokensPerCall, int drainMs) {
+        return new GeneratorConfig(id, slots, 16, tokensPerCall, CacheOnSwap.RECOMPUTE, 10, 200, drainMs, 20_000, 20_000);
+    }
+
+    private void releaseInc(int from, int count, int samples) {
+        for (int ordinal = from; ordinal < from + count; ordinal++) {
+            release(inc(ordinal, samples).build());
+        }
+    }
+
+    private void releaseGuess(int from, int count, int samples) {
+        for (int ordinal = from; ordinal < from + count; ordinal++) {
+            release(request(ordinal, new GuessPrompts(1, 4).prompt(1, ordinal), "guess", samples).build());
+        }
+    }
+
+    private void release(PromptRequest request) {
+        String topic = run.connection().topics().prompts();
+        run.write(topic, request.getGroupId(), run.bytes(PromptRequest.class, topic, request));
+    }
+
+    private PromptRequest.Builder inc(int ordinal, int samples) {
+        return request(ordinal, new IncPrompts(5).prompt(1, ordinal), "fixed-answer", samples);
+    }
+
+    private PromptRequest.Builder request(int ordinal, Prompt prompt, String environment, int samples) {
+        return Requests.request(ordinal, prompt.tokens(), environment, prompt.environmentState(), samples)
+                .setRunId(run.connection().run().runId())
+                .setTokenizerHash(Symbols.tokenizer().hash())
+                .setSampling(Requests.sampling(0.9, 0, 1, 8));
+    }
+
+    private Set<String> ids(List<ConsumerRecord<byte[], byte[]>> records) {
+        Set<String> ids = new TreeSet<>();
+        records.forEach(record -> ids.add(run.decode(Rollout.class, record).getRolloutId()));
+        return ids;
+    }
+
+    private Set<String> generators(String topic) {
+        Set<String> generators = new TreeSet<>();
+        run.await(Rollout.class, topic, 1).forEach(rollout -> generators.add(rollout.getGeneratorId()));
+        return generators;
+    }
+
+    private static boolean endsWithVersionSix(Rollout rollout) {
+        List<VersionSpan> spans = rollout.getVersionSpans();
+        return spans.get(spans.size() - 1).getVersion() == 6;
+    }
+
+    private static void assertIncReward(Rollout rollout) {
+        int[] prompt = PackedInts.toArray(rollout.getPromptTokens());
+        int[] response = PackedInts.toArray(rollout.getResponseTokens());
+        assertThat(response).hasSize(5);
+        int right = 0;
+        for (int i = 0; i < 5; i++) {
+            right += response[i] == Symbols.digit((Symbols.digitOf(prompt[i + 1]) + 1) % 10) ? 1 : 0;
+        }
+        assertThat(rollout.getReward()).isEqualTo(right / 5.0);
+    }
+
+    /** Every span's log-probs are those that scoring the whole sequence under its version gives. */
+    private void assertSpansAgree(Rollout rollout) {
+        int[] prompt = PackedInts.toArray(rollout.getPromptTokens());
+        int[] response = PackedInts.toArray(rollout.getResponseTokens());
+        int[] tokens = Arrays.copyOf(prompt, prompt.length + response.length);
+        System.arraycopy(response, 0, tokens, prompt.length, response.length);
+        int at = 0;
+        for (VersionSpan span : rollout.getVersionSpans()) {
+            assertThat(span.getStart()).isEqualTo(at);
+            TokenScores scores = scoring.score(TestRun.weights(span.getVersion()),
+                    new SequenceBatch(new int[][] {tokens}, new int[] {prompt.length}),
+                    new float[] {(float) rollout.getSampling().getTemperature()});
+            for (; at < span.getEnd(); at++) {
+                float expected = PackedMask.get(rollout.getMask(), at) == 1 ? scores.logProbs()[at] : 0f;
+                assertThat(Math.abs(PackedFloats.get(rollout.getBehaviorLogProbs(), at) - expected))
+                        .as("%s position %d of %s", rollout.getRolloutId(), at, span).isLessThan(1e-5f);
+            }
+        }
+        assertThat(at).isEqualTo(response.length);
+    }
+
+    private static String header(ConsumerRecord<byte[], byte[]> letter, String name) {
+        return new String(letter.headers().lastHeader("millrace.error." + name).value(), StandardCharsets.UTF_8);
+    }
+}
