@@ -18,6 +18,8 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.InvalidProducerEpochException;
+import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -91,19 +93,24 @@ final class AdmissionLog implements AutoCloseable {
     /**
      * Writes prompts and the state that counts them, both or neither.
      *
-     * @throws KafkaException if they could not be committed; this log is then of no more use
+     * @throws IllegalStateException if another admission has taken over
+     * @throws KafkaException if they could not be committed otherwise; this log is then of no more use
      */
     void release(List<PromptRequest> prompts, AdmissionState state) {
-        producer.beginTransaction();
-        for (PromptRequest prompt : prompts) {
-            producer.send(new ProducerRecord<>(connection.topics().prompts(), prompt.getGroupId(), prompt));
-        }
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         for (TopicPartition partition : followed) {
             offsets.put(partition, new OffsetAndMetadata(consumer.position(partition), state.text()));
         }
-        producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
-        producer.commitTransaction(); // throws if any send failed
+        try {
+            producer.beginTransaction();
+            for (PromptRequest prompt : prompts) {
+                producer.send(new ProducerRecord<>(connection.topics().prompts(), prompt.getGroupId(), prompt));
+            }
+            producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
+            producer.commitTransaction(); // throws if any send failed
+        } catch (ProducerFencedException | InvalidProducerEpochException e) {
+            throw new IllegalStateException("another admission of the run has taken over; there is one per run", e);
+        }
     }
 
     void wakeup() {

@@ -35,6 +35,10 @@ public final class RunningRole {
         }
     }
 
+    public boolean hasEnded() {
+        return ended.isDone();
+    }
+
     /** Waits until it ends by itself; null if it did not fail. */
     public RuntimeException awaitEnd() {
         try {

@@ -112,7 +112,7 @@ class GeneratorIT {
     @Test
     void shouldTakeUpNewWeightsWhileSequencesAreInFlight() {
         run.publish(0, 0);
-        releaseInc(0, 500, 4);
+        releaseInc(0, 250, 4);
         try (Generator generator = generator(config("g", 3, 1, 500))) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             String topic = run.connection().topics().rollouts();
@@ -132,7 +132,7 @@ class GeneratorIT {
     @Test
     void shouldLoseNoRolloutWhenAnotherTakesItsPlace() {
         run.publish(0, 0);
-        releaseInc(0, 300, 4);
+        releaseInc(0, 120, 4);
         String topic = run.connection().topics().rollouts();
         try (Generator first = generator(config("g", 8, 1, 0)); Generator second = new Generator(run.connection(), run.feed(),
                 Environments.builtIn(), Engine.cpu(), config("g", 8, 1, 0), new SimpleMeterRegistry(), Clock.systemUTC())) {
@@ -143,7 +143,7 @@ class GeneratorIT {
                     .hasMessageContaining("another generator with the id g has taken over");
 
             Set<String> expected = new TreeSet<>();
-            for (int ordinal = 0; ordinal < 300; ordinal++) {
+            for (int ordinal = 0; ordinal < 120; ordinal++) {
                 for (int sample = 0; sample < 4; sample++) {
                     expected.add("0-" + ordinal + "/" + sample);
                 }
@@ -156,14 +156,14 @@ class GeneratorIT {
                 Rollout rollout = run.decode(Rollout.class, record);
                 distinct.add(rollout.getRolloutId() + Arrays.toString(PackedInts.toArray(rollout.getResponseTokens())));
             });
-            assertThat(distinct).hasSize(1200);
+            assertThat(distinct).hasSize(480);
         }
     }
 
     @Test
     void shouldFinishWhatItBeganWhenItIsStoppedAndLeaveTheRestToTheNext() {
         run.publish(0, 0);
-        releaseInc(0, 200, 4);
+        releaseInc(0, 120, 4);
         String topic = run.connection().topics().rollouts();
         try (Generator first = generator(config("g", 8, 2, 5_000))) {
             RunningRole role = new RunningRole("first", first::run, first::stop);
@@ -171,13 +171,13 @@ class GeneratorIT {
             role.stop();
         }
         List<Rollout> before = run.await(Rollout.class, topic, 20);
-        assertThat(before).hasSizeLessThan(800);
+        assertThat(before).hasSizeLessThan(480);
         assertThat(before.stream().map(Rollout::getGroupId).distinct().count() * 4).isEqualTo(before.size());
         try (Generator second = generator(config("h", 8, 2, 5_000))) {
             RunningRole role = new RunningRole("second", second::run, second::stop);
-            List<ConsumerRecord<byte[], byte[]>> all = run.await(topic, records -> ids(records).size() == 800);
+            List<ConsumerRecord<byte[], byte[]>> all = run.await(topic, records -> ids(records).size() == 480);
             role.stop();
-            assertThat(all.size()).isLessThanOrEqualTo(800 + 4 * 8); // groups that were finished ahead of the offset
+            assertThat(all.size()).isLessThanOrEqualTo(480 + 4 * 8); // groups that were finished ahead of the offset
         }
     }
 
