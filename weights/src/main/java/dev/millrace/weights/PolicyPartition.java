@@ -2,7 +2,6 @@ package dev.millrace.weights;
 
 import java.nio.charset.StandardCharsets;
 import java.util.List;
-import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.utils.Utils;
 
@@ -16,12 +15,11 @@ public final class PolicyPartition {
     private PolicyPartition() {
     }
 
-    /** @throws IllegalStateException if the topic has no partitions, which means that it does not exist */
-    public static int of(String policyId, String topic, Producer<?, ?> producer) {
-        return of(policyId, topic, producer.partitionsFor(topic));
-    }
-
-    /** As {@link #of(String, String, Producer)}, for partitions that a client has named. */
+    /**
+     * The partition among those a client has named ({@code partitionsFor}).
+     *
+     * @throws IllegalStateException if there are none, which means that the topic does not exist
+     */
     public static int of(String policyId, String topic, List<PartitionInfo> partitions) {
         if (partitions == null || partitions.isEmpty()) {
             throw new IllegalStateException("topic " + topic + " does not exist; creating the run's topics comes first");

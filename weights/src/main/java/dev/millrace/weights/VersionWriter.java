@@ -10,6 +10,7 @@ import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
@@ -30,7 +31,7 @@ import org.apache.kafka.common.serialization.Serializer;
  * producer's owner.
  */
 public final class VersionWriter {
-    private final Producer<String, byte[]> producer;
+    private final Producer<byte[], byte[]> producer;
     private final RunTopics topics;
     private final RunIdentity run;
     private final WeightsConfig config;
@@ -38,7 +39,7 @@ public final class VersionWriter {
     private final Serializer<PolicyVersion> manifestSerializer;
 
     /** @param producer transactional and initialised; stays the caller's */
-    public VersionWriter(LogConnection connection, Producer<String, byte[]> producer, WeightsConfig config) {
+    public VersionWriter(LogConnection connection, Producer<byte[], byte[]> producer, WeightsConfig config) {
         this.producer = producer;
         this.topics = connection.topics();
         this.run = connection.run();
@@ -82,8 +83,8 @@ public final class VersionWriter {
             .setPublishedAtMs(facts.publishedAtMs())
             .build();
         String topic = topics.policyVersions();
-        producer.send(new ProducerRecord<>(topic, PolicyPartition.of(run.policyId(), topic, producer),
-            run.policyId() + "/" + facts.version(), manifestSerializer.serialize(topic, manifest)));
+        producer.send(new ProducerRecord<>(topic, PolicyPartition.of(run.policyId(), topic, producer.partitionsFor(topic)),
+            key(run.policyId() + "/" + facts.version()), manifestSerializer.serialize(topic, manifest)));
         return manifest;
     }
 
@@ -93,15 +94,19 @@ public final class VersionWriter {
 
     private Sent send(long version, String topic, List<NamedTensor> tensors) {
         TensorChunks chunks = new TensorChunks(run, version, config.chunkBytes());
-        int partition = PolicyPartition.of(run.policyId(), topic, producer);
+        int partition = PolicyPartition.of(run.policyId(), topic, producer.partitionsFor(topic));
         List<Future<RecordMetadata>> acknowledgements = new ArrayList<>();
         for (NamedTensor tensor : tensors) {
             for (WeightChunk chunk : chunks.of(tensor)) {
                 acknowledgements.add(producer.send(new ProducerRecord<>(
-                    topic, partition, TensorChunks.key(chunk), chunkSerializer.serialize(topic, chunk))));
+                    topic, partition, key(TensorChunks.key(chunk)), chunkSerializer.serialize(topic, chunk))));
             }
         }
         return new Sent(topic, partition, acknowledgements);
+    }
+
+    private static byte[] key(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
     }
 
     private List<TensorEntry> entries(long version, List<NamedTensor> tensors) {

@@ -1,0 +1,280 @@
+package dev.millrace.weights;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.infra.run.RunLog;
+import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.RecordsToDelete;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInfo;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+@Timeout(120)
+class VersionsOnTheLogIT {
+    private static final DecoderShape SHAPE = SmallDecoder.SHAPE;
+    private static final WeightsConfig CONFIG = new WeightsConfig(256, 100, 10_000, 10_000);
+    private static final Duration LIMIT = Duration.ofSeconds(20);
+
+    @TempDir
+    private static Path directory;
+    private static EmbeddedBroker broker;
+
+    private RunLog log;
+    private LogConnection connection;
+    private KafkaProducer<byte[], byte[]> producer;
+
+    @BeforeAll
+    static void startBroker() {
+        broker = EmbeddedBroker.start(directory);
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        broker.close();
+    }
+
+    @BeforeEach
+    void openRun(TestInfo test) {
+        String name = test.getTestMethod().orElseThrow().getName();
+        log = RunLog.open(Map.of("bootstrap.servers", broker.bootstrapServers()), new RunTopics(name + "."), SmallDecoder.RUN,
+            TopicsConfig.defaults(), "", Clock.systemUTC());
+        connection = log.connection();
+        producer = producer();
+    }
+
+    @AfterEach
+    void closeRun() {
+        producer.close(Duration.ZERO);
+        log.close();
+    }
+
+    @Test
+    void shouldGiveBackTheBitsThatWerePublished() {
+        Weights weights = Weights.random(SHAPE, 1);
+        AdamW optimizer = afterOneStep(weights);
+        PolicyVersion manifest = publish(0, weights, optimizer.state());
+
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            assertThat(feed.newestCommitted()).contains(manifest);
+            assertSame(feed.load(0), weights);
+            Weights reused = Weights.zeros(SHAPE);
+            feed.load(0, reused);
+            assertSame(reused, weights);
+
+            AdamW.State state = feed.loadOptimizer(0);
+            assertThat(state.steps()).isEqualTo(1);
+            for (TensorSpec spec : SHAPE.tensors()) {
+                assertThat(state.first().bytes(spec.name())).isEqualTo(optimizer.state().first().bytes(spec.name()));
+                assertThat(state.second().bytes(spec.name())).isEqualTo(optimizer.state().second().bytes(spec.name()));
+            }
+        }
+    }
+
+    @Test
+    void shouldFollowNewVersionsAndStillLoadOldOnes() {
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            assertThat(feed.newestCommitted()).isEmpty();
+            assertThatThrownBy(() -> feed.awaitAtLeast(0, Duration.ofMillis(50)))
+                .isInstanceOf(VersionUnavailableException.class)
+                .hasMessage("version 0 was not published within 50 ms; the newest is none; is the learner running?");
+            for (int version = 0; version < 3; version++) {
+                publish(version, Weights.random(SHAPE, version), fresh());
+                assertThat(feed.awaitAtLeast(version, LIMIT).getVersion()).isEqualTo(version);
+            }
+            assertThat(feed.awaitNewerThan(2, Duration.ofMillis(50))).isEmpty();
+            for (int version = 0; version < 3; version++) {
+                assertSame(feed.load(version), Weights.random(SHAPE, version));
+            }
+        }
+    }
+
+    @Test
+    void shouldNeverSeeWhatWasNotCommitted() {
+        publish(0, Weights.random(SHAPE, 0), fresh());
+        producer.beginTransaction();
+        write(connection, producer, 1, Weights.random(SHAPE, 10), fresh());
+        producer.abortTransaction();
+        producer.beginTransaction();
+        write(connection, producer, 1, Weights.random(SHAPE, 11), fresh());
+        producer.flush();
+        producer.close(Duration.ZERO); // a learner killed before its commit
+        producer = producer(); // and started again, which aborts what the first had begun
+        PolicyVersion committed = publish(1, Weights.random(SHAPE, 1), fresh());
+
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            assertThat(feed.newestCommitted()).contains(committed);
+            assertSame(feed.load(1), Weights.random(SHAPE, 1));
+            assertSame(feed.load(0), Weights.random(SHAPE, 0));
+        }
+    }
+
+    @Test
+    void shouldPassOverGarbageAndOtherRunsAndSayHowMany() {
+        publish(0, Weights.random(SHAPE, 0), fresh());
+        RunIdentity other = new RunIdentity("run-2", 0, "policy");
+        producer.beginTransaction();
+        write(new LogConnection(connection.clientProperties(), connection.topics(), other, connection.registry()),
+            producer, 7, Weights.random(SHAPE, 7), fresh());
+        producer.send(record(connection.topics().policyVersions(), "garbage"));
+        producer.send(record(connection.topics().weights(), "garbage"));
+        producer.commitTransaction();
+        publish(1, Weights.random(SHAPE, 1), fresh());
+
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            assertThat(feed.newestCommitted()).get().extracting(PolicyVersion::getVersion).isEqualTo(1L);
+            assertThat(feed.refusedRecords()).isEqualTo(2);
+            assertSame(feed.load(1), Weights.random(SHAPE, 1));
+            assertThatThrownBy(() -> feed.load(7)).isInstanceOf(VersionUnavailableException.class)
+                .hasMessage("version 7 is not among the published ones; the newest is 1");
+        }
+    }
+
+    @Test
+    void shouldRefuseAManifestWhoseChunksAreAnotherVersions() {
+        publish(0, Weights.random(SHAPE, 0), fresh());
+        PolicyVersion one = publish(1, Weights.random(SHAPE, 1), fresh());
+        PolicyVersion half = PolicyVersion.newBuilder()
+            .setRunId("run-1").setEpoch(0).setPolicyId("policy").setVersion(2).setParentVersion(1).setBatchId(1)
+            .setShape(one.getShape()).setTokenizerHash("t").setWeights(one.getWeights()).setOptimizerSteps(0)
+            .setRolloutsConsumed(0).setTokensTrained(0).setPublishedAtMs(0).build();
+        producer.beginTransaction();
+        producer.send(new ProducerRecord<>(connection.topics().policyVersions(), "policy/2".getBytes(StandardCharsets.UTF_8),
+            AvroSerde.of(PolicyVersion.class, connection.registry()).serializer()
+                .serialize(connection.topics().policyVersions(), half)));
+        producer.commitTransaction();
+
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            feed.awaitAtLeast(2, LIMIT);
+            assertThatThrownBy(() -> feed.load(2)).isInstanceOf(CorruptVersionException.class)
+                .hasMessageContaining("is incomplete: model.embed_tokens.weight has 0 of 2 chunks and 0 of 352 bytes");
+            assertThatThrownBy(() -> feed.loadOptimizer(2)).isInstanceOf(VersionUnavailableException.class)
+                .hasMessage("version 2 was published without the optimiser's state, so training cannot go on from it");
+            assertSame(feed.load(1), Weights.random(SHAPE, 1));
+        }
+    }
+
+    @Test
+    void shouldSayThatAVersionIsNoLongerKept() throws Exception {
+        PolicyVersion zero = publish(0, Weights.random(SHAPE, 0), fresh());
+        publish(1, Weights.random(SHAPE, 1), fresh());
+        TopicPartition weights = new TopicPartition(zero.getWeights().getTopic(), zero.getWeights().getPartition());
+        try (Admin admin = Admin.create(connection.clientProperties())) {
+            admin.deleteRecords(Map.of(weights, RecordsToDelete.beforeOffset(zero.getWeights().getFirstOffset() + 1)))
+                .all().get(20, TimeUnit.SECONDS);
+        }
+
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            feed.awaitAtLeast(1, LIMIT);
+            assertThatThrownBy(() -> feed.load(0)).isInstanceOf(VersionUnavailableException.class)
+                .hasMessageContaining("version 0 is no longer kept");
+            assertSame(feed.load(1), Weights.random(SHAPE, 1));
+        }
+    }
+
+    @Test
+    void shouldRefuseWeightsOfAnotherShape() {
+        publish(0, Weights.random(SHAPE, 0), fresh());
+        DecoderShape deeper = new DecoderShape(11, 8, 2, 2, 1, 4, 12, 32, 10_000, 1e-6, true, true);
+
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            feed.awaitAtLeast(0, LIMIT);
+            assertThatThrownBy(() -> feed.load(0, Weights.zeros(deeper))).isInstanceOf(CorruptVersionException.class)
+                .hasMessageStartingWith("version 0 is of the shape {")
+                .hasMessageContaining("not of the expected {");
+        }
+    }
+
+    @Test
+    void shouldKeepTheNewestVersionLoadedAheadOfBeingAsked() {
+        publish(0, Weights.random(SHAPE, 0), fresh());
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG); NewestWeights newest = new NewestWeights(feed, LIMIT)) {
+            assertThat(newest.current().version()).isZero();
+            publish(1, Weights.random(SHAPE, 1), fresh());
+            publish(2, Weights.random(SHAPE, 2), fresh());
+            long deadline = System.nanoTime() + LIMIT.toNanos();
+            while (newest.current().version() < 2 && System.nanoTime() < deadline) {
+                LockSupport.parkNanos(1_000_000);
+            }
+            assertThat(newest.current().version()).isEqualTo(2);
+            assertSame(newest.current().weights(), Weights.random(SHAPE, 2));
+        }
+    }
+
+    private PolicyVersion publish(long version, Weights weights, AdamW.State optimizer) {
+        producer.beginTransaction();
+        PolicyVersion manifest = write(connection, producer, version, weights, optimizer);
+        producer.commitTransaction();
+        return manifest;
+    }
+
+    private static PolicyVersion write(LogConnection connection, KafkaProducer<byte[], byte[]> producer, long version,
+                                       Weights weights, AdamW.State optimizer) {
+        return new VersionWriter(connection, producer, CONFIG).write(
+            new VersionFacts(version, version - 1, "t", 8 * version, 64 * version, 1000 + version), weights, optimizer);
+    }
+
+    private KafkaProducer<byte[], byte[]> producer() {
+        KafkaProducer<byte[], byte[]> made = new KafkaProducer<>(
+            connection.with(Map.of("transactional.id", connection.scoped("learner"))),
+            new ByteArraySerializer(), new ByteArraySerializer());
+        made.initTransactions();
+        return made;
+    }
+
+    private static ProducerRecord<byte[], byte[]> record(String topic, String text) {
+        byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+        return new ProducerRecord<>(topic, bytes, bytes);
+    }
+
+    private static AdamW.State fresh() {
+        return new AdamW(new AdamW.Config(0.9, 0.999, 1e-8, 0), SHAPE).state();
+    }
+
+    private static AdamW afterOneStep(Weights weights) {
+        AdamW optimizer = new AdamW(new AdamW.Config(0.9, 0.999, 1e-8, 0), SHAPE);
+        Gradients gradients = new Gradients(SHAPE);
+        for (TensorSpec spec : SHAPE.tensors()) {
+            float[] gradient = gradients.tensor(spec.name());
+            for (int i = 0; i < gradient.length; i++) {
+                gradient[i] = 0.01f * (i + 1);
+            }
+        }
+        optimizer.step(weights, gradients, 1e-3);
+        return optimizer;
+    }
+
+    private static void assertSame(Weights found, Weights expected) {
+        for (TensorSpec spec : SHAPE.tensors()) {
+            assertThat(found.bytes(spec.name())).as(spec.name()).isEqualTo(expected.bytes(spec.name()));
+        }
+    }
+}
