@@ -36,4 +36,9 @@ public record BrokerConfig(int port, int maxRecordBytes, long minFreeBytes, long
     public static BrokerConfig defaults() {
         return new BrokerConfig(0, 16 << 20, 128L << 20, 60_000, 20_000);
     }
+
+    /** The same on another port. */
+    public BrokerConfig withPort(int otherPort) {
+        return new BrokerConfig(otherPort, maxRecordBytes, minFreeBytes, startTimeoutMs, stopTimeoutMs);
+    }
 }

@@ -1,0 +1,72 @@
+package dev.millrace.infra.broker;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * The child's side of {@link BrokerProcess}: says {@code READY host:port} on standard output and serves until
+ * standard input ends, which it also does when the parent dies, or until the broker cannot go on.
+ */
+final class BrokerMain {
+    static final String READY = "READY ";
+    static final String FAILED = "FAILED ";
+
+    private BrokerMain() {
+    }
+
+    /** Arguments: directory, port, largest record, least free space, limits for start and stop. */
+    public static void main(String[] args) {
+        BrokerConfig config = new BrokerConfig(Integer.parseInt(args[1]), Integer.parseInt(args[2]),
+            Long.parseLong(args[3]), Long.parseLong(args[4]), Long.parseLong(args[5]));
+        int status = serve(Path.of(args[0]), config);
+        System.out.flush();
+        Runtime.getRuntime().halt(status); // a broker that hangs in its stop must not keep the process
+    }
+
+    private static int serve(Path directory, BrokerConfig config) {
+        EmbeddedBroker broker;
+        try {
+            broker = EmbeddedBroker.start(directory, config);
+        } catch (BrokerException e) {
+            System.out.println(FAILED + e.getMessage());
+            return 1;
+        }
+        try (broker) {
+            System.out.println(READY + broker.bootstrapServers());
+            return untilEnd(broker);
+        }
+    }
+
+    private static int untilEnd(EmbeddedBroker broker) {
+        CompletableFuture<Integer> failed = broker.failure().thenApply(e -> {
+            System.out.println(FAILED + e.getMessage());
+            return 1;
+        }).toCompletableFuture();
+        CompletableFuture<Integer> ended = new CompletableFuture<>();
+        Thread input = new Thread(() -> {
+            awaitEndOfInput();
+            ended.complete(0);
+        }, "end of input");
+        input.setDaemon(true);
+        input.start();
+        return (int) CompletableFuture.anyOf(failed, ended).join();
+    }
+
+    private static void awaitEndOfInput() {
+        try {
+            while (System.in.read() >= 0) {
+                // whatever is written is of no interest, only that it ends
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    static String[] arguments(Path directory, BrokerConfig config) {
+        return new String[] {directory.toString(), Integer.toString(config.port()),
+            Integer.toString(config.maxRecordBytes()), Long.toString(config.minFreeBytes()),
+            Long.toString(config.startTimeoutMs()), Long.toString(config.stopTimeoutMs())};
+    }
+}
