@@ -30,6 +30,8 @@ import org.slf4j.LoggerFactory;
 public final class EmbeddedBroker implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(EmbeddedBroker.class);
 
+    private static final long AFTER_FAULT_MS = 500;
+
     private final Path directory;
     private final BrokerConfig config;
     private final Faults faults;
@@ -158,7 +160,9 @@ public final class EmbeddedBroker implements AutoCloseable {
     }
 
     private void goDown() {
-        broker.shutdown(Duration.ofMillis(config.stopTimeoutMs() / 2)); // first: its leave goes through the controller
+        // after a fault nobody may be there to approve an orderly leave
+        long limitMs = faults.fatal().isDone() ? AFTER_FAULT_MS : config.stopTimeoutMs() / 2;
+        broker.shutdown(Duration.ofMillis(limitMs)); // first: its leave goes through the controller
         controller.shutdown();
     }
 }

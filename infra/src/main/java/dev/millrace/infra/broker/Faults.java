@@ -1,5 +1,8 @@
 package dev.millrace.infra.broker;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArraySet;
@@ -59,9 +62,17 @@ final class Faults implements AutoCloseable {
     }
 
     private static void ended(int status, String message) {
-        String what = "Kafka asked to end the process with status " + status + (message == null ? "" : ", " + message)
-            + "; its disk may be full or failing";
-        RUNNING.forEach(faults -> faults.fail(what, null));
+        String what = "Kafka asked to end the process with status " + status + (message == null ? "" : ", " + message);
+        RUNNING.forEach(faults -> faults.fail(what + "; " + faults.freeSpace(), null));
+    }
+
+    /** A full disk is what ends a broker most often. */
+    private String freeSpace() {
+        try {
+            return (Files.getFileStore(Path.of(directory)).getUsableSpace() >> 20) + " MiB are free on its disk";
+        } catch (IOException e) {
+            return "its disk cannot be asked for free space (" + e.getMessage() + ")";
+        }
     }
 
     private final class Handler implements FaultHandler {
