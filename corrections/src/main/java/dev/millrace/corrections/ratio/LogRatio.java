@@ -87,6 +87,46 @@ public final class LogRatio {
         return Math.max(-BOUND, Math.min(BOUND, logRatio));
     }
 
+    /**
+     * Copies the target's log-probs of the tokens {@code [from, from + length)} that {@code mask} marks to the front of
+     * {@code into}, in order.
+     *
+     * @param mask one per token of the range: 1 = copied, 0 = left out
+     * @param into at least {@code length + 1} slots; those behind the copied ones are scratch
+     * @return how many were copied
+     */
+    public int gatherTarget(int from, int length, byte[] mask, double[] into) {
+        return gather(target, from, length, mask, into);
+    }
+
+    /** As {@link #gatherTarget}, for the sampler. */
+    public int gatherSampler(int from, int length, byte[] mask, double[] into) {
+        return gather(sampler, from, length, mask, into);
+    }
+
+    private static int gather(float[] source, int from, int length, byte[] mask, double[] into) {
+        int n = 0;
+        for (int i = 0; i < length; i++) { // no branch: a random mask would cost a misprediction per token
+            into[n] = source[from + i];
+            n += mask[i];
+        }
+        return n;
+    }
+
+    /** Copies the target's log-probs of every token of {@code [from, from + length)} to the front of {@code into}. */
+    public void copyTarget(int from, int length, double[] into) {
+        for (int i = 0; i < length; i++) {
+            into[i] = target[from + i];
+        }
+    }
+
+    /** As {@link #copyTarget}, for the sampler. */
+    public void copySampler(int from, int length, double[] into) {
+        for (int i = 0; i < length; i++) {
+            into[i] = sampler[from + i];
+        }
+    }
+
     /** The target's log-prob at a packed token. */
     public float targetAt(int token) {
         return target[token];

@@ -1,0 +1,118 @@
+package dev.millrace.corrections.rollout;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
+
+/**
+ * How far target and sampler are apart: the sums behind KL, perplexities and chi-square, per sequence.
+ *
+ * <p>The metrics are verl's {@code compute_offpolicy_metrics}, by name:
+ * <ul>
+ *   <li>{@code kl} = mean(sampler - target), {@code k3_kl} = mean(rho - 1 - log rho), over tokens; the ratio in k3 is not
+ *       bounded;
+ *   <li>{@code training_ppl} = mean over sequences of exp(-mean target), {@code rollout_ppl} the same of the sampler,
+ *       {@code *_log_ppl} of their logs, {@code log_ppl_diff} of mean sampler - mean target, {@code ppl_ratio} of its
+ *       exponential;
+ *   <li>{@code chi2_token} = mean(rho^2) - 1 over tokens, {@code chi2_seq} = mean((prod rho)^2) - 1 over sequences, both
+ *       with logs bounded to 20.
+ * </ul>
+ */
+final class OffPolicyPass implements BlockPass {
+    private final TokenBatch batch;
+    private final double[] target;
+    private final double[] sampler;
+    private final double[] logRatio;
+    private final double[] k3;
+    private final double[] ratioSquares;
+
+    OffPolicyPass(TokenBatch batch) {
+        int sequences = batch.sequenceCount();
+        this.batch = batch;
+        this.target = new double[sequences];
+        this.sampler = new double[sequences];
+        this.logRatio = new double[sequences];
+        this.k3 = new double[sequences];
+        this.ratioSquares = new double[sequences];
+    }
+
+    @Override
+    public void block(TokenBlock block, int s) {
+        int n = block.size();
+        target[s] += block.targetSum();
+        sampler[s] += block.samplerSum();
+        logRatio[s] += block.logRatioSum();
+        k3[s] += BlockSums.sum(block.k3, n);
+        ratioSquares[s] += BlockSums.sumOfSquares(block.ratio, n);
+        if (block.beyondBound()) {
+            k3[s] += unboundedLessBoundedK3(block);
+        }
+    }
+
+    private static double unboundedLessBoundedK3(TokenBlock block) {
+        double difference = 0;
+        for (int i = 0; i < block.size(); i++) {
+            double l = block.logRatio[i];
+            if (l != block.bounded[i]) {
+                difference += Math.expm1(l) - l - block.k3[i];
+            }
+        }
+        return difference;
+    }
+
+    @Override
+    public void endOfSequence(int sequence) {
+        // every sum is complete with the last block
+    }
+
+    /** Sum of the log ratios of a sequence, unbounded. */
+    double logRatio(int sequence) {
+        return logRatio[sequence];
+    }
+
+    void report(Semantics semantics, boolean samplerKnown, MetricMap metrics) {
+        double epsilon = semantics.countEpsilon();
+        double tokens = batch.trainedTokens() + epsilon;
+        SequenceStatistics logPpl = perSequence(semantics, s -> -target[s] / count(s, epsilon));
+        metrics.put("training_ppl", perSequence(semantics, s -> Math.exp(-target[s] / count(s, epsilon))).mean());
+        metrics.put("training_log_ppl", logPpl.mean());
+        if (!samplerKnown) {
+            return;
+        }
+        metrics.put("kl", -total(logRatio) / tokens);
+        metrics.put("k3_kl", total(k3) / tokens);
+        metrics.put("rollout_ppl", perSequence(semantics, s -> Math.exp(-sampler[s] / count(s, epsilon))).mean());
+        metrics.put("rollout_log_ppl", perSequence(semantics, s -> -sampler[s] / count(s, epsilon)).mean());
+        SequenceStatistics difference = perSequence(semantics, s -> -logRatio[s] / count(s, epsilon));
+        metrics.put("log_ppl_diff", difference.mean());
+        metrics.put("log_ppl_abs_diff",
+                perSequence(semantics, s -> Math.abs(logRatio[s]) / count(s, epsilon)).mean());
+        metrics.put("log_ppl_diff_max", difference.max());
+        metrics.put("log_ppl_diff_min", difference.min());
+        metrics.put("ppl_ratio", perSequence(semantics, s -> Math.exp(-logRatio[s] / count(s, epsilon))).mean());
+        metrics.put("chi2_token", total(ratioSquares) / tokens - 1.0);
+        metrics.put("chi2_seq",
+                perSequence(semantics, s -> Math.exp(2.0 * LogRatio.bounded(logRatio[s]))).mean() - 1.0);
+    }
+
+    /** A sequence without trained tokens has sums of 0, so the value of its quotients is 0 whatever it is divided by. */
+    private double count(int s, double epsilon) {
+        int trained = batch.trainedTokens(s);
+        return trained == 0 ? 1.0 : trained + epsilon;
+    }
+
+    private SequenceStatistics perSequence(Semantics semantics, java.util.function.IntToDoubleFunction value) {
+        double[] values = new double[target.length];
+        for (int s = 0; s < values.length; s++) {
+            values[s] = value.applyAsDouble(s);
+        }
+        return new SequenceStatistics(batch, values, semantics.countsSequence(0));
+    }
+
+    private static double total(double[] perSequence) {
+        double sum = 0;
+        for (double value : perSequence) {
+            sum += value;
+        }
+        return sum;
+    }
+}

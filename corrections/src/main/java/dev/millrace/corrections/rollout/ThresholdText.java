@@ -1,0 +1,35 @@
+package dev.millrace.corrections.rollout;
+
+import java.util.Locale;
+import java.util.regex.Pattern;
+
+/**
+ * Numbers in threshold texts, read as Python's {@code float()} reads them: surrounding blanks, a sign, digits with single
+ * underscores between them, an exponent, {@code inf} and {@code nan}; neither hexadecimal nor a type suffix.
+ */
+final class ThresholdText {
+    private static final String DIGITS = "[0-9](?:_?[0-9])*";
+    private static final Pattern NUMBER =
+            Pattern.compile("[+-]?(?:" + DIGITS + "\\.?(?:" + DIGITS + ")?|\\." + DIGITS + ")(?:[eE][+-]?" + DIGITS + ")?");
+
+    private ThresholdText() {
+    }
+
+    /**
+     * The number.
+     *
+     * @param key the setting, for the message
+     * @throws IllegalArgumentException quoting the text
+     */
+    static double number(String key, String text) {
+        String trimmed = text.strip();
+        if (NUMBER.matcher(trimmed).matches()) {
+            return Double.parseDouble(trimmed.replace("_", ""));
+        }
+        String unsigned = trimmed.toLowerCase(Locale.ROOT).replaceFirst("^[+-]", "");
+        if (unsigned.equals("inf") || unsigned.equals("infinity")) {
+            return trimmed.startsWith("-") ? Double.NEGATIVE_INFINITY : Double.POSITIVE_INFINITY;
+        }
+        throw new IllegalArgumentException(key + " must be a number or lower_upper: '" + text + "'");
+    }
+}
