@@ -18,9 +18,8 @@ final class SoftGate {
     /** Writes loss and d loss / d log ratio. */
     void apply(double ratio, double advantage, TokenTerm term) {
         double tau = advantage > 0 ? tauPositive : tauNegative;
-        double x = tau * (ratio - 1);
-        double open = 1 / (1 + Math.exp(-x));
-        double closed = 1 / (1 + Math.exp(x)); // not 1 − open, which is 0 long before the product with the ratio is
+        double open = 1 / (1 + Math.exp(-tau * (ratio - 1)));
+        double closed = 1 - open; // 0 from about 37 / tau on, long before the ratio overflows
         term.loss = -advantage * open * 4 / tau;
         term.derivative = closed == 0 ? 0.0 : -advantage * 4 * open * closed * ratio;
     }
