@@ -32,7 +32,6 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
-import org.apache.kafka.common.serialization.StringSerializer;
 
 /** A run on a real broker: what a test writes into it, and what it finds there. */
 public final class TestRun implements AutoCloseable {
@@ -41,7 +40,7 @@ public final class TestRun implements AutoCloseable {
 
     private final RunLog log;
     private final PolicyFeed feed;
-    private final KafkaProducer<String, byte[]> learner;
+    private final KafkaProducer<byte[], byte[]> learner;
     private final VersionWriter versions;
     private final KafkaProducer<byte[], byte[]> writer;
 
@@ -51,7 +50,7 @@ public final class TestRun implements AutoCloseable {
         this.feed = new PolicyFeed(connection(), WeightsConfig.defaults());
         this.learner = new KafkaProducer<>(
                 connection().with(Map.of("transactional.id", connection().scoped("learner"))),
-                new StringSerializer(), new ByteArraySerializer());
+                new ByteArraySerializer(), new ByteArraySerializer());
         learner.initTransactions();
         this.versions = new VersionWriter(connection(), learner, WeightsConfig.defaults());
         this.writer = new KafkaProducer<>(connection().with(Map.of()), new ByteArraySerializer(), new ByteArraySerializer());
