@@ -1,0 +1,182 @@
+package dev.millrace.scorer;
+
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.session.TokenScores;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.LogProbVector;
+import dev.millrace.schemas.PolicyRole;
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.scorer.RolloutReading.Scorable;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeSet;
+
+/**
+ * Scores a batch of rollouts: one pass of the engine per version that is needed, over the rollouts that need it.
+ *
+ * <p>OLD is stitched together from the versions of a rollout's spans, PROXIMAL is the newest version throughout; where
+ * they are the same version they are the same vector. Log-probs are under the rollout's temperature and 0 at masked
+ * tokens.
+ */
+final class BatchScoring {
+    private final LogConnection connection;
+    private final ScorerConfig config;
+    private final ScoringSession session;
+    private final KnownVersions versions;
+
+    BatchScoring(LogConnection connection, ScorerConfig config, ScoringSession session, KnownVersions versions) {
+        this.connection = connection;
+        this.config = config;
+        this.session = session;
+        this.versions = versions;
+    }
+
+    /** One score per rollout, in order; there is at least one. */
+    List<Score> score(List<Scorable> rollouts, long nowMs) {
+        TreeSet<Long> needed = new TreeSet<>();
+        for (Scorable rollout : rollouts) {
+            for (VersionSpan span : rollout.rollout().getVersionSpans()) {
+                needed.add(span.getVersion());
+            }
+        }
+        versions.get(needed.last()); // may be newer than the newest we have seen, which then is the newest
+        long newest = versions.newest();
+        needed.add(newest);
+
+        Map<Long, VersionScores> scores = new HashMap<>();
+        Map<Long, String> unavailable = new HashMap<>();
+        for (long version : needed) { // one version's weights at a time
+            KnownVersions.Answer answer = versions.get(version);
+            if (answer.weights() == null) {
+                unavailable.put(version, answer.unavailable());
+            } else {
+                scores.put(version, scoreUnder(version, answer.weights(), version == newest, rollouts));
+            }
+        }
+        List<Score> records = new ArrayList<>(rollouts.size());
+        for (int i = 0; i < rollouts.size(); i++) {
+            records.add(record(i, rollouts.get(i), newest, scores, unavailable, nowMs));
+        }
+        return records;
+    }
+
+    /**
+     * What one version thinks of the rollouts that asked for it.
+     *
+     * @param scores packed over these
+     * @param batch their packing
+     * @param places where in the batch a rollout is; -1 where it is not
+     */
+    private record VersionScores(TokenScores scores, SequenceBatch batch, int[] places) {
+
+        void copy(float[] from, int rollout, int start, int end, float[] into) {
+            System.arraycopy(from, batch.offset(places[rollout]) + start, into, start, end - start);
+        }
+    }
+
+    private VersionScores scoreUnder(long version, Weights weights, boolean all, List<Scorable> rollouts) {
+        int[] places = new int[rollouts.size()];
+        List<Scorable> asking = new ArrayList<>();
+        for (int i = 0; i < places.length; i++) {
+            boolean asks = all || sampled(rollouts.get(i), version);
+            places[i] = asks ? asking.size() : -1;
+            if (asks) {
+                asking.add(rollouts.get(i));
+            }
+        }
+        int[][] tokens = new int[asking.size()][];
+        int[] firstScored = new int[asking.size()];
+        float[] temperatures = new float[asking.size()];
+        for (int i = 0; i < tokens.length; i++) {
+            tokens[i] = asking.get(i).tokens();
+            firstScored[i] = asking.get(i).promptLength();
+            temperatures[i] = asking.get(i).temperature();
+        }
+        SequenceBatch batch = new SequenceBatch(tokens, firstScored);
+        return new VersionScores(session.score(weights, batch, temperatures), batch, places);
+    }
+
+    private static boolean sampled(Scorable rollout, long version) {
+        for (VersionSpan span : rollout.rollout().getVersionSpans()) {
+            if (span.getVersion() == version) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private Score record(int index, Scorable rollout, long newest, Map<Long, VersionScores> scores,
+            Map<Long, String> unavailable, long nowMs) {
+        List<VersionSpan> old = rollout.rollout().getVersionSpans();
+        List<VersionSpan> proximal = List.of(new VersionSpan(newest, 0, rollout.responseLength()));
+        List<LogProbVector> vectors = new ArrayList<>(2);
+        String missing = missing(old, unavailable);
+        if (missing == null) {
+            vectors.add(vector(PolicyRole.OLD, index, rollout, old, scores));
+        }
+        if (missing == null && proximal.equals(old)) {
+            LogProbVector same = vectors.get(0);
+            vectors.add(new LogProbVector(PolicyRole.PROXIMAL, proximal, same.getLogProbs(), same.getEntropies(),
+                    same.getSumSquaredProbs()));
+        } else {
+            vectors.add(vector(PolicyRole.PROXIMAL, index, rollout, proximal, scores));
+        }
+        return Score.newBuilder()
+                .setRunId(connection.run().runId())
+                .setEpoch(connection.run().epoch())
+                .setRolloutId(rollout.rollout().getRolloutId())
+                .setGroupId(rollout.rollout().getGroupId())
+                .setScorerId(config.id())
+                .setRolloutSource(new LogCoordinates(connection.topics().rollouts(), rollout.partition(), rollout.offset()))
+                .setVectors(vectors)
+                .setUnavailable(missing)
+                .setScoredAtMs(nowMs)
+                .build();
+    }
+
+    private static String missing(List<VersionSpan> spans, Map<Long, String> unavailable) {
+        for (VersionSpan span : spans) {
+            String why = unavailable.get(span.getVersion());
+            if (why != null) {
+                return why;
+            }
+        }
+        return null;
+    }
+
+    private LogProbVector vector(PolicyRole policy, int index, Scorable rollout, List<VersionSpan> spans,
+            Map<Long, VersionScores> scores) {
+        int length = rollout.responseLength();
+        float[] logProbs = new float[length];
+        float[] entropies = config.entropies() ? new float[length] : null;
+        float[] sumSquaredProbs = config.sumSquaredProbs() ? new float[length] : null;
+        for (VersionSpan span : spans) {
+            VersionScores under = scores.get(span.getVersion());
+            under.copy(under.scores().logProbs(), index, span.getStart(), span.getEnd(), logProbs);
+            if (entropies != null) {
+                under.copy(under.scores().entropies(), index, span.getStart(), span.getEnd(), entropies);
+            }
+            if (sumSquaredProbs != null) {
+                under.copy(under.scores().sumSquaredProbs(), index, span.getStart(), span.getEnd(), sumSquaredProbs);
+            }
+        }
+        for (int i = 0; i < length; i++) {
+            if (rollout.mask()[i] == 0) {
+                logProbs[i] = 0f;
+            }
+        }
+        return new LogProbVector(policy, spans, PackedFloats.of(logProbs), packed(entropies), packed(sumSquaredProbs));
+    }
+
+    private static ByteBuffer packed(float[] values) {
+        return values == null ? null : PackedFloats.of(values);
+    }
+}

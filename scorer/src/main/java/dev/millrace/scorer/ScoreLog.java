@@ -1,0 +1,151 @@
+package dev.millrace.scorer;
+
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.CloseOptions.GroupMembershipOperation;
+import org.apache.kafka.clients.consumer.CommitFailedException;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.FencedInstanceIdException;
+import org.apache.kafka.common.errors.InvalidProducerEpochException;
+import org.apache.kafka.common.errors.ProducerFencedException;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.Serializer;
+
+/**
+ * The scorer's side of the log: reads rollouts, and writes scores together with the progress past their rollouts.
+ *
+ * <p>Nothing is under way between {@link #poll} and {@link #commit}, so a rebalance, which happens in poll, finds
+ * nothing unfinished. Owned by the scoring thread, except {@link #wakeup()}.
+ */
+final class ScoreLog implements AutoCloseable {
+    private static final int SESSION_TIMEOUT_MS = 6_000;
+    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
+
+    private final RunTopics topics;
+    private final String scorerId;
+    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final KafkaProducer<byte[], byte[]> producer;
+    private final Serializer<Score> scores;
+    private final Serializer<Serving> servings;
+
+    ScoreLog(LogConnection connection, ScorerConfig config) {
+        this.topics = connection.topics();
+        this.scorerId = config.id();
+        this.scores = AvroSerde.of(Score.class, connection.registry()).serializer();
+        this.servings = AvroSerde.of(Serving.class, connection.registry()).serializer();
+        this.consumer = new KafkaConsumer<>(connection.with(Map.ofEntries(
+                Map.entry("group.id", connection.scoped("scorer")),
+                Map.entry("group.instance.id", connection.scoped("scorer-" + config.id())),
+                Map.entry("client.id", "scorer-" + config.id()),
+                Map.entry("partition.assignment.strategy", CooperativeStickyAssignor.class.getName()),
+                Map.entry("session.timeout.ms", SESSION_TIMEOUT_MS),
+                Map.entry("heartbeat.interval.ms", SESSION_TIMEOUT_MS / 4),
+                Map.entry("isolation.level", "read_committed"),
+                Map.entry("auto.offset.reset", "earliest"),
+                Map.entry("enable.auto.commit", false),
+                Map.entry("max.poll.records", config.maxBatchSequences()))),
+                new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        this.producer = new KafkaProducer<>(connection.with(Map.of(
+                "transactional.id", connection.scoped("scorer-" + config.id()),
+                "client.id", "scorer-" + config.id(),
+                "transaction.timeout.ms", 30_000,
+                "max.block.ms", config.commitTimeoutMs(),
+                "compression.type", "lz4",
+                "linger.ms", 0)),
+                new ByteArraySerializer(), new ByteArraySerializer());
+    }
+
+    /** Aborts what a predecessor of the same id left open, shuts it out, and joins the group. */
+    void takeOver() {
+        producer.initTransactions();
+        consumer.subscribe(List.of(topics.rollouts()));
+    }
+
+    ConsumerRecords<byte[], byte[]> poll(Duration limit) {
+        try {
+            return consumer.poll(limit);
+        } catch (WakeupException e) {
+            return ConsumerRecords.empty(); // whoever woke us has set what we look at next
+        } catch (FencedInstanceIdException e) {
+            throw takenOver(e);
+        }
+    }
+
+    /**
+     * Writes scores, each into the partition of its rollout, and the progress past everything in {@code read}, or
+     * nothing of it.
+     *
+     * @param serving may be null
+     * @return false if the group has given our partitions away: their new owner scores them
+     */
+    boolean commit(ConsumerRecords<byte[], byte[]> read, List<Score> made, Serving serving) {
+        Map<TopicPartition, OffsetAndMetadata> progress = new HashMap<>();
+        for (TopicPartition partition : read.partitions()) {
+            progress.put(partition, new OffsetAndMetadata(consumer.position(partition)));
+        }
+        try {
+            producer.beginTransaction();
+            for (Score score : made) {
+                producer.send(new ProducerRecord<>(topics.scores(), score.getRolloutSource().getPartition(),
+                        score.getGroupId().getBytes(StandardCharsets.UTF_8), scores.serialize(topics.scores(), score)));
+            }
+            if (serving != null) {
+                producer.send(new ProducerRecord<>(topics.serving(),
+                        serving.getServerId().getBytes(StandardCharsets.UTF_8), servings.serialize(topics.serving(), serving)));
+            }
+            if (!progress.isEmpty()) {
+                producer.sendOffsetsToTransaction(progress, consumer.groupMetadata());
+            }
+            producer.commitTransaction(); // throws if any send failed
+            return true;
+        } catch (CommitFailedException e) {
+            producer.abortTransaction();
+            readAgain(read);
+            return false;
+        } catch (FencedInstanceIdException | ProducerFencedException | InvalidProducerEpochException e) {
+            throw takenOver(e);
+        }
+    }
+
+    private void readAgain(ConsumerRecords<byte[], byte[]> read) {
+        for (TopicPartition partition : read.partitions()) {
+            if (consumer.assignment().contains(partition)) {
+                consumer.seek(partition, read.records(partition).get(0).offset());
+            }
+        }
+    }
+
+    private IllegalStateException takenOver(RuntimeException e) {
+        return new IllegalStateException("another scorer with the id " + scorerId
+                + " has taken over; every scorer of a run needs an id of its own", e);
+    }
+
+    /** Makes a waiting {@link #poll} return. Thread-safe. */
+    void wakeup() {
+        consumer.wakeup();
+    }
+
+    @Override
+    public void close() {
+        producer.close(CLOSE_LIMIT);
+        consumer.close(CloseOptions.timeout(CLOSE_LIMIT)
+                .withGroupMembershipOperation(GroupMembershipOperation.LEAVE_GROUP));
+    }
+}

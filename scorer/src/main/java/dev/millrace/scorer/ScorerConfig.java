@@ -1,0 +1,46 @@
+package dev.millrace.scorer;
+
+import java.util.regex.Pattern;
+
+/**
+ * How a scorer works.
+ *
+ * @param id of this scorer, unique in its run: letters, digits, '-', '_' and '.', 1 to 60 of them; a second scorer with
+ *     the same id takes the place of the first
+ * @param maxBatchSequences most rollouts scored and committed together
+ * @param tokenBudget padded tokens that go through the engine at once; bounds memory
+ * @param cachedVersions versions whose weights are kept at hand, at least 2: rollouts that are behind need theirs again
+ * @param entropies whether scores carry the entropy at each position
+ * @param sumSquaredProbs whether scores carry the sum of squared probabilities at each position
+ * @param versionWaitMs longest wait for a version that a rollout names and this scorer has not seen yet
+ * @param heartbeatMs interval of the records that say which version is served
+ * @param firstVersionTimeoutMs longest wait for the first policy version
+ * @param commitTimeoutMs longest wait for a commit
+ */
+public record ScorerConfig(String id, int maxBatchSequences, int tokenBudget, int cachedVersions, boolean entropies,
+        boolean sumSquaredProbs, long versionWaitMs, int heartbeatMs, long firstVersionTimeoutMs, long commitTimeoutMs) {
+    private static final Pattern ID = Pattern.compile("[A-Za-z0-9._-]{1,60}");
+
+    public ScorerConfig {
+        if (id == null || !ID.matcher(id).matches()) {
+            throw new IllegalArgumentException("id must be 1 to 60 letters, digits, '-', '_' or '.': '" + id + "'");
+        }
+        atLeast(1, "max_batch_sequences", maxBatchSequences);
+        atLeast(1, "token_budget", tokenBudget);
+        atLeast(2, "cached_versions", cachedVersions);
+        atLeast(1, "version_wait_ms", versionWaitMs);
+        atLeast(10, "heartbeat_ms", heartbeatMs);
+        atLeast(1, "first_version_timeout_ms", firstVersionTimeoutMs);
+        atLeast(1, "commit_timeout_ms", commitTimeoutMs);
+    }
+
+    public static ScorerConfig defaults() {
+        return new ScorerConfig("scorer-0", 256, 16_384, 16, false, false, 2_000, 1_000, 60_000, 60_000);
+    }
+
+    private static void atLeast(long bound, String key, long value) {
+        if (value < bound) {
+            throw new IllegalArgumentException(key + " must be at least " + bound + ": " + value);
+        }
+    }
+}
