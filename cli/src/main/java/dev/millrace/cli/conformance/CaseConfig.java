@@ -44,6 +44,11 @@ public final class CaseConfig {
         return given;
     }
 
+    /** True if the option stands in the case at all, be it null: for the few whose null is not their default. */
+    public boolean mentions(String name) {
+        return options.has(name);
+    }
+
     /** Counts options as read: they are known, and mean nothing to this case. */
     public void ignore(String... names) {
         read.addAll(List.of(names));

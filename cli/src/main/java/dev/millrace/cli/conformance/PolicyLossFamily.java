@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.objective.Aggregation;
+import dev.millrace.corrections.objective.BypassMode;
 import dev.millrace.corrections.objective.Cispo;
 import dev.millrace.corrections.objective.ClipCov;
 import dev.millrace.corrections.objective.ClipRange;
@@ -19,6 +20,9 @@ import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.corrections.objective.PolicyGradient;
 import dev.millrace.corrections.objective.PpoClip;
 import dev.millrace.corrections.objective.Sapo;
+import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.rollout.RolloutCorrection;
+import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 
 /** {@code policy_loss}: verl's registered losses, each one of Millrace's objectives. */
 final class PolicyLossFamily implements ConformanceFamily {
@@ -35,14 +39,19 @@ final class PolicyLossFamily implements ConformanceFamily {
         PolicyLossOptions options = PolicyLossOptions.read(golden.config());
         CaseSequences sequences = golden.sequences();
         TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());
-        ObjectiveInput input = ObjectiveInput
-                .of(batch, sequences.floats("logprobs"), sequences.floats("advantages"))
-                .withProximal(sequences.floats("old_logprobs"));
+        ObjectiveInput input = ObjectiveInput.of(batch, sequences.floats("logprobs"), sequences.floats("advantages"));
+        if (options.isBypass()) {
+            return output(options, bypass(options, golden.paddedLength(), input, sequences), sequences);
+        }
+        input = input.withProximal(sequences.floats("old_logprobs"));
         if (options.weighted()) {
             input = input.withWeights(sequences.floats("rollout_is_weights"));
         }
         Aggregation aggregation = options.aggregation(golden.paddedLength());
-        ObjectiveResult result = evaluate(options, aggregation, input);
+        return output(options, evaluate(options, aggregation, input), sequences);
+    }
+
+    private static ObjectNode output(PolicyLossOptions options, ObjectiveResult result, CaseSequences sequences) {
         ObjectNode output = JsonNodeFactory.instance.objectNode();
         output.set("loss", JsonNumbers.write(result.loss()));
         output.set("grad_logprobs", sequences.ragged(result.gradient()));
@@ -53,6 +62,24 @@ final class PolicyLossFamily implements ConformanceFamily {
             }
         });
         return output;
+    }
+
+    /** Here {@code old_logprobs} are the behavior policy's, and weights that are given are not looked at. */
+    private static ObjectiveResult bypass(
+            PolicyLossOptions options, int paddedLength, ObjectiveInput input, CaseSequences sequences) {
+        float[] behavior = sequences.floats("old_logprobs");
+        RolloutCorrectionConfig config = options.rolloutCorrection();
+        Aggregation aggregation = options.aggregation(paddedLength);
+        double dualClip = options.clipRatioC(PpoClip.DEFAULT_DUAL_CLIP);
+        ObjectiveInput bypassed = input.withBehavior(behavior);
+        byte[] kept = new RolloutCorrection(config)
+            .apply(input.batch(), LogRatio.full(sequences.floats("logprobs"), behavior)).mask();
+        if (input.batch().withMask(kept).trainedTokens() > 0) {
+            return new BypassMode(config, options.range(), dualClip, aggregation).evaluate(bypassed);
+        }
+        ObjectiveResult empty = new BypassMode(config, options.range(), dualClip, new Aggregation.TokenSum())
+            .evaluate(bypassed);
+        return new ObjectiveResult(options.lossOfNothing(), empty.gradient(), empty.clipFlags(), empty.metrics());
     }
 
     /** A mean over nothing, which the library refuses, is what the reference makes of it: no gradient, and 0 / 0. */

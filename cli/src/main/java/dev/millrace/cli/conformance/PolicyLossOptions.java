@@ -5,6 +5,7 @@ import dev.millrace.corrections.objective.ClipCov;
 import dev.millrace.corrections.objective.ClipRange;
 import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.KlCov;
+import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 
 /** The options of {@code policy_loss} with verl's defaults; an option of another loss mode is known and not looked at. */
 final class PolicyLossOptions {
@@ -27,12 +28,23 @@ final class PolicyLossOptions {
     static PolicyLossOptions read(CaseConfig config) {
         config.ignore("clip_ratio", "clip_ratio_low", "clip_ratio_high", "clip_ratio_c", "with_rollout_is_weights",
                 "tau_pos", "tau_neg", "dro_beta", "kl_cov_ratio", "ppo_kl_coef", "clip_cov_ratio", "clip_cov_lb",
-                "clip_cov_ub");
+                "clip_cov_ub", "rollout_correction");
         return new PolicyLossOptions(config);
     }
 
     String lossMode() {
         return config.text("loss_mode", "vanilla");
+    }
+
+    boolean isBypass() {
+        return lossMode().equals("bypass_mode");
+    }
+
+    RolloutCorrectionConfig rolloutCorrection() {
+        if (!config.has("rollout_correction")) {
+            throw new IllegalArgumentException("bypass_mode needs the options rollout_correction");
+        }
+        return RolloutCorrectionOptions.read(config.section("rollout_correction"), true);
     }
 
     boolean weighted() {

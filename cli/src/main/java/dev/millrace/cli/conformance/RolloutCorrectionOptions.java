@@ -1,0 +1,36 @@
+package dev.millrace.cli.conformance;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
+import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
+import dev.millrace.corrections.rollout.Semantics;
+
+/** verl's rollout correction options, whose thresholds are numbers or texts, read with the reference's semantics. */
+final class RolloutCorrectionOptions {
+    private static final String DEFAULT_IS_THRESHOLD = "2.0";
+
+    private RolloutCorrectionOptions() {
+    }
+
+    /** @param bypass whether behavior stands in for old, whatever the options say */
+    static RolloutCorrectionConfig read(CaseConfig config, boolean bypass) {
+        config.ignore("bypass_mode");
+        String isThreshold = config.mentions("rollout_is_threshold")
+            ? threshold(config, "rollout_is_threshold") : DEFAULT_IS_THRESHOLD;
+        return new RolloutCorrectionSettings(config.text("rollout_is", null), isThreshold,
+            config.flag("rollout_is_batch_normalize", false), config.text("rollout_rs", null),
+            threshold(config, "rollout_rs_threshold"), bypass, config.text("loss_type", "ppo_clip"))
+            .resolve(Semantics.VERL_REFERENCE);
+    }
+
+    private static String threshold(CaseConfig config, String name) {
+        JsonNode value = config.raw(name);
+        if (value.isMissingNode()) {
+            return null;
+        }
+        if (!value.isNumber() && !value.isTextual()) {
+            throw new IllegalArgumentException(name + " must be a number or a text: " + value);
+        }
+        return value.asText();
+    }
+}
