@@ -60,7 +60,8 @@ final class Backward {
             .filter(axis -> target.dim(axis).equals(Dim.ONE) && !shape.dim(axis).equals(Dim.ONE)).toArray();
         result = stretched.length > 0 ? ops.reduceSum(result, true, stretched) : result;
         if (!result.shape().equals(target)) {
-            throw new IllegalStateException("a gradient of shape " + gradient.shape() + " arrived at a value of shape " + target);
+            throw new IllegalStateException("a gradient of shape " + gradient.shape() + " arrived at a value of shape "
+                + target);
         }
         return result;
     }

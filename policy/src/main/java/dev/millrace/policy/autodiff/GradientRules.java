@@ -37,8 +37,7 @@ final class GradientRules {
     static GradientRule of(Node node) {
         GradientRule rule = RULES.get(node.operator());
         if (rule == null) {
-            throw new UnsupportedOperationException("no gradient rule for operator "
-                + (node.domain().isEmpty() ? "" : node.domain() + ".") + node.operator() + ", which produces " + node.output()
+            throw noRule((node.domain().isEmpty() ? "" : node.domain() + ".") + node.operator() + ", which produces " + node.output()
                 + "; operators with a rule: " + RULES.keySet().stream().sorted().toList());
         }
         return rule;
@@ -50,12 +49,13 @@ final class GradientRules {
 
     private static void elementwise() {
         RULES.put("Identity", (n, dy, b) -> b.add(n.input(0), dy));
-        RULES.put("Cast", (n, dy, b) -> b.add(n.input(0), dy)); // only float32 values carry gradients: a cast between them is none
+        RULES.put("Cast", (n, dy, b) -> b.add(n.input(0), dy)); // from float32 to float32: no other carries gradients
         RULES.put("Neg", (n, dy, b) -> b.add(n.input(0), b.ops().neg(dy)));
         RULES.put("Exp", (n, dy, b) -> b.add(n.input(0), b.ops().mul(dy, n.output())));
         RULES.put("Log", (n, dy, b) -> b.add(n.input(0), b.ops().div(dy, n.input(0))));
         RULES.put("Sqrt", (n, dy, b) -> b.add(n.input(0), b.ops().div(b.ops().mul(dy, 0.5f), n.output())));
-        RULES.put("Reciprocal", (n, dy, b) -> b.add(n.input(0), b.ops().neg(b.ops().mul(dy, b.ops().mul(n.output(), n.output())))));
+        RULES.put("Reciprocal", (n, dy, b) -> b.add(n.input(0), // -dy y^2
+            b.ops().neg(b.ops().mul(dy, b.ops().mul(n.output(), n.output())))));
         RULES.put("Sigmoid", (n, dy, b) -> b.add(n.input(0), // dy y (1 - y)
             b.ops().mul(dy, b.ops().sub(n.output(), b.ops().mul(n.output(), n.output())))));
         RULES.put("Tanh", (n, dy, b) -> b.add(n.input(0), // dy (1 - y^2)
@@ -98,7 +98,7 @@ final class GradientRules {
             n.attribute("transA", 0) == 1, n.attribute("transB", 0) == 1, n.attribute("alpha", 1f)));
         RULES.put("Gemm", (n, dy, b) -> {
             if (n.attribute("alpha", 1f) != 1f || n.attribute("beta", 1f) != 1f) {
-                throw new UnsupportedOperationException("no gradient rule for operator Gemm with alpha or beta other than 1");
+                throw noRule("Gemm with alpha or beta other than 1");
             }
             Operators o = b.ops();
             boolean ta = n.attribute("transA", 0) == 1;
@@ -113,7 +113,9 @@ final class GradientRules {
         });
     }
 
-    /** For {@code y = alpha a' c'} with optional transpositions: {@code da' = alpha dy c'^T} and {@code dc' = alpha a'^T dy}. */
+    /**
+     * For {@code y = alpha a' c'} with optional transpositions: {@code da' = alpha dy c'^T} and {@code dc' = alpha a'^T dy}.
+     */
     private static void matrixProduct(Node n, Value dy, Backward b, boolean ta, boolean tc, float alpha) {
         Operators o = b.ops();
         Value a = n.input(0);
@@ -152,7 +154,7 @@ final class GradientRules {
             long start = single(b, n.input(1));
             int axis = n.input(0).shape().axis((int) single(b, n.input(3)));
             if (start < 0 || n.inputs().size() > 4 && single(b, n.input(4)) != 1) {
-                throw new UnsupportedOperationException("no gradient rule for operator Slice with a step or a negative start");
+                throw noRule("Slice with a step or a negative start");
             }
             long after = n.input(0).dim(axis).length() - start - dy.dim(axis).length();
             b.add(n.input(0), b.ops().pad(dy, axis, start, after));
@@ -162,16 +164,18 @@ final class GradientRules {
     private static void indexing() {
         RULES.put("Gather", (n, dy, b) -> {
             if (n.attribute("axis", 0) != 0) {
-                throw new UnsupportedOperationException("no gradient rule for operator Gather along axis " + n.attribute("axis", 0));
+                throw noRule("Gather along axis " + n.attribute("axis", 0));
             }
-            b.add(n.input(0), b.ops().scatterNdAdd(b.ops().zeros(n.input(0).shape()), b.ops().unsqueeze(n.input(1), -1), dy));
+            Value zeros = b.ops().zeros(n.input(0).shape());
+            b.add(n.input(0), b.ops().scatterNdAdd(zeros, b.ops().unsqueeze(n.input(1), -1), dy));
         });
         RULES.put("GatherElements", (n, dy, b) -> b.add(n.input(0),
             b.ops().scatterElementsAdd(b.ops().zeros(n.input(0).shape()), n.input(1), dy, (int) n.attribute("axis", 0L))));
     }
 
     private static void reductions() {
-        RULES.put("ReduceSum", (n, dy, b) -> b.add(n.input(0), b.ops().expand(withReducedAxes(n, dy, b), n.input(0).shape())));
+        RULES.put("ReduceSum", (n, dy, b) ->
+            b.add(n.input(0), b.ops().expand(withReducedAxes(n, dy, b), n.input(0).shape())));
         RULES.put("ReduceMean", (n, dy, b) -> {
             long count = 1;
             for (long axis : b.ops().graph().longs(n.input(1))) {
@@ -197,11 +201,11 @@ final class GradientRules {
             // y = x r s with r = 1/sqrt(mean(x^2)+eps):  dx = r (dy s - x r mean(dy s x r)),  ds = sum(dy x r)
             Operators o = b.ops();
             if (n.outputs().size() < 2) {
-                throw new UnsupportedOperationException("no gradient rule for operator SimplifiedLayerNormalization without its second result");
+                throw noRule("SimplifiedLayerNormalization without its second result");
             }
             Value factor = n.outputs().get(1);
             if (b.of(factor) != null) {
-                throw new UnsupportedOperationException("no gradient rule for the second result of SimplifiedLayerNormalization");
+                throw noRule("SimplifiedLayerNormalization's second result");
             }
             Value normed = o.mul(n.input(0), factor);
             whenWanted(b, n.input(1), () -> o.mul(dy, normed));
@@ -215,6 +219,10 @@ final class GradientRules {
             b.add(n.input(0), b.ops().rotary(dy, n.input(1), n.input(2), b.ops().neg(n.input(3)))));
     }
 
+    private static UnsupportedOperationException noRule(String operator) {
+        return new UnsupportedOperationException("no gradient rule for operator " + operator);
+    }
+
     private static int axis(Node n, int otherwise) {
         return n.input(0).shape().axis((int) n.attribute("axis", (long) otherwise));
     }
@@ -222,7 +230,7 @@ final class GradientRules {
     private static long single(Backward b, Value constant) {
         long[] values = b.ops().graph().longs(constant);
         if (values.length != 1) {
-            throw new UnsupportedOperationException("no gradient rule for operator Slice along several axes at once");
+            throw noRule("Slice along several axes at once");
         }
         return values[0];
     }

@@ -1,5 +1,5 @@
 /**
- * Reverse-mode differentiation of ONNX graphs: one rule per operator in {@link dev.millrace.policy.autodiff.GradientRules}, one walk in
- * {@link dev.millrace.policy.autodiff.ReverseMode}. What is emitted is ordinary ONNX again.
+ * Reverse-mode differentiation of ONNX graphs: one rule per operator in {@link dev.millrace.policy.autodiff.GradientRules},
+ * one walk in {@link dev.millrace.policy.autodiff.ReverseMode}. What is emitted is ordinary ONNX again.
  */
 package dev.millrace.policy.autodiff;

@@ -10,8 +10,9 @@ import java.util.List;
 /**
  * Attention of one new token per slot to its slot's past.
  *
- * <p>The past lies in two parts: the cache, which does not change during a call, and a window that grows by one key and value per
- * step of the call. So a step copies the window, which is as long as the call, and never the cache, which is as long as the sequences.
+ * <p>The past lies in two parts: the cache, which does not change during a call, and a window that grows by one key and
+ * value per step of the call. So a step copies the window, which is as long as the call, and never the cache, which is as
+ * long as the sequences.
  */
 final class CachedAttention implements Attention {
     private final DecoderShape shape;

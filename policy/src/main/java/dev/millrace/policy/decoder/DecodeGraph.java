@@ -13,15 +13,17 @@ import java.util.List;
 import java.util.stream.LongStream;
 
 /**
- * The graph that generates: a loop over token steps with the choice of the token inside, over slots that hold a sequence each.
+ * The graph that generates: a loop over token steps with the choice of the token inside, over slots that hold a sequence
+ * each.
  *
- * <p>Every step feeds each slot's last token, at position {@code past}, and chooses the next: the forced one, or one sampled by
- * inverse CDF from one uniform number. Inputs beside the weights, with N slots, T steps and capacity C:
- * {@link #STEPS} int64 scalar T, {@link #LAST_TOKEN} and {@link #PAST} int64 [N], {@link #FORCED} int64 [T, N] (negative: sample),
- * {@link #UNIFORMS} [T, N] in [0, 1), {@link #INVERSE_TEMPERATURE} [N, 1], {@link #COS} and {@link #SIN} [C + T or more, headSize/2],
- * {@link #cache} [N, kvHeads, C, headSize] of which a slot's first {@code past} rows are read; with truncation also {@link #TOP_K} and
- * {@link #TOP_P} [N, 1]. Outputs: {@link #TOKENS}, {@link #LOG_PROBS}, {@link #TEMPERATURE_LOG_PROBS}, {@link #ENTROPIES} [T, N], and
- * {@link #window} [N, kvHeads, T, headSize], the keys and values of this call, which the caller appends to the cache.
+ * <p>Every step feeds each slot's last token, at position {@code past}, and chooses the next: the forced one, or one sampled
+ * by inverse CDF from one uniform number. Inputs beside the weights, with N slots, T steps and capacity C:
+ * {@link #STEPS} int64 scalar T, {@link #LAST_TOKEN} and {@link #PAST} int64 [N], {@link #FORCED} int64 [T, N] (negative:
+ * sample), {@link #UNIFORMS} [T, N] in [0, 1), {@link #INVERSE_TEMPERATURE} [N, 1], {@link #COS} and {@link #SIN} [C + T or
+ * more, headSize/2], {@link #cache} [N, kvHeads, C, headSize] of which a slot's first {@code past} rows are read; with
+ * truncation also {@link #TOP_K} and {@link #TOP_P} [N, 1]. Outputs: {@link #TOKENS}, {@link #LOG_PROBS},
+ * {@link #TEMPERATURE_LOG_PROBS}, {@link #ENTROPIES} [T, N], and {@link #window} [N, kvHeads, T, headSize], the keys and
+ * values of this call, which the caller appends to the cache.
  */
 public final class DecodeGraph {
     public static final String STEPS = "steps";

@@ -35,8 +35,8 @@ public record DecoderShape(
         atLeast(1, intermediateSize, "intermediateSize");
         atLeast(2, maxPositions, "maxPositions");
         if (heads % kvHeads != 0) {
-            throw new IllegalArgumentException("kvHeads must divide heads, so that each key head serves as many query heads: heads="
-                + heads + ", kvHeads=" + kvHeads);
+            throw new IllegalArgumentException("kvHeads must divide heads, so that each key head serves as many query heads:"
+                + " heads=" + heads + ", kvHeads=" + kvHeads);
         }
         if (headSize % 2 != 0) {
             throw new IllegalArgumentException("headSize must be even, rotary positions turn pairs: headSize=" + headSize);

@@ -16,10 +16,10 @@ import java.util.Map;
  * The graph that reads whole sequences: log-prob, entropy and sum of squared probabilities per wanted token, and on request
  * the gradient of {@code sum c_t log pi(y_t) + sum e_t H_t}.
  *
- * <p>Inputs beside the weights, with B sequences padded on the right to length L and R wanted tokens: {@link #TOKENS} int64 [B, L],
- * {@link #POSITIONS} int64 [B, L], {@link #COS} and {@link #SIN} [L, headSize/2], {@link #MASK} [L, L], {@link #ROWS} int64 [R]
- * (for each wanted token the flat index in [B, L] of the token before it), {@link #TARGETS} int64 [R], {@link #INVERSE_TEMPERATURE}
- * [R, 1]. Only wanted rows reach the head, so prompts and padding cost no logits.
+ * <p>Inputs beside the weights, with B sequences padded on the right to length L and R wanted tokens: {@link #TOKENS} int64
+ * [B, L], {@link #POSITIONS} int64 [B, L], {@link #COS} and {@link #SIN} [L, headSize/2], {@link #MASK} [L, L],
+ * {@link #ROWS} int64 [R] (for each wanted token the flat index in [B, L] of the token before it), {@link #TARGETS} int64
+ * [R], {@link #INVERSE_TEMPERATURE} [R, 1]. Only wanted rows reach the head, so prompts and padding cost no logits.
  */
 public final class SequenceGraph {
     public static final String TOKENS = "tokens";
@@ -73,8 +73,8 @@ public final class SequenceGraph {
     }
 
     /**
-     * {@code sum_i a_i b_i} of each row, as products of single rows: the CPU's ReduceSum groups its terms by the memory alignment of the row,
-     * which would let the place in the batch show in the last bit.
+     * {@code sum_i a_i b_i} of each row, as products of single rows: the CPU's ReduceSum groups its terms by the memory
+     * alignment of the row, which would let the place in the batch show in the last bit.
      */
     private Value rowDots(Value a, Value b) {
         Operators ops = transformer.ops();
@@ -88,8 +88,8 @@ public final class SequenceGraph {
     }
 
     /**
-     * The forward pass and the gradient: further inputs {@link #LOG_PROB_COEFFICIENTS} and {@link #ENTROPY_COEFFICIENTS} [R], further
-     * outputs {@link #EMBEDDED_GRADIENT} and, for every tensor of {@link #differentiated}, {@link #gradientOf}.
+     * The forward pass and the gradient: further inputs {@link #LOG_PROB_COEFFICIENTS} and {@link #ENTROPY_COEFFICIENTS}
+     * [R], further outputs {@link #EMBEDDED_GRADIENT} and, for every tensor of {@link #differentiated}, {@link #gradientOf}.
      */
     public static ModelProto gradient(DecoderShape shape) {
         SequenceGraph sequence = new SequenceGraph(shape, "gradient");
@@ -99,18 +99,20 @@ public final class SequenceGraph {
         seeds.put(sequence.entropies, sequence.graph.input(ENTROPY_COEFFICIENTS, ElementType.FLOAT, perToken));
         Map<String, Value> leaves = new LinkedHashMap<>();
         leaves.put(EMBEDDED_GRADIENT, sequence.embedded);
-        differentiated(shape).forEach(spec -> leaves.put(gradientOf(spec.name()), sequence.transformer.weights().get(spec.name())));
+        Map<String, Value> weights = sequence.transformer.weights();
+        differentiated(shape).forEach(spec -> leaves.put(gradientOf(spec.name()), weights.get(spec.name())));
         Map<Value, Value> gradients = ReverseMode.append(sequence.graph, seeds, List.copyOf(leaves.values()));
         leaves.forEach((name, leaf) -> sequence.graph.output(name, gradients.get(leaf)));
         return sequence.graph.model();
     }
 
     /**
-     * The tensors whose gradient the graph returns whole. An untied embedding is not among them: all of its gradient comes through
-     * {@link #EMBEDDED_GRADIENT}, while a tied one gets that and what its use as head contributes.
+     * The tensors whose gradient the graph returns whole. An untied embedding is not among them: all of its gradient comes
+     * through {@link #EMBEDDED_GRADIENT}, while a tied one gets that and what its use as head contributes.
      */
     public static List<TensorSpec> differentiated(DecoderShape shape) {
-        return shape.tensors().stream().filter(spec -> shape.tiedHead() || !spec.name().equals(TensorNames.EMBEDDING)).toList();
+        return shape.tensors().stream().filter(spec -> shape.tiedHead() || !spec.name().equals(TensorNames.EMBEDDING))
+            .toList();
     }
 
     /** Name of the tensor that {@link #EMBEDDED_GRADIENT} belongs to. */

@@ -26,10 +26,12 @@ interface TokenChoice {
     Chosen choose(Operators ops, Value logits, Value forced, Value uniform);
 
     /**
-     * The place in the vocabulary's order at which the running sum of the probabilities first exceeds {@code uniform * total}: int64 [slots, 1].
+     * The place in the vocabulary's order at which the running sum of the probabilities first exceeds
+     * {@code uniform * total}: int64 [slots, 1].
      *
-     * <p>A place of probability 0 is never chosen, not even by a uniform of 0, because the running sum does not rise there; and
-     * {@code uniform * total} stays below the total in float arithmetic for every uniform below 1, so that there is always a place.
+     * <p>A place of probability 0 is never chosen, not even by a uniform of 0, because the running sum does not rise there;
+     * and {@code uniform * total} stays below the total in float arithmetic for every uniform below 1, so that there is
+     * always a place.
      */
     static Value inverseCdf(Operators ops, Value probs, Value uniform) {
         Value running = ops.cumSum(probs, 1, false);

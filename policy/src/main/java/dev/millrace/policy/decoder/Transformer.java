@@ -12,8 +12,8 @@ import java.util.Map;
 /**
  * The decoder's layers written into a graph: what scoring, gradient and decoding have in common.
  *
- * <p>Rows are tokens: every value here is {@code [rows, width]}, so that each linear layer is one matrix product. The weights are
- * inputs of the graph under their own names, so that a swap of weights touches neither graph nor session.
+ * <p>Rows are tokens: every value here is {@code [rows, width]}, so that each linear layer is one matrix product. The
+ * weights are inputs of the graph under their own names, so that a swap of weights touches neither graph nor session.
  */
 final class Transformer {
     private final DecoderShape shape;
@@ -59,7 +59,8 @@ final class Transformer {
         for (int layer = 0; layer < shape.layers(); layer++) {
             Value h = norm(x, TensorNames.inputNorm(layer));
             Value mixed = attention.attend(layer,
-                project(h, TensorNames.query(layer)), project(h, TensorNames.key(layer)), project(h, TensorNames.value(layer)));
+                project(h, TensorNames.query(layer)), project(h, TensorNames.key(layer)),
+                project(h, TensorNames.value(layer)));
             x = ops.add(x, linear(mixed, TensorNames.attentionOutput(layer) + ".weight"));
             x = ops.add(x, mlp(norm(x, TensorNames.postAttentionNorm(layer)), layer));
         }

@@ -8,8 +8,9 @@ import java.util.List;
 import java.util.stream.LongStream;
 
 /**
- * Samples from the likeliest tokens only: first the {@code k} likeliest (top-k), then of these, renormalised, the fewest whose
- * probabilities reach {@code p} (top-p, Holtzman et al., 2020). What remains is renormalised again; ties go to the smaller id.
+ * Samples from the likeliest tokens only: first the {@code k} likeliest (top-k), then of these, renormalised, the fewest
+ * whose probabilities reach {@code p} (top-p, Holtzman et al., 2020). What remains is renormalised again; ties go to the
+ * smaller id.
  *
  * <p>A forced token outside of what remains has a log-prob of minus infinity, which is the truth about it.
  */
@@ -43,8 +44,10 @@ final class TruncatedChoice implements TokenChoice {
         Value kept = ops.where(ops.less(reached, enough), amongK, zero);
 
         Value wanted = ops.unsqueeze(forced, 1);
-        Value wantedRank = ops.argMax(ops.cast(ops.equal(sorted.get(1), wanted), ElementType.FLOAT));
-        Value rank = ops.where(ops.less(wanted, ops.graph().scalar(0L)), TokenChoice.inverseCdf(ops, kept, uniform), wantedRank);
+        Value wantedRank = ops.cast(ops.reduceSum(ops.where(ops.equal(sorted.get(1), wanted), ranks, zero), true, 1),
+            ElementType.INT64);
+        Value rank = ops.where(ops.less(wanted, ops.graph().scalar(0L)), TokenChoice.inverseCdf(ops, kept, uniform),
+            wantedRank);
         Value total = ops.reduceSum(kept, false, 1);
         return new Chosen(
             TokenChoice.pick(ops, sorted.get(1), rank),

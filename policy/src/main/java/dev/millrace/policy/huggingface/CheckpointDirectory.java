@@ -20,8 +20,8 @@ import java.util.stream.Stream;
 /**
  * A decoder on disk as Hugging Face lays it out: {@code config.json} beside one or several {@code *.safetensors}.
  *
- * <p>Reading converts float16 and bfloat16 to float32, exactly. Writing gives one {@code model.safetensors} of float32, put in place last and at once,
- * so that a reader finds a whole checkpoint or none.
+ * <p>Reading converts float16 and bfloat16 to float32, exactly. Writing gives one {@code model.safetensors} of float32, put
+ * in place last and at once, so that a reader finds a whole checkpoint or none.
  */
 public final class CheckpointDirectory {
     private static final String CONFIG = "config.json";
@@ -103,7 +103,10 @@ public final class CheckpointDirectory {
         }
     }
 
-    /** A tensor nobody reads is a part of the model we would silently leave out; a tied head stored once more is none, if it is the same. */
+    /**
+     * A tensor nobody reads is a part of the model we would silently leave out; a tied head stored once more is none, if it
+     * is the same.
+     */
     private void refuseLeftOver(Weights weights, Map<String, SafetensorsFile> left) throws IOException {
         left.keySet().removeIf(name -> name.endsWith(DERIVED_SUFFIX));
         SafetensorsFile head = weights.shape().tiedHead() ? left.remove(HEAD) : null;
@@ -112,11 +115,13 @@ public final class CheckpointDirectory {
             FloatBuffer stored = FloatBuffer.allocate(spec.elementCount());
             head.read(spec, stored);
             if (!stored.flip().equals(weights.tensor(EMBEDDING))) {
-                throw new CheckpointException(directory + ": tie_word_embeddings is true, but " + HEAD + " differs from " + EMBEDDING);
+                throw new CheckpointException(directory + ": tie_word_embeddings is true, but " + HEAD + " differs from "
+                    + EMBEDDING);
             }
         }
         if (!left.isEmpty()) {
-            throw new CheckpointException(directory + ": the decoder has no place for " + left.keySet().stream().sorted().toList());
+            throw new CheckpointException(directory + ": the decoder has no place for " + left.keySet().stream().sorted()
+                .toList());
         }
     }
 

@@ -39,7 +39,8 @@ final class ModelConfig {
         int hidden = required("hidden_size").asInt();
         boolean hasHeadSize = json.hasNonNull("head_dim");
         if (!hasHeadSize && (heads < 1 || hidden % heads != 0)) {
-            throw refusal("hidden_size", "must be a multiple of num_attention_heads=" + heads + " when there is no head_dim");
+            throw refusal("hidden_size", "must be a multiple of num_attention_heads=" + heads
+                + " when there is no head_dim");
         }
         try {
             return new DecoderShape(
@@ -58,7 +59,8 @@ final class ModelConfig {
         for (JsonNode scaling : new JsonNode[] {json.path("rope_scaling"), parameters}) {
             String type = scaling.path("rope_type").asText(scaling.path("type").asText("default"));
             if (!type.equals("default")) {
-                throw new CheckpointException(source + ": rotary positions of type " + type + " are not supported, only default ones");
+                throw new CheckpointException(source + ": rotary positions of type " + type
+                    + " are not supported, only default ones");
             }
         }
         return parameters.path("rope_theta").asDouble(json.path("rope_theta").asDouble(DEFAULT_ROPE_THETA));

@@ -107,7 +107,8 @@ public final class GraphBuilder {
     }
 
     static TensorProto tensor(Value value, ByteString raw) {
-        TensorProto.Builder tensor = TensorProto.newBuilder().setName(value.name()).setDataType(value.type().number()).setRawData(raw);
+        TensorProto.Builder tensor = TensorProto.newBuilder()
+            .setName(value.name()).setDataType(value.type().number()).setRawData(raw);
         Arrays.stream(value.shape().lengths()).forEach(tensor::addDims);
         return tensor.build();
     }
@@ -125,7 +126,8 @@ public final class GraphBuilder {
         for (Value input : root.inputs) {
             int axis = input.shape().dims().indexOf(Dim.symbol(symbol));
             if (axis >= 0) {
-                Value length = root.node("", "Shape", List.of(input), List.of(root.fresh("len", ElementType.INT64, Shape.of(1))),
+                Value length = root.node("", "Shape", List.of(input),
+                    List.of(root.fresh("len", ElementType.INT64, Shape.of(1))),
                     Attribute.of("start", axis), Attribute.of("end", axis + 1)).output();
                 root.lengths.put(symbol, length);
                 return length;

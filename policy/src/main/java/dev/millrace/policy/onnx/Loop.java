@@ -50,7 +50,8 @@ public record Loop(List<Value> states, List<Value> results) {
             .map(state -> inside.input(graph.fresh("state", state.initial().type(), state.inside()))).toList();
         Iteration iteration = body.write(inside, number, entering);
         if (iteration.states().size() != states.size()) {
-            throw new IllegalArgumentException("the body hands on " + iteration.states().size() + " states, not " + states.size());
+            throw new IllegalArgumentException("the body hands on " + iteration.states().size() + " states, not "
+                + states.size());
         }
         inside.output(goOn);
         iteration.states().forEach(inside::output);

@@ -124,7 +124,8 @@ public final class Operators {
     public Value fusedMatMul(Value a, Value b, boolean transposeA, boolean transposeB, float alpha) {
         return result(graph.node(GraphBuilder.MICROSOFT, "FusedMatMul", List.of(a, b),
             List.of(graph.fresh("FusedMatMul", a.type(), product(a, b, transposeA, transposeB))),
-            Attribute.of("transA", transposeA ? 1 : 0), Attribute.of("transB", transposeB ? 1 : 0), Attribute.of("alpha", alpha)));
+            Attribute.of("transA", transposeA ? 1 : 0), Attribute.of("transB", transposeB ? 1 : 0),
+            Attribute.of("alpha", alpha)));
     }
 
     /** {@code a' b'} of two matrices. */
@@ -153,7 +154,8 @@ public final class Operators {
         Dim inA = a.dim(transposeA ? -2 : -1);
         Dim inB = b.dim(transposeB ? -1 : -2);
         if (!inA.equals(inB)) {
-            throw new IllegalArgumentException("inner axes differ in the product of " + a + " and " + b + ": " + inA + " against " + inB);
+            throw new IllegalArgumentException("inner axes differ in the product of " + a + " and " + b + ": " + inA
+                + " against " + inB);
         }
         Shape batch = new Shape(a.shape().dims().subList(0, a.shape().rank() - 2))
             .broadcast(new Shape(b.shape().dims().subList(0, b.shape().rank() - 2)));
@@ -198,7 +200,8 @@ public final class Operators {
 
     /** Joins values along an axis; the joint length is given when it is not a sum of known ones. */
     public Value concat(int axis, Dim joint, Value... parts) {
-        return append("Concat", List.of(parts), parts[0].type(), parts[0].shape().with(axis, joint), Attribute.of("axis", axis));
+        return append("Concat", List.of(parts), parts[0].type(), parts[0].shape().with(axis, joint),
+            Attribute.of("axis", axis));
     }
 
     public Value concat(int axis, Value... parts) {
@@ -270,7 +273,8 @@ public final class Operators {
 
     /** {@code data} with {@code updates} added to the slices of axis 0 that {@code indices [.., 1]} name. */
     public Value scatterNdAdd(Value data, Value indices, Value updates) {
-        return append("ScatterND", List.of(data, indices, updates), data.type(), data.shape(), Attribute.of("reduction", "add"));
+        return append("ScatterND", List.of(data, indices, updates), data.type(), data.shape(),
+            Attribute.of("reduction", "add"));
     }
 
     public Value scatterElementsAdd(Value data, Value indices, Value updates, int axis) {
@@ -293,7 +297,8 @@ public final class Operators {
         Arrays.stream(axes).forEach(axis -> gone[x.shape().axis(axis)] = true);
         List<Dim> dims = IntStream.range(0, gone.length).filter(axis -> keepAxes || !gone[axis])
             .mapToObj(axis -> gone[axis] ? Dim.ONE : x.dim(axis)).toList();
-        return append(operator, List.of(x, graph.constant(Arrays.stream(axes).asLongStream().toArray())), x.type(), new Shape(dims),
+        return append(operator, List.of(x, graph.constant(Arrays.stream(axes).asLongStream().toArray())), x.type(),
+            new Shape(dims),
             Attribute.of("keepdims", keepAxes ? 1 : 0));
     }
 
@@ -307,12 +312,8 @@ public final class Operators {
 
     /** Running sum along an axis, the element itself included unless {@code exclusive}. */
     public Value cumSum(Value x, int axis, boolean exclusive) {
-        return append("CumSum", List.of(x, graph.scalar((long) axis)), x.type(), x.shape(), Attribute.of("exclusive", exclusive ? 1 : 0));
-    }
-
-    /** Index of the largest element of the last axis, the first of equals; keeps the axis with length 1. */
-    public Value argMax(Value x) {
-        return append("ArgMax", List.of(x), ElementType.INT64, x.shape().with(-1, Dim.ONE), Attribute.of("axis", -1));
+        return append("CumSum", List.of(x, graph.scalar((long) axis)), x.type(), x.shape(),
+            Attribute.of("exclusive", exclusive ? 1 : 0));
     }
 
     /** The last axis sorted downwards: values and where they came from. */
@@ -327,7 +328,8 @@ public final class Operators {
     /** {@code x / sqrt(mean(x^2) + eps) * scale} over the last axis; the second result is the factor on x, [..., 1]. */
     public List<Value> rmsNorm(Value x, Value scale, float epsilon) {
         return graph.node("", "SimplifiedLayerNormalization", List.of(x, scale),
-            List.of(graph.fresh("RmsNorm", x.type(), x.shape()), graph.fresh("RmsScale", x.type(), x.shape().with(-1, Dim.ONE))),
+            List.of(graph.fresh("RmsNorm", x.type(), x.shape()),
+            graph.fresh("RmsScale", x.type(), x.shape().with(-1, Dim.ONE))),
             Attribute.of("epsilon", epsilon), Attribute.of("axis", -1), Attribute.of("stash_type", 1)).outputs();
     }
 
@@ -349,7 +351,8 @@ public final class Operators {
 
     // ---- plumbing
 
-    private Value append(String operator, List<Value> operands, ElementType type, Shape shape, AttributeProto... attributes) {
+    private Value append(String operator, List<Value> operands, ElementType type, Shape shape,
+        AttributeProto... attributes) {
         return result(graph.node("", operator, operands, List.of(graph.fresh(operator, type, shape)), attributes));
     }
 

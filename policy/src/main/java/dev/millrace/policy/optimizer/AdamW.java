@@ -10,8 +10,9 @@ import java.nio.FloatBuffer;
 /**
  * AdamW (Loshchilov and Hutter, 2019): {@code w <- w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) - lr wd w}.
  *
- * <p>Minimises: the gradient is of a loss. Decay applies to matrices, the embedding among them; norms and biases are not decayed. The arithmetic is
- * float32 in a fixed order, so that the same state, weights and gradients give the same bits. Not thread-safe: one owner.
+ * <p>Minimises: the gradient is of a loss. Decay applies to matrices, the embedding among them; norms and biases are not
+ * decayed. The arithmetic is float32 in a fixed order, so that the same state, weights and gradients give the same bits. Not
+ * thread-safe: one owner.
  */
 public final class AdamW {
     private static final int CHUNK = 4096;
@@ -100,8 +101,8 @@ public final class AdamW {
             throw new IllegalArgumentException("learningRate must be finite and at least 0: learningRate=" + learningRate);
         }
         if (!weights.shape().equals(shape) || !gradients.shape().equals(shape)) {
-            throw new IllegalArgumentException("weights, gradients and optimiser must have one shape: " + weights.shape() + ", "
-                + gradients.shape() + ", " + shape);
+            throw new IllegalArgumentException("weights, gradients and optimiser must have one shape: " + weights.shape()
+                + ", " + gradients.shape() + ", " + shape);
         }
         refuseNonFinite(gradients);
         steps++;
@@ -135,7 +136,7 @@ public final class AdamW {
         }
     }
 
-    // Two plain loops over local arrays: the compiler turns each into vector instructions, a single loop with all six terms it does not.
+    // Two plain loops over local arrays: the compiler turns each of them into vector instructions.
 
     private static void moments(float[] g, float[] m, float[] v, int count, float b1, float new1, float b2, float new2) {
         for (int i = 0; i < count; i++) {
@@ -144,7 +145,8 @@ public final class AdamW {
         }
     }
 
-    private static void weights(float[] w, float[] m, float[] v, int count, float stepSize, float rootCorrection, float epsilon, float keep) {
+    private static void weights(float[] w, float[] m, float[] v, int count, float stepSize, float rootCorrection,
+        float epsilon, float keep) {
         for (int i = 0; i < count; i++) {
             w[i] = keep * w[i] - stepSize * m[i] / ((float) Math.sqrt(v[i]) * rootCorrection + epsilon);
         }
@@ -155,7 +157,8 @@ public final class AdamW {
             float[] gradient = gradients.tensor(spec.name());
             for (int i = 0; i < gradient.length; i++) {
                 if (!Float.isFinite(gradient[i])) {
-                    throw new IllegalArgumentException("the gradient of " + spec.name() + " must be finite: " + gradient[i] + " at element " + i);
+                    throw new IllegalArgumentException("the gradient of " + spec.name() + " must be finite: " + gradient[i]
+                        + " at element " + i);
                 }
             }
         }

@@ -3,7 +3,8 @@ package dev.millrace.policy.session;
 import java.util.Arrays;
 
 /**
- * What a {@link DecodeSession} shall do in one call: per slot how many steps, and per step a forced token or a uniform number to sample with.
+ * What a {@link DecodeSession} shall do in one call: per slot how many steps, and per step a forced token or a uniform
+ * number to sample with.
  *
  * <p>Made once and reused: {@link #clear}, then fill. A slot left idle keeps its sequence as it is. Not thread-safe.
  */
@@ -41,8 +42,8 @@ public final class DecodeInput {
     /** Lets a slot take the first {@code steps} steps of the call; each of them is then to be forced or sampled. */
     public void activate(int slot, int steps, Sampling sampling) {
         if (steps < 1 || steps > maxSteps) {
-            throw new IllegalArgumentException("a slot takes at least 1 and at most " + maxSteps + " steps in a call: steps=" + steps
-                + " of slot " + slot);
+            throw new IllegalArgumentException("a slot takes at least 1 and at most " + maxSteps
+                + " steps in a call: steps=" + steps + " of slot " + slot);
         }
         this.steps[slot] = steps;
         this.samplings[slot] = sampling;
@@ -51,16 +52,20 @@ public final class DecodeInput {
     /** The token of this step is given: of a prompt, or of an environment. */
     public void force(int step, int slot, int token) {
         if (token < 0) {
-            throw new IllegalArgumentException("a forced token cannot be negative: token=" + token + " at step " + step + " of slot " + slot);
+            throw new IllegalArgumentException("a forced token cannot be negative: token=" + token + " at step " + step
+                + " of slot " + slot);
         }
         forced[index(step, slot)] = token;
     }
 
-    /** The token of this step is drawn with a number in [0, 1); the same number draws the same token from the same distribution. */
+    /**
+     * The token of this step is drawn with a number in [0, 1); the same number draws the same token from the same
+     * distribution.
+     */
     public void sample(int step, int slot, float uniform) {
         if (!(uniform >= 0 && uniform < 1)) {
-            throw new IllegalArgumentException("a uniform number must be at least 0 and below 1: uniform=" + uniform + " at step " + step
-                + " of slot " + slot);
+            throw new IllegalArgumentException("a uniform number must be at least 0 and below 1: uniform=" + uniform
+                + " at step " + step + " of slot " + slot);
         }
         forced[index(step, slot)] = SAMPLE;
         uniforms[index(step, slot)] = uniform;
@@ -91,8 +96,8 @@ public final class DecodeInput {
                 if (step < steps[slot]) {
                     int token = forced[index(step, slot)];
                     if (token == UNSET) {
-                        throw new IllegalArgumentException("step " + step + " of slot " + slot + " is neither forced nor sampled, of "
-                            + steps[slot] + " steps");
+                        throw new IllegalArgumentException("step " + step + " of slot " + slot
+                            + " is neither forced nor sampled, of " + steps[slot] + " steps");
                     }
                     if (token >= vocabSize) {
                         throw new IllegalArgumentException("forced token " + token + " at step " + step + " of slot " + slot
@@ -112,7 +117,8 @@ public final class DecodeInput {
 
     private int index(int step, int slot) {
         if (step < 0 || step >= maxSteps || slot < 0 || slot >= slots) {
-            throw new IndexOutOfBoundsException("step " + step + " of slot " + slot + " is outside " + maxSteps + " steps and " + slots + " slots");
+            throw new IndexOutOfBoundsException("step " + step + " of slot " + slot + " is outside " + maxSteps
+                + " steps and " + slots + " slots");
         }
         return step * slots + slot;
     }

@@ -11,12 +11,13 @@ import java.util.Arrays;
 /**
  * Generates for many sequences at once, one per slot, a few tokens per call: continuous batching.
  *
- * <p>Slots are independent. In every step of a call each active slot appends one token to its sequence, either a forced one (the rest
- * of a prompt, what an environment said) or a sampled one, so that slots in their prompts and slots in their answers go side by side. The loop over
- * the steps, the key/value cache's use and the sampling are in the graph: one call crosses into ONNX Runtime once.
+ * <p>Slots are independent. In every step of a call each active slot appends one token to its sequence, either a forced one
+ * (the rest of a prompt, what an environment said) or a sampled one, so that slots in their prompts and slots in their
+ * answers go side by side. The loop over the steps, the key/value cache's use and the sampling are in the graph: one call
+ * crosses into ONNX Runtime once.
  *
- * <p>Weights may change with every call. Sequences in flight go on with the keys and values they have, which earlier weights computed; only what
- * is appended from then on is the new weights' work. Not thread-safe: one owner.
+ * <p>Weights may change with every call. Sequences in flight go on with the keys and values they have, which earlier weights
+ * computed; only what is appended from then on is the new weights' work. Not thread-safe: one owner.
  */
 public final class DecodeSession implements AutoCloseable {
     private static final float KEEP_ALL = 2f;
@@ -41,7 +42,8 @@ public final class DecodeSession implements AutoCloseable {
      */
     public DecodeSession(Engine engine, DecoderShape shape, int slots, int capacityTokens, int tokensPerCall) {
         if (slots < 1 || tokensPerCall < 1) {
-            throw new IllegalArgumentException("slots and tokensPerCall must be at least 1: slots=" + slots + ", tokensPerCall=" + tokensPerCall);
+            throw new IllegalArgumentException("slots and tokensPerCall must be at least 1: slots=" + slots
+                + ", tokensPerCall=" + tokensPerCall);
         }
         if (capacityTokens < 2 || capacityTokens > shape.maxPositions()) {
             throw new IllegalArgumentException("capacityTokens must be at least 2 and at most the model's maxPositions="
@@ -52,7 +54,8 @@ public final class DecodeSession implements AutoCloseable {
         this.slots = slots;
         this.capacityTokens = capacityTokens;
         this.tokensPerCall = tokensPerCall;
-        this.tableRows = Math.addExact(capacityTokens, tokensPerCall); // a slot with fewer steps than the call computes on past its own end
+        // a slot with fewer steps than the call computes on past its own end
+        this.tableRows = Math.addExact(capacityTokens, tokensPerCall);
         this.positions = new PositionTables(shape, tableRows);
         this.lastToken = new long[slots];
         this.length = new int[slots];
@@ -75,7 +78,8 @@ public final class DecodeSession implements AutoCloseable {
     /** Begins a new sequence in a slot, with its first token; whatever was there is forgotten. */
     public void reset(int slot, int firstToken) {
         if (firstToken < 0 || firstToken >= shape.vocabSize()) {
-            throw new IllegalArgumentException("token " + firstToken + " for slot " + slot + " is outside the vocabulary of " + shape.vocabSize());
+            throw new IllegalArgumentException("token " + firstToken + " for slot " + slot
+                + " is outside the vocabulary of " + shape.vocabSize());
         }
         lastToken[slot] = firstToken;
         length[slot] = 1;
@@ -89,10 +93,12 @@ public final class DecodeSession implements AutoCloseable {
      */
     public void cut(int slot, int tokens, int lastToken) {
         if (tokens < 1 || tokens > length[slot]) {
-            throw new IllegalArgumentException("slot " + slot + " holds " + length[slot] + " tokens and cannot be cut to " + tokens);
+            throw new IllegalArgumentException("slot " + slot + " holds " + length[slot] + " tokens and cannot be cut to "
+                + tokens);
         }
         if (lastToken < 0 || lastToken >= shape.vocabSize()) {
-            throw new IllegalArgumentException("token " + lastToken + " for slot " + slot + " is outside the vocabulary of " + shape.vocabSize());
+            throw new IllegalArgumentException("token " + lastToken + " for slot " + slot + " is outside the vocabulary of "
+                + shape.vocabSize());
         }
         this.lastToken[slot] = lastToken;
         length[slot] = tokens;
@@ -106,8 +112,8 @@ public final class DecodeSession implements AutoCloseable {
     /**
      * Appends tokens to the active slots.
      *
-     * @throws IllegalArgumentException if a slot would outgrow its capacity, has no sequence, or the input does not fit; nothing is
-     *     appended then
+     * @throws IllegalArgumentException if a slot would outgrow its capacity, has no sequence, or the input does not fit;
+     *     nothing is appended then
      * @throws NonFiniteScoreException if the weights are broken; the call's slots are then to be reset
      */
     public DecodeSteps advance(Weights weights, DecodeInput in) {
@@ -122,7 +128,8 @@ public final class DecodeSession implements AutoCloseable {
             int[] steps = new int[slots];
             Arrays.setAll(steps, in::steps);
             DecodeSteps done = new DecodeSteps(steps, tokens, SequenceRunner.floats(result, DecodeGraph.LOG_PROBS),
-                SequenceRunner.floats(result, DecodeGraph.TEMPERATURE_LOG_PROBS), SequenceRunner.floats(result, DecodeGraph.ENTROPIES));
+                SequenceRunner.floats(result, DecodeGraph.TEMPERATURE_LOG_PROBS),
+                SequenceRunner.floats(result, DecodeGraph.ENTROPIES));
             refuseNonFinite(done);
             cache.append(result, count, length, steps);
             for (int slot = 0; slot < slots; slot++) {
@@ -133,16 +140,16 @@ public final class DecodeSession implements AutoCloseable {
             }
             return done;
         } catch (OrtException e) {
-            throw new InferenceException("ONNX Runtime failed to decode " + count + " steps of " + slots + " slots on device "
-                + engine.device() + ": " + e.getMessage(), e);
+            throw new InferenceException("ONNX Runtime failed to decode " + count + " steps of " + slots
+                + " slots on device " + engine.device() + ": " + e.getMessage(), e);
         }
     }
 
     /** Whether any active slot truncates. */
     private boolean check(DecodeInput in) {
         if (in.slots() != slots || in.longest() > tokensPerCall) {
-            throw new IllegalArgumentException("the input has " + in.slots() + " slots and " + in.longest() + " steps, the session "
-                + slots + " slots and tokensPerCall=" + tokensPerCall);
+            throw new IllegalArgumentException("the input has " + in.slots() + " slots and " + in.longest()
+                + " steps, the session " + slots + " slots and tokensPerCall=" + tokensPerCall);
         }
         if (in.longest() == 0) {
             throw new IllegalArgumentException("no slot is active in this call");
@@ -155,8 +162,8 @@ public final class DecodeSession implements AutoCloseable {
                     throw new IllegalArgumentException("slot " + slot + " has no sequence; reset it with its first token");
                 }
                 if (length[slot] + steps > capacityTokens) {
-                    throw new IllegalArgumentException("slot " + slot + " holds " + length[slot] + " tokens and cannot take " + steps
-                        + " more: capacityTokens=" + capacityTokens);
+                    throw new IllegalArgumentException("slot " + slot + " holds " + length[slot]
+                        + " tokens and cannot take " + steps + " more: capacityTokens=" + capacityTokens);
                 }
                 truncates |= in.sampling(slot).truncates();
             }

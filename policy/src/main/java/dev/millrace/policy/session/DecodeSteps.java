@@ -32,8 +32,8 @@ public final class DecodeSteps {
     }
 
     /**
-     * Log-prob of the token under the distribution really sampled from: after temperature and truncation, renormalised. Of a forced
-     * token that truncation leaves out it is minus infinity.
+     * Log-prob of the token under the distribution really sampled from: after temperature and truncation, renormalised. Of a
+     * forced token that truncation leaves out it is minus infinity.
      */
     public float logProb(int step, int slot) {
         return logProbs[index(step, slot)];
@@ -51,7 +51,8 @@ public final class DecodeSteps {
 
     private int index(int step, int slot) {
         if (step < 0 || step >= steps[slot]) {
-            throw new IndexOutOfBoundsException("slot " + slot + " took " + steps[slot] + " steps, there is no step " + step);
+            throw new IndexOutOfBoundsException("slot " + slot + " took " + steps[slot] + " steps, there is no step "
+                + step);
         }
         return step * slots + slot;
     }

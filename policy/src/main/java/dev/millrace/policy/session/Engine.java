@@ -10,11 +10,15 @@ import dev.millrace.policy.onnx.proto.ModelProto;
 /**
  * Compiles graphs for one device: the one place where ONNX Runtime is configured.
  *
- * <p>One thread inside an operator is the default: on few cores sessions with pools of their own fight each other, and only with
- * one thread is a log-prob the same, bit for bit, whatever else is in the batch. Parallelism belongs to the callers: several sessions,
- * or several threads in one {@link ScoringSession}. Worker threads, if any, never spin. Immutable and thread-safe.
+ * <p>One thread inside an operator is the default: on few cores sessions with pools of their own fight each other, and only
+ * with one thread is a log-prob the same, bit for bit, whatever else is in the batch. Parallelism belongs to the callers:
+ * several sessions, or several threads in one {@link ScoringSession}. Worker threads, if any, never spin. Immutable and
+ * thread-safe.
  */
 public final class Engine {
+    private static final String CUDA_LIBRARIES =
+        " (its provider needs CUDA 12's cudart, cublas, cublasLt and curand, and cuDNN 9, on the library path)";
+
     private final Device device;
     private final int intraOpThreads;
     private final OrtEnvironment environment;
@@ -28,7 +32,8 @@ public final class Engine {
             throw new IllegalArgumentException("intraOpThreads must be at least 1: intraOpThreads=" + intraOpThreads);
         }
         if (device.kind() == Device.Kind.CUDA && !OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA)) {
-            throw new IllegalArgumentException("device " + device + " needs ONNX Runtime's CUDA provider, and this build carries only "
+            throw new IllegalArgumentException("device " + device
+                + " needs ONNX Runtime's CUDA provider, and this build carries only "
                 + OrtEnvironment.getAvailableProviders() + "; build with -Pgpu, or choose device cpu");
         }
         this.device = device;
@@ -66,8 +71,8 @@ public final class Engine {
             }
             return environment.createSession(model.toByteArray(), options);
         } catch (OrtException e) {
-            throw new InferenceException("ONNX Runtime could not load the graph " + model.getGraph().getName() + " on device " + device
-                + (device.kind() == Device.Kind.CUDA ? " (its provider needs CUDA 12's cudart, cublas, cublasLt and curand, and cuDNN 9, on the library path)" : "")
+            throw new InferenceException("ONNX Runtime could not load the graph " + model.getGraph().getName()
+                + " on device " + device + (device.kind() == Device.Kind.CUDA ? CUDA_LIBRARIES : "")
                 + ": " + e.getMessage(), e);
         }
     }

@@ -15,9 +15,9 @@ import java.util.Set;
 /**
  * The gradient {@code d(sum_t c_t log pi(y_t) + sum_t e_t H_t) / dW} of a batch, for coefficients of the caller's choice.
  *
- * <p>Any objective over log-probs is a pair of such coefficients: differentiate it by each log-prob (and entropy) in plain Java. Micro-batches go
- * in a fixed order through one thread, so that the same call gives the same bits. Not thread-safe: one owner; the weights are read in
- * place and must not change during a call.
+ * <p>Any objective over log-probs is a pair of such coefficients: differentiate it by each log-prob (and entropy) in plain
+ * Java. Micro-batches go in a fixed order through one thread, so that the same call gives the same bits. Not thread-safe:
+ * one owner; the weights are read in place and must not change during a call.
  */
 public final class GradientSession implements AutoCloseable {
     private static final int CHUNK = 4096;
@@ -45,7 +45,8 @@ public final class GradientSession implements AutoCloseable {
      * @param logProbCoefficients  c, one per packed token; 0 for a token without loss
      * @param entropyCoefficients  e, one per packed token
      * @param into                 of the session's shape; partly added to if the call fails
-     * @throws java.util.concurrent.CancellationException if the thread is interrupted, checked between micro-batches; the flag stays set
+     * @throws java.util.concurrent.CancellationException if the thread is interrupted, checked between micro-batches; the
+     *     flag stays set
      * @throws NonFiniteScoreException naming sequence and token
      */
     public TokenScores accumulate(Weights weights, SequenceBatch batch, float[] temperatures,
@@ -79,7 +80,8 @@ public final class GradientSession implements AutoCloseable {
         for (TensorSpec spec : partial.specs()) {
             addTo(into.tensor(spec.name()), partial.tensor(spec.name()));
         }
-        addEmbedded(micro, SequenceRunner.floats(result, SequenceGraph.EMBEDDED_GRADIENT), into.tensor(SequenceGraph.embedding()));
+        addEmbedded(micro, SequenceRunner.floats(result, SequenceGraph.EMBEDDED_GRADIENT),
+            into.tensor(SequenceGraph.embedding()));
     }
 
     private void addTo(float[] sum, FloatBuffer added) {
@@ -93,8 +95,8 @@ public final class GradientSession implements AutoCloseable {
     }
 
     /**
-     * Adds each input token's row to its embedding's, in the order of the tokens: a scatter inside the graph would sum in an order
-     * of its own choosing on a GPU. Padding receives no gradient and is left out.
+     * Adds each input token's row to its embedding's, in the order of the tokens: a scatter inside the graph would sum in an
+     * order of its own choosing on a GPU. Padding receives no gradient and is left out.
      */
     private void addEmbedded(MicroBatch micro, float[] rows, float[] embedding) {
         int width = shape.hiddenSize();

@@ -9,8 +9,9 @@ import java.util.TreeMap;
 /**
  * A rectangle of sequences that go through a graph together, padded on the right to one length.
  *
- * <p>The padded length is a function of the sequence's own length alone, and a rectangle holds one padded length: how a row's sums are
- * grouped inside the kernels then depends on the sequence only, which keeps its results bit-identical in any company.
+ * <p>The padded length is a function of the sequence's own length alone, and a rectangle holds one padded length: how a
+ * row's sums are grouped inside the kernels then depends on the sequence only, which keeps its results bit-identical in any
+ * company.
  *
  * @param sequences indices into the batch, ascending
  * @param length    padded number of input tokens (a sequence of n tokens feeds n-1)
@@ -36,7 +37,8 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length) {
         byLength.forEach((length, sequences) -> {
             int height = Math.max(1, tokenBudget / length);
             for (int from = 0; from < sequences.size(); from += height) {
-                int[] part = sequences.subList(from, Math.min(sequences.size(), from + height)).stream().mapToInt(Integer::intValue).toArray();
+                int[] part = sequences.subList(from, Math.min(sequences.size(), from + height)).stream()
+                    .mapToInt(Integer::intValue).toArray();
                 plan.add(new MicroBatch(batch, part, length));
             }
         });
@@ -136,7 +138,8 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length) {
         forEachScored((index, row, t, packed) -> {
             if (!Float.isFinite(scores.logProbs()[packed]) || !Float.isFinite(scores.entropies()[packed])) {
                 throw new NonFiniteScoreException("sequence " + sequences[row] + ", token " + t + ": logProb="
-                    + scores.logProbs()[packed] + ", entropy=" + scores.entropies()[packed] + "; the weights hold values no softmax survives");
+                    + scores.logProbs()[packed] + ", entropy=" + scores.entropies()[packed]
+                    + "; the weights hold values no softmax survives");
             }
         });
     }

@@ -6,9 +6,11 @@ import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 
 /**
- * What depends on positions alone: {@code cos} and {@code sin} of {@code position * theta^(-2i/headSize)}, and the causal mask.
+ * What depends on positions alone: {@code cos} and {@code sin} of {@code position * theta^(-2i/headSize)}, and the causal
+ * mask.
  *
- * <p>Angles are taken in double precision and rounded once, so that distant positions keep theirs, and by StrictMath, so that they are the same everywhere. Immutable: views are read-only in effect.
+ * <p>Angles are taken in double precision and rounded once, so that distant positions keep theirs, and by StrictMath, so
+ * that they are the same everywhere. Immutable: views are read-only in effect.
  */
 final class PositionTables {
     /** Added to the score of a key that must not be seen; far below any score, and its exponential is exactly 0. */
@@ -50,6 +52,7 @@ final class PositionTables {
     }
 
     static FloatBuffer direct(int floats) {
-        return ByteBuffer.allocateDirect(Math.multiplyExact(floats, Float.BYTES)).order(ByteOrder.nativeOrder()).asFloatBuffer();
+        int bytes = Math.multiplyExact(floats, Float.BYTES);
+        return ByteBuffer.allocateDirect(bytes).order(ByteOrder.nativeOrder()).asFloatBuffer();
     }
 }

@@ -1,8 +1,8 @@
 package dev.millrace.policy.session;
 
 /**
- * How a slot's tokens are drawn: {@code softmax(logits / temperature)}, of it the {@code topK} likeliest tokens, of these the fewest that
- * reach probability {@code topP}.
+ * How a slot's tokens are drawn: {@code softmax(logits / temperature)}, of it the {@code topK} likeliest tokens, of these
+ * the fewest that reach probability {@code topP}.
  *
  * @param temperature finite and above 0; for the likeliest token always, say {@code topK} 1
  * @param topK        0 keeps all

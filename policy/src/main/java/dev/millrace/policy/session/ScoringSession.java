@@ -7,11 +7,12 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Log-probs of given tokens: {@code log softmax(logits / temperature)[token]}, with entropy and sum of squared probabilities.
+ * Log-probs of given tokens: {@code log softmax(logits / temperature)[token]}, with entropy and sum of squared
+ * probabilities.
  *
- * <p>A sequence's results depend on its own tokens, its temperature and the weights, and not on what shares the batch: bit for bit with
- * one thread inside an operator. Safe for several threads at once; each call runs on its caller's thread. The weights are read in
- * place and must not change during a call.
+ * <p>A sequence's results depend on its own tokens, its temperature and the weights, and not on what shares the batch: bit
+ * for bit with one thread inside an operator. Safe for several threads at once; each call runs on its caller's thread. The
+ * weights are read in place and must not change during a call.
  */
 public final class ScoringSession implements AutoCloseable {
     static final Set<String> OUTPUTS =
@@ -28,7 +29,8 @@ public final class ScoringSession implements AutoCloseable {
      *
      * @param temperatures one per sequence, above 0
      * @return fresh arrays, packed as the batch says
-     * @throws java.util.concurrent.CancellationException if the thread is interrupted, checked between micro-batches; the flag stays set
+     * @throws java.util.concurrent.CancellationException if the thread is interrupted, checked between micro-batches; the
+     *     flag stays set
      * @throws NonFiniteScoreException naming sequence and token
      */
     public TokenScores score(Weights weights, SequenceBatch batch, float[] temperatures) {

@@ -3,8 +3,8 @@ package dev.millrace.policy.session;
 /**
  * Ragged token sequences, and from where on each token's log-prob is wanted.
  *
- * <p>Results are packed: sequence after sequence, one value per token {@code firstScored .. length-1}, environment tokens included
- * (the caller masks them). The arrays are not copied and must not change while a session reads them.
+ * <p>Results are packed: sequence after sequence, one value per token {@code firstScored .. length-1}, environment tokens
+ * included (the caller masks them). The arrays are not copied and must not change while a session reads them.
  */
 public final class SequenceBatch {
     private final int[][] tokens;
@@ -13,20 +13,21 @@ public final class SequenceBatch {
 
     /**
      * @param tokens      token ids, one array per sequence, none empty
-     * @param firstScored per sequence the index of the first token whose log-prob is wanted; at least 1, since the first token
-     *     has nothing before it, and at most the length, which wants none
+     * @param firstScored per sequence the index of the first token whose log-prob is wanted; at least 1, since the first
+     *     token has nothing before it, and at most the length, which wants none
      */
     public SequenceBatch(int[][] tokens, int[] firstScored) {
         if (tokens.length != firstScored.length) {
-            throw new IllegalArgumentException("one firstScored per sequence: " + firstScored.length + " for " + tokens.length + " sequences");
+            throw new IllegalArgumentException("one firstScored per sequence: " + firstScored.length + " for "
+                + tokens.length + " sequences");
         }
         this.tokens = tokens;
         this.firstScored = firstScored;
         this.offsets = new int[tokens.length + 1];
         for (int s = 0; s < tokens.length; s++) {
             if (firstScored[s] < 1 || firstScored[s] > tokens[s].length) {
-                throw new IllegalArgumentException("firstScored must be at least 1 and at most the length " + tokens[s].length
-                    + ": firstScored=" + firstScored[s] + " of sequence " + s);
+                throw new IllegalArgumentException("firstScored must be at least 1 and at most the length "
+                    + tokens[s].length + ": firstScored=" + firstScored[s] + " of sequence " + s);
             }
             offsets[s + 1] = Math.addExact(offsets[s], tokens[s].length - firstScored[s]);
         }

@@ -55,7 +55,8 @@ final class SequenceRunner implements AutoCloseable {
             fixed.set(weights.tensors(), "");
             for (MicroBatch micro : MicroBatch.plan(batch, tokenBudget, shape)) {
                 if (Thread.currentThread().isInterrupted()) {
-                    throw new CancellationException("interrupted between micro-batches of " + batch.sequenceCount() + " sequences");
+                    throw new CancellationException("interrupted between micro-batches of " + batch.sequenceCount()
+                        + " sequences");
                 }
                 try (Feeds feeds = new Feeds(engine.environment(), fixed.map())) {
                     feed(micro, temperatures, feeds);
@@ -82,7 +83,8 @@ final class SequenceRunner implements AutoCloseable {
             .floats(SequenceGraph.INVERSE_TEMPERATURE, micro.inverseTemperatures(temperatures), micro.rowCount(), 1);
     }
 
-    private void run(MicroBatch micro, Feeds feeds, Set<String> outputs, Map<String, ? extends OnnxValue> pinned, Reader reader,
+    private void run(MicroBatch micro, Feeds feeds, Set<String> outputs, Map<String, ? extends OnnxValue> pinned,
+        Reader reader,
                      TokenScores scores) {
         try (OrtSession.Result result = session.run(feeds.map(), outputs, pinned)) {
             micro.put(floats(result, SequenceGraph.LOG_PROBS), scores.logProbs());
@@ -91,13 +93,14 @@ final class SequenceRunner implements AutoCloseable {
             micro.refuseNonFinite(scores);
             reader.read(micro, result);
         } catch (OrtException e) {
-            throw new InferenceException("ONNX Runtime failed on " + micro.sequences().length + " sequences of " + micro.length()
-                + " tokens on device " + engine.device() + ": " + e.getMessage(), e);
+            throw new InferenceException("ONNX Runtime failed on " + micro.sequences().length + " sequences of "
+                + micro.length() + " tokens on device " + engine.device() + ": " + e.getMessage(), e);
         }
     }
 
     static float[] floats(OrtSession.Result result, String output) throws OrtException {
-        OnnxTensor tensor = (OnnxTensor) result.get(output).orElseThrow(() -> new IllegalStateException("no output " + output));
+        OnnxTensor tensor = (OnnxTensor) result.get(output)
+            .orElseThrow(() -> new IllegalStateException("no output " + output));
         return tensor.getFloatBuffer().array();
     }
 
@@ -106,8 +109,8 @@ final class SequenceRunner implements AutoCloseable {
             throw new IllegalArgumentException("these weights are of another shape: " + weights.shape() + ", not " + shape);
         }
         if (temperatures.length != batch.sequenceCount()) {
-            throw new IllegalArgumentException("one temperature per sequence: " + temperatures.length + " for " + batch.sequenceCount()
-                + " sequences");
+            throw new IllegalArgumentException("one temperature per sequence: " + temperatures.length + " for "
+                + batch.sequenceCount() + " sequences");
         }
         for (int s = 0; s < temperatures.length; s++) {
             if (!(temperatures[s] > 0 && temperatures[s] < Float.POSITIVE_INFINITY)) {

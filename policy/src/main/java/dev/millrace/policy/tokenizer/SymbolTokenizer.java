@@ -49,7 +49,8 @@ public final class SymbolTokenizer implements Tokenizer {
     public int id(String symbol) {
         Integer id = ids.get(symbol);
         if (id == null) {
-            throw new IllegalArgumentException("'" + symbol + "' is not among the " + symbols.size() + " symbols " + symbols);
+            throw new IllegalArgumentException("'" + symbol + "' is not among the " + symbols.size() + " symbols "
+                + symbols);
         }
         return id;
     }
@@ -78,7 +79,8 @@ public final class SymbolTokenizer implements Tokenizer {
                 return candidate;
             }
         }
-        throw new IllegalArgumentException("no symbol begins at character " + at + " of '" + text + "'; symbols: " + symbols);
+        throw new IllegalArgumentException("no symbol begins at character " + at + " of '" + text + "'; symbols: "
+            + symbols);
     }
 
     @Override
@@ -86,7 +88,8 @@ public final class SymbolTokenizer implements Tokenizer {
         StringBuilder text = new StringBuilder();
         for (int i = 0; i < tokens.length; i++) {
             if (tokens[i] < 0 || tokens[i] >= symbols.size()) {
-                throw new IllegalArgumentException("token " + tokens[i] + " at " + i + " is outside the vocabulary of " + symbols.size());
+                throw new IllegalArgumentException("token " + tokens[i] + " at " + i + " is outside the vocabulary of "
+                    + symbols.size());
             }
             text.append(symbols.get(tokens[i]));
         }

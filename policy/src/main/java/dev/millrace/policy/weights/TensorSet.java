@@ -22,8 +22,8 @@ public final class TensorSet {
     /** All zeros. */
     public TensorSet(List<TensorSpec> specs) {
         if (ByteOrder.nativeOrder() != ByteOrder.LITTLE_ENDIAN) {
-            throw new IllegalStateException("tensors are little-endian on the wire and read in place by ONNX Runtime; this machine is "
-                + ByteOrder.nativeOrder());
+            throw new IllegalStateException("tensors are little-endian on the wire and read in place by ONNX Runtime;"
+                + " this machine is " + ByteOrder.nativeOrder());
         }
         this.specs = List.copyOf(specs);
         for (TensorSpec spec : specs) {
@@ -61,8 +61,8 @@ public final class TensorSet {
     /** Overwrites every tensor with that of a set of the same specs. */
     public void copyFrom(TensorSet source) {
         if (!source.specs.equals(specs)) {
-            throw new IllegalArgumentException("the tensors differ in name or shape: " + source.specs.size() + " tensors into "
-                + specs.size());
+            throw new IllegalArgumentException("the tensors differ in name or shape: " + source.specs.size()
+                + " tensors into " + specs.size());
         }
         for (TensorSpec spec : specs) {
             load(spec.name(), source.bytes(spec.name()));

@@ -68,12 +68,15 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
         return operator + ": " + name;
     }
 
-    /** Largest difference between rule and finite difference over all float inputs, in units of the gradient's norm plus one. */
+    /**
+     * Largest difference between rule and finite difference over all float inputs, in units of the gradient's norm plus one.
+     */
     double worstError() throws OrtException {
         GraphBuilder graph = new GraphBuilder("case");
         Map<String, Value> operands = new LinkedHashMap<>();
         for (Input input : inputs) {
-            operands.put(input.name(), graph.input(input.name(), input.floats() == null ? ElementType.INT64 : ElementType.FLOAT, input.shape()));
+            operands.put(input.name(), graph.input(input.name(), input.floats() == null
+                ? ElementType.INT64 : ElementType.FLOAT, input.shape()));
         }
         Value result = expression.write(new Operators(graph), operands);
         if (graph.nodes().stream().noneMatch(node -> node.operator().equals(operator))) {
@@ -131,7 +134,8 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
         return worst;
     }
 
-    private double value(OrtSession session, Map<String, float[]> point, Input leaf, double[] direction, double step, float[] seed,
+    private double value(OrtSession session, Map<String, float[]> point, Input leaf, double[] direction, double step,
+        float[] seed,
                          long[] resultDims) throws OrtException {
         float[] original = point.get(leaf.name());
         float[] moved = new float[original.length];
@@ -172,7 +176,8 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
         return declared;
     }
 
-    private Map<String, float[]> run(OrtSession session, Map<String, float[]> point, float[] seed, long[] seedDims) throws OrtException {
+    private Map<String, float[]> run(OrtSession session, Map<String, float[]> point, float[] seed,
+        long[] seedDims) throws OrtException {
         OrtEnvironment environment = OrtEnvironment.getEnvironment();
         List<OnnxTensor> owned = new ArrayList<>();
         Map<String, OnnxTensor> feeds = new HashMap<>();

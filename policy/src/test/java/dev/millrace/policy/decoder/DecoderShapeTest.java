@@ -50,7 +50,8 @@ class DecoderShapeTest {
             .hasMessage("ropeTheta must be finite and above 1: ropeTheta=NaN");
         assertThatThrownBy(() -> new DecoderShape(16, 64, 2, 4, 4, 16, 128, 64, 100, 0, true, false))
             .hasMessage("rmsNormEps must be above 0 and below 1: rmsNormEps=0.0");
-        assertThatThrownBy(() -> new TensorSpec("w", List.of(3L, 0L))).hasMessage("every axis of w must be at least 1: dims=[3, 0]");
+        assertThatThrownBy(() -> new TensorSpec("w", List.of(3L, 0L)))
+            .hasMessage("every axis of w must be at least 1: dims=[3, 0]");
         assertThatThrownBy(() -> TensorSpec.of("w", 1L << 16, 1L << 14))
             .hasMessage("w has 1073741824 elements; a float32 buffer holds at most 536870911");
     }

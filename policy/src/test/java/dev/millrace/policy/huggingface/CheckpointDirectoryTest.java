@@ -22,7 +22,8 @@ import org.junit.jupiter.params.provider.FieldSource;
 class CheckpointDirectoryTest {
     static final List<DecoderShape> SHAPES = Shapes.VARIED;
     private static final String LLAMA = """
-        {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 6, "hidden_size": 4,
+        {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 6,
+        "hidden_size": 4,
          "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 3, "max_position_embeddings": 8,
          "rms_norm_eps": 1e-05, "rope_scaling": null, "attention_bias": false, "tie_word_embeddings": true}
         """;
@@ -53,11 +54,13 @@ class CheckpointDirectoryTest {
 
     @Test
     void shouldReadQwen2ConfigsOldAndNew() throws IOException {
-        String qwen = LLAMA.replace("\"llama\"", "\"qwen2\"").replace("\"attention_bias\": false", "\"num_key_value_heads\": 1, \"use_sliding_window\": false");
+        String qwen = LLAMA.replace("\"llama\"", "\"qwen2\"")
+            .replace("\"attention_bias\": false", "\"num_key_value_heads\": 1, \"use_sliding_window\": false");
         config(qwen.replace("\"rope_scaling\": null", "\"rope_theta\": 1000000.0"));
         DecoderShape expected = new DecoderShape(6, 4, 1, 2, 1, 2, 3, 8, 1e6, 1e-5, true, true);
         assertThat(new CheckpointDirectory(directory).shape()).isEqualTo(expected);
-        config(qwen.replace("\"rope_scaling\": null", "\"rope_parameters\": {\"rope_theta\": 1000000.0, \"rope_type\": \"default\"}"));
+        config(qwen.replace("\"rope_scaling\": null",
+            "\"rope_parameters\": {\"rope_theta\": 1000000.0, \"rope_type\": \"default\"}"));
         assertThat(new CheckpointDirectory(directory).shape()).isEqualTo(expected);
     }
 
@@ -65,15 +68,19 @@ class CheckpointDirectoryTest {
     void shouldRefuseByKeyWhatTheDecoderDoesNotCompute() throws IOException {
         refuses("\"llama\"", "\"gemma\"", "model_type=\"gemma\": must be llama or qwen2");
         refuses("\"silu\"", "\"gelu\"", "hidden_act=\"gelu\": must be silu");
-        refuses("\"attention_bias\": false", "\"attention_bias\": true", "attention_bias=true: biases on the output projection are not supported");
-        refuses("\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"llama3\"}", "rotary positions of type llama3 are not supported");
-        refuses("\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\"}", "rotary positions of type linear are not supported");
+        refuses("\"attention_bias\": false", "\"attention_bias\": true",
+            "attention_bias=true: biases on the output projection are not supported");
+        refuses("\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"llama3\"}",
+            "rotary positions of type llama3 are not supported");
+        refuses("\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\"}",
+            "rotary positions of type linear are not supported");
         refuses("\"vocab_size\": 6,", "", "vocab_size=: must be a number");
         refuses("\"hidden_size\": 4", "\"hidden_size\": 5", "hidden_size=5: must be a multiple of num_attention_heads=2");
         refuses("\"num_attention_heads\": 2", "\"num_attention_heads\": 4", "headSize must be at least 2: headSize=1");
         config("{not json");
         assertThatThrownBy(() -> new CheckpointDirectory(directory).shape()).hasMessageContaining("config.json is not JSON");
-        assertThatThrownBy(() -> new CheckpointDirectory(directory.resolve("empty")).shape()).hasMessageEndingWith("empty holds no config.json");
+        assertThatThrownBy(() -> new CheckpointDirectory(directory.resolve("empty")).shape())
+            .hasMessageEndingWith("empty holds no config.json");
     }
 
     @Test
@@ -128,7 +135,8 @@ class CheckpointDirectoryTest {
         CheckpointDirectory checkpoint = new CheckpointDirectory(directory);
         checkpoint.save(weights);
         String extra = "{\"%s\":{\"dtype\":\"%s\",\"shape\":[2],\"data_offsets\":[0,%d]}}";
-        file("extra.safetensors", extra.formatted("model.layers.0.self_attn.q_norm.weight", "F32", 8), ByteBuffer.allocate(8));
+        file("extra.safetensors", extra.formatted("model.layers.0.self_attn.q_norm.weight", "F32", 8),
+            ByteBuffer.allocate(8));
         assertThatThrownBy(checkpoint::load).hasMessageEndingWith("the decoder has no place for [model.layers.0.self_attn.q_norm.weight]");
         file("extra.safetensors", extra.formatted("model.norm.weight", "F32", 8), ByteBuffer.allocate(8));
         assertThatThrownBy(checkpoint::load).hasMessageEndingWith("tensor model.norm.weight is in two files");
@@ -137,9 +145,11 @@ class CheckpointDirectoryTest {
         assertThatThrownBy(checkpoint::load).hasMessageEndingWith("tensor model.embed_tokens.weight is missing");
         file("extra.safetensors", extra.formatted("model.embed_tokens.weight", "F32", 8), ByteBuffer.allocate(8));
         assertThatThrownBy(checkpoint::load).hasMessageEndingWith("model.embed_tokens.weight has the shape [2], the config asks for [11, 16]");
-        file("extra.safetensors", extra.formatted("model.embed_tokens.weight", "F64", 8).replace("[2]", "[11,16]"), ByteBuffer.allocate(8));
+        file("extra.safetensors", extra.formatted("model.embed_tokens.weight", "F64", 8).replace("[2]", "[11,16]"),
+            ByteBuffer.allocate(8));
         assertThatThrownBy(checkpoint::load).hasMessageContaining("has the type F64, supported are F32, F16 and BF16");
-        file("extra.safetensors", extra.formatted("model.embed_tokens.weight", "F32", 8).replace("[2]", "[11,16]"), ByteBuffer.allocate(8));
+        file("extra.safetensors", extra.formatted("model.embed_tokens.weight", "F32", 8).replace("[2]", "[11,16]"),
+            ByteBuffer.allocate(8));
         assertThatThrownBy(checkpoint::load).hasMessageEndingWith("model.embed_tokens.weight lies at bytes 0 to 8 of 8, and needs 704");
         Files.write(directory.resolve("extra.safetensors"), new byte[] {1, 2, 3});
         assertThatThrownBy(checkpoint::load).hasMessageEndingWith("is no safetensors file: it ends after 3 bytes, within its header");

@@ -117,10 +117,14 @@ class AdamWTest {
 
     @Test
     void shouldRefuseSettingsOutsideTheirBounds() {
-        assertThatThrownBy(() -> new AdamW.Config(1, 0.9, 1e-8, 0)).hasMessage("beta1 must be at least 0 and below 1: beta1=1.0");
-        assertThatThrownBy(() -> new AdamW.Config(0.9, Double.NaN, 1e-8, 0)).hasMessage("beta2 must be at least 0 and below 1: beta2=NaN");
-        assertThatThrownBy(() -> new AdamW.Config(0.9, 0.9, 0, 0)).hasMessage("epsilon must be finite and above 0: epsilon=0.0");
-        assertThatThrownBy(() -> new AdamW.Config(0.9, 0.9, 1e-8, -1)).hasMessage("weightDecay must be finite and at least 0: weightDecay=-1.0");
+        assertThatThrownBy(() -> new AdamW.Config(1, 0.9, 1e-8, 0))
+            .hasMessage("beta1 must be at least 0 and below 1: beta1=1.0");
+        assertThatThrownBy(() -> new AdamW.Config(0.9, Double.NaN, 1e-8, 0))
+            .hasMessage("beta2 must be at least 0 and below 1: beta2=NaN");
+        assertThatThrownBy(() -> new AdamW.Config(0.9, 0.9, 0, 0))
+            .hasMessage("epsilon must be finite and above 0: epsilon=0.0");
+        assertThatThrownBy(() -> new AdamW.Config(0.9, 0.9, 1e-8, -1))
+            .hasMessage("weightDecay must be finite and at least 0: weightDecay=-1.0");
         AdamW adam = new AdamW(new AdamW.Config(0.9, 0.9, 1e-8, 0), SHAPE);
         assertThatThrownBy(() -> adam.step(Weights.zeros(SHAPE), new Gradients(SHAPE), Double.NaN))
             .hasMessage("learningRate must be finite and at least 0: learningRate=NaN");

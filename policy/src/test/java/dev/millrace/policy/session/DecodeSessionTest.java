@@ -152,7 +152,8 @@ class DecodeSessionTest {
             assertThat((double) done.temperatureLogProb(0, 1)).isCloseTo(Math.log(expected[order[3]]), within(1e-5));
             assertThat((double) done.logProb(0, 2)).as("a slot that keeps all, beside ones that truncate")
                 .isCloseTo(Math.log(expected[order[3]]), within(1e-5));
-            assertThat(IntStream.range(0, 3).map(slot -> done.token(0, slot))).containsExactly(forced[0], forced[1], forced[2]);
+            assertThat(IntStream.range(0, 3).map(slot -> done.token(0, slot)))
+                .containsExactly(forced[0], forced[1], forced[2]);
         }
     }
 
@@ -310,9 +311,11 @@ class DecodeSessionTest {
             DecodeInput in = new DecodeInput(2, 3);
             assertThatThrownBy(() -> decode.advance(weights, in)).hasMessage("no slot is active in this call");
             in.activate(1, 3, PLAIN);
-            assertThatThrownBy(() -> decode.advance(weights, in)).hasMessage("slot 1 has no sequence; reset it with its first token");
+            assertThatThrownBy(() -> decode.advance(weights, in))
+                .hasMessage("slot 1 has no sequence; reset it with its first token");
             decode.reset(1, 5);
-            assertThatThrownBy(() -> decode.advance(weights, in)).hasMessage("step 0 of slot 1 is neither forced nor sampled, of 3 steps");
+            assertThatThrownBy(() -> decode.advance(weights, in))
+                .hasMessage("step 0 of slot 1 is neither forced nor sampled, of 3 steps");
             in.sample(0, 1, 0.5f);
             in.sample(1, 1, 0.5f);
             in.force(2, 1, 11);
@@ -325,7 +328,8 @@ class DecodeSessionTest {
             assertThatThrownBy(() -> decode.advance(weights, in))
                 .hasMessage("slot 1 holds 4 tokens and cannot take 3 more: capacityTokens=4");
             assertThatThrownBy(() -> decode.reset(0, 11)).hasMessage("token 11 for slot 0 is outside the vocabulary of 11");
-            assertThatThrownBy(() -> in.sample(0, 0, 1f)).hasMessageStartingWith("a uniform number must be at least 0 and below 1");
+            assertThatThrownBy(() -> in.sample(0, 0, 1f))
+                .hasMessageStartingWith("a uniform number must be at least 0 and below 1");
             weights.tensor("model.norm.weight").put(0, Float.NaN);
             decode.reset(1, 5);
             assertThatThrownBy(() -> decode.advance(weights, in))
@@ -348,7 +352,8 @@ class DecodeSessionTest {
     }
 
     /** Samples the token after {@code prompt} again and again; checks the reported log-probs on the way. */
-    private static int[] sampleOnce(DecoderShape shape, Weights weights, int[] prompt, Sampling sampling, int slots, int rounds) {
+    private static int[] sampleOnce(DecoderShape shape, Weights weights, int[] prompt, Sampling sampling, int slots,
+        int rounds) {
         double[] all = distribution(weights, prompt, sampling.temperature());
         int[] counts = new int[shape.vocabSize()];
         double[] reported = new double[shape.vocabSize()];
@@ -370,15 +375,20 @@ class DecodeSessionTest {
                     int token = done.token(prompt.length - 1, slot);
                     counts[token]++;
                     reported[token] = Math.exp(done.logProb(prompt.length - 1, slot));
-                    assertThat((double) done.temperatureLogProb(prompt.length - 1, slot)).isCloseTo(Math.log(all[token]), within(1e-5));
+                    assertThat((double) done.temperatureLogProb(prompt.length - 1, slot))
+                        .isCloseTo(Math.log(all[token]), within(1e-5));
                 }
             }
         }
-        assertThat(Arrays.stream(reported).sum()).as("the reported probabilities of the tokens seen").isCloseTo(1, within(1e-5));
+        assertThat(Arrays.stream(reported).sum()).as("the reported probabilities of the tokens seen")
+            .isCloseTo(1, within(1e-5));
         return counts;
     }
 
-    /** Pearson's statistic against a bound that true frequencies exceed once in about ten thousand seeds: mean + 5 deviations. */
+    /**
+     * Pearson's statistic against a bound that true frequencies exceed once in about ten thousand seeds: mean + 5
+     * deviations.
+     */
     private static void assertChiSquare(int[] counts, double[] expected) {
         int total = Arrays.stream(counts).sum();
         double statistic = 0;

@@ -52,7 +52,8 @@ class GradientSessionTest {
                 double down = nudged(tensor, direction, -step, () ->
                     objective(twin, batch, temperatures, logProbCoefficients, entropyCoefficients));
                 assertThat(Math.sqrt(scale)).as(spec.name()).isGreaterThan(1e-3);
-                assertThat(claimed).as(spec.name()).isCloseTo((up - down) / (2 * step), within(1e-5 * (1 + Math.sqrt(scale))));
+                assertThat(claimed).as(spec.name())
+                    .isCloseTo((up - down) / (2 * step), within(1e-5 * (1 + Math.sqrt(scale))));
             }
         }
     }
@@ -66,7 +67,8 @@ class GradientSessionTest {
         try (GradientSession gradient = new GradientSession(Engine.cpu(), shape, 64);
              ScoringSession scoring = new ScoringSession(Engine.cpu(), shape, 64)) {
             TokenScores expected = scoring.score(weights, batch, temperatures);
-            TokenScores actual = gradient.accumulate(weights, batch, temperatures, coefficients(4, batch), coefficients(5, batch),
+            TokenScores actual = gradient.accumulate(weights, batch, temperatures, coefficients(4, batch),
+                coefficients(5, batch),
                 new Gradients(shape));
             assertThat(actual.logProbs()).containsExactly(expected.logProbs(), within(1e-6f));
             assertThat(actual.entropies()).containsExactly(expected.entropies(), within(1e-6f));
@@ -129,7 +131,8 @@ class GradientSessionTest {
         try (GradientSession session = new GradientSession(Engine.cpu(), shape, 20)) {
             assertThatThrownBy(() -> session.accumulate(weights, batch, new float[] {1}, new float[3], new float[2], into))
                 .hasMessage("one value per scored token: logProbCoefficients.length=3, scored tokens=2");
-            assertThatThrownBy(() -> session.accumulate(weights, batch, new float[] {1}, new float[2], new float[] {0, Float.NaN}, into))
+            assertThatThrownBy(() -> session.accumulate(weights, batch, new float[] {1}, new float[2], new float[] {0,
+                Float.NaN}, into))
                 .hasMessage("entropyCoefficients must be finite: NaN at packed token 1");
             assertThatThrownBy(() -> session.accumulate(weights, batch, new float[] {1}, new float[2], new float[2],
                 new Gradients(Shapes.ONE_KEY_HEAD))).hasMessageStartingWith("these gradients are of another shape");

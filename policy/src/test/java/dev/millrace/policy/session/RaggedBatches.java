@@ -24,7 +24,8 @@ final class RaggedBatches {
 
     static int[][] tokens(DecoderShape shape, long seed, int... lengths) {
         SplittableRandom random = new SplittableRandom(seed);
-        return Arrays.stream(lengths).mapToObj(length -> random.ints(length, 0, shape.vocabSize()).toArray()).toArray(int[][]::new);
+        return Arrays.stream(lengths).mapToObj(length -> random.ints(length, 0, shape.vocabSize()).toArray())
+            .toArray(int[][]::new);
     }
 
     static float[] temperatures(long seed, int count) {

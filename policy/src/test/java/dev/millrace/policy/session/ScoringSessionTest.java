@@ -9,8 +9,14 @@ import dev.millrace.policy.decoder.NaiveDecoder;
 import dev.millrace.policy.decoder.Shapes;
 import dev.millrace.policy.weights.Weights;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CancellationException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -66,7 +72,8 @@ class ScoringSessionTest {
             TokenScores other = wide.score(weights, shuffled, shuffledTemperatures);
             for (int i = 0; i < order.length; i++) {
                 assertThat(Arrays.copyOfRange(other.logProbs(), shuffled.offset(i), shuffled.offset(i + 1)))
-                    .containsExactly(Arrays.copyOfRange(alone.logProbs(), batch.offset(order[i]), batch.offset(order[i] + 1)));
+                    .containsExactly(Arrays.copyOfRange(alone.logProbs(), batch.offset(order[i]),
+                    batch.offset(order[i] + 1)));
             }
         }
     }
@@ -84,6 +91,36 @@ class ScoringSessionTest {
             TokenScores alone = narrow.score(weights, batch, temperatures);
             assertSameBits(medium.score(weights, batch, temperatures), alone);
             assertSameBits(wide.score(weights, batch, temperatures), alone);
+        }
+    }
+
+    @Test
+    void shouldGiveTheSameBitsInAnyCompanyWhenMatricesOutgrowTheKernelsBlocks() {
+        DecoderShape shape = new DecoderShape(300, 512, 1, 8, 2, 64, 700, 256, 10_000, 1e-6, false, true);
+        Weights weights = Weights.random(shape, 7);
+        SequenceBatch batch = RaggedBatches.random(shape, 8, 2, 3, 9, 2, 130, 17, 131, 16, 3, 250);
+        float[] temperatures = RaggedBatches.temperatures(9, batch.sequenceCount());
+        try (ScoringSession narrow = new ScoringSession(Engine.cpu(), shape, 1);
+             ScoringSession wide = new ScoringSession(Engine.cpu(), shape, 100_000)) {
+            assertSameBits(wide.score(weights, batch, temperatures), narrow.score(weights, batch, temperatures));
+        }
+    }
+
+    @Test
+    void shouldGiveTheSameBitsToSeveralThreadsAtOnce() throws Exception {
+        DecoderShape shape = Shapes.DEFAULT_TASK;
+        Weights weights = Weights.random(shape, 7);
+        SequenceBatch batch = RaggedBatches.random(shape, 8, IntStream.range(0, 40).map(s -> 6 + s % 12).toArray());
+        float[] temperatures = RaggedBatches.temperatures(9, 40);
+        ExecutorService threads = Executors.newFixedThreadPool(4);
+        try (ScoringSession session = new ScoringSession(Engine.cpu(), shape, 100)) {
+            TokenScores alone = session.score(weights, batch, temperatures);
+            List<Callable<TokenScores>> calls = Collections.nCopies(40, () -> session.score(weights, batch, temperatures));
+            for (Future<TokenScores> call : threads.invokeAll(calls)) {
+                assertSameBits(call.get(30, TimeUnit.SECONDS), alone);
+            }
+        } finally {
+            threads.shutdownNow();
         }
     }
 

@@ -21,11 +21,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.FieldSource;
 
 /**
- * Leaves weights, a batch, our scores and our gradients under {@code target/torch-check}, for {@code src/test/python/torch_check.py} to compare
- * with PyTorch's autograd where PyTorch is installed.
+ * Leaves weights, a batch, our scores and our gradients under {@code target/torch-check}, for
+ * {@code src/test/python/torch_check.py} to compare with PyTorch's autograd where PyTorch is installed.
  */
 class TorchCheckFilesTest {
-    static final List<DecoderShape> SHAPES = List.of(Shapes.TIED, Shapes.GROUPED_UNTIED_BIASED, Shapes.ONE_KEY_HEAD, Shapes.DEFAULT_TASK,
+    static final List<DecoderShape> SHAPES = List.of(Shapes.TIED, Shapes.GROUPED_UNTIED_BIASED, Shapes.ONE_KEY_HEAD,
+        Shapes.DEFAULT_TASK,
         new DecoderShape(300, 128, 4, 8, 2, 16, 352, 256, 10_000, 1e-6, true, true));
 
     @ParameterizedTest
@@ -50,11 +51,13 @@ class TorchCheckFilesTest {
         for (TensorSpec spec : shape.tensors()) {
             asWeights.tensor(spec.name()).put(gradients.tensor(spec.name()));
         }
-        Path directory = Path.of("target", "torch-check", shape.vocabSize() + "x" + shape.hiddenSize() + "x" + shape.layers());
+        Path directory = Path.of("target", "torch-check", shape.vocabSize() + "x" + shape.hiddenSize() + "x"
+            + shape.layers());
         new CheckpointDirectory(directory).save(weights);
         new CheckpointDirectory(directory.resolve("gradients")).save(asWeights);
         Map<String, Object> sequences = new LinkedHashMap<>();
-        sequences.put("tokens", IntStream.range(0, batch.sequenceCount()).mapToObj(s -> RaggedBatches.sequence(batch, s)).toList());
+        sequences.put("tokens", IntStream.range(0, batch.sequenceCount()).mapToObj(s -> RaggedBatches.sequence(batch, s))
+            .toList());
         sequences.put("first_scored", IntStream.range(0, batch.sequenceCount()).map(batch::firstScored).toArray());
         sequences.put("temperatures", temperatures);
         sequences.put("log_prob_coefficients", c);

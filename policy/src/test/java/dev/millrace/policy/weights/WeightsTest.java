@@ -20,18 +20,22 @@ class WeightsTest {
     @Test
     void shouldMakeTheSameBitsFromTheSameSeed() {
         Weights weights = Weights.random(SHAPE, 42);
-        SHAPE.tensors().forEach(spec -> assertThat(weights.bytes(spec.name())).isEqualTo(Weights.random(SHAPE, 42).bytes(spec.name())));
+        SHAPE.tensors().forEach(spec -> assertThat(weights.bytes(spec.name()))
+            .isEqualTo(Weights.random(SHAPE, 42).bytes(spec.name())));
         assertThat(weights.bytes(EMBEDDING)).isNotEqualTo(Weights.random(SHAPE, 43).bytes(EMBEDDING));
-        assertThat(weights.tensor(EMBEDDING).get(0)).as("pinned: a change here changes every recorded run").isEqualTo(-0.045046493f);
+        assertThat(weights.tensor(EMBEDDING).get(0)).as("pinned: a change here changes every recorded run")
+            .isEqualTo(-0.045046493f);
     }
 
     @Test
     void shouldScaleRandomWeightsByTheirInputsAndDepth() {
         Weights weights = Weights.random(SHAPE, 1);
-        assertThat(deviation(weights.tensor("model.layers.0.mlp.up_proj.weight"))).isCloseTo(1 / Math.sqrt(64), within(0.005));
+        assertThat(deviation(weights.tensor("model.layers.0.mlp.up_proj.weight")))
+            .isCloseTo(1 / Math.sqrt(64), within(0.005));
         assertThat(deviation(weights.tensor(DOWN))).isCloseTo(1 / Math.sqrt(128) / 2, within(0.002));
         assertThat(weights.tensor("model.norm.weight").get(5)).isEqualTo(1f);
-        assertThat(Weights.random(Shapes.GROUPED_UNTIED_BIASED, 1).tensor("model.layers.0.self_attn.q_proj.bias").get(3)).isZero();
+        assertThat(Weights.random(Shapes.GROUPED_UNTIED_BIASED, 1).tensor("model.layers.0.self_attn.q_proj.bias").get(3))
+            .isZero();
     }
 
     @Test
@@ -60,8 +64,10 @@ class WeightsTest {
         Weights weights = Weights.zeros(SHAPE);
         assertThatThrownBy(() -> weights.load("model.norm.weight", ByteBuffer.allocate(255)))
             .hasMessage("model.norm.weight takes 256 bytes, not 255");
-        assertThatThrownBy(() -> weights.tensor("lm_head.weight")).hasMessageStartingWith("there is no tensor lm_head.weight among [model.embed");
-        assertThatThrownBy(() -> weights.copyFrom(Weights.zeros(Shapes.TIED))).hasMessageStartingWith("the tensors differ in name or shape");
+        assertThatThrownBy(() -> weights.tensor("lm_head.weight"))
+            .hasMessageStartingWith("there is no tensor lm_head.weight among [model.embed");
+        assertThatThrownBy(() -> weights.copyFrom(Weights.zeros(Shapes.TIED)))
+            .hasMessageStartingWith("the tensors differ in name or shape");
     }
 
     @Test
