@@ -28,7 +28,10 @@ final class ConformanceFamilies {
             new KlControllerFamily(),
             new KlFamily(),
             new M2poFamily(),
+            new OffPolicyMetricsFamily(),
             new PolicyLossFamily(),
+            new PresetsFamily(),
+            new RolloutCorrectionFamily(),
             new StalenessCapacityFamily(),
             new VcpoFamily()));
     }

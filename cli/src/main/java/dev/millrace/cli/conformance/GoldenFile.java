@@ -2,11 +2,13 @@ package dev.millrace.cli.conformance;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 
 /**
@@ -17,8 +19,6 @@ import java.util.stream.Stream;
  */
 record GoldenFile(Path path, List<JsonNode> cases) {
     private static final int FORMAT_VERSION = 1;
-    /** The table of presets that lies beside the case files and has a form of its own. */
-    static final String PRESETS = "presets.json";
 
     /** The case file itself, or every {@code *.json} case file directly in a directory, by name. */
     static List<GoldenFile> under(Path fileOrDirectory, ObjectMapper json) throws IOException {
@@ -27,8 +27,7 @@ record GoldenFile(Path path, List<JsonNode> cases) {
         }
         List<Path> paths;
         try (Stream<Path> entries = Files.list(fileOrDirectory)) {
-            paths = entries.filter(p -> p.getFileName().toString().endsWith(".json"))
-                .filter(p -> !p.getFileName().toString().equals(PRESETS)).sorted().toList();
+            paths = entries.filter(p -> p.getFileName().toString().endsWith(".json")).sorted().toList();
         }
         if (paths.isEmpty()) {
             throw new MalformedCaseException("no *.json case file in " + fileOrDirectory);
@@ -42,6 +41,9 @@ record GoldenFile(Path path, List<JsonNode> cases) {
 
     private static GoldenFile read(Path path, ObjectMapper json) throws IOException {
         JsonNode root = json.readTree(path.toFile());
+        if (root.has(PresetsFamily.NAME)) {
+            return new GoldenFile(path, presets(root, json));
+        }
         if (root.path("format_version").asInt(-1) != FORMAT_VERSION) {
             throw new MalformedCaseException(path + ": format_version must be " + FORMAT_VERSION + ", found "
                 + root.path("format_version"));
@@ -53,5 +55,23 @@ record GoldenFile(Path path, List<JsonNode> cases) {
         List<JsonNode> list = new ArrayList<>();
         cases.forEach(list::add);
         return new GoldenFile(path, list);
+    }
+
+    /** The table of presets has a form of its own: one case per preset, and one for the constructor's defaults. */
+    private static List<JsonNode> presets(JsonNode root, ObjectMapper json) {
+        List<JsonNode> cases = new ArrayList<>();
+        cases.add(preset(PresetsFamily.DEFAULT_CONSTRUCTOR, root.path(PresetsFamily.DEFAULT_CONSTRUCTOR), json));
+        for (Map.Entry<String, JsonNode> entry : root.path(PresetsFamily.NAME).properties()) {
+            cases.add(preset(entry.getKey(), entry.getValue(), json));
+        }
+        return cases;
+    }
+
+    private static JsonNode preset(String name, JsonNode expected, ObjectMapper json) {
+        ObjectNode golden = json.createObjectNode().put("name", name).put("family", PresetsFamily.NAME);
+        golden.putObject("config").put("preset", name);
+        golden.putObject("input");
+        golden.set("expected", expected);
+        return golden;
     }
 }

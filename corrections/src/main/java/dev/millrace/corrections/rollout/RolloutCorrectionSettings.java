@@ -23,6 +23,10 @@ import java.util.Optional;
  */
 public record RolloutCorrectionSettings(String rolloutIs, String rolloutIsThreshold, boolean rolloutIsBatchNormalize,
         String rolloutRs, String rolloutRsThreshold, boolean bypassMode, String lossType) {
+    /** What verl's constructor gives without arguments: sequence weights truncated at 2, decoupled. */
+    public static final RolloutCorrectionSettings DEFAULTS =
+            new RolloutCorrectionSettings("sequence", "2.0", false, null, null, false, "ppo_clip");
+
     private static final String IS_THRESHOLD = "rollout_is_threshold";
     private static final String RS_THRESHOLD = "rollout_rs_threshold";
 

@@ -1,0 +1,95 @@
+package dev.millrace.corrections.diagnostics;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.staleness.BatchVersions;
+import dev.millrace.corrections.staleness.VersionSpan;
+import java.util.SortedMap;
+import java.util.TreeMap;
+
+/**
+ * Every off-policy diagnostic of a batch in one pass: divergences, perplexities, weights, agreement of probabilities, in
+ * all and per version lag.
+ *
+ * <p>Nothing is corrected, and nothing is divided by what a rejection left: the numbers describe the data as it came, so
+ * that they still show what a rejection hides. A batch without trained tokens gives a report of zeros.
+ *
+ * <p>Immutable and thread-safe. O(tokens); allocates a few numbers per lag.
+ */
+public final class OffPolicyDiagnostics {
+    private final DiagnosticBounds bounds;
+
+    public OffPolicyDiagnostics(DiagnosticBounds bounds) {
+        this.bounds = bounds;
+    }
+
+    /**
+     * The diagnostics of a batch that nothing has been rejected from.
+     *
+     * @throws dev.millrace.corrections.NonFiniteLogProbException naming policy, sequence and token
+     */
+    public OffPolicyReport compute(TokenBatch batch, LogRatio ratio) {
+        return compute(batch, ratio, batch.mask());
+    }
+
+    /**
+     * The diagnostics of a batch of which a rejection kept {@code kept}.
+     *
+     * @param kept one per packed token: 1 = still trained; only counted, see {@link PolicyGap#fractionRejected()}
+     */
+    public OffPolicyReport compute(TokenBatch batch, LogRatio ratio, byte[] kept) {
+        ratio.requireFits(batch);
+        batch.requireLength("kept mask", kept.length);
+        GapSums all = new GapSums(bounds);
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                if (batch.isTrained(t)) {
+                    ratio.finiteAt(batch, s, t);
+                    all.add(ratio.targetAt(t), ratio.samplerAt(t), kept[t] != 0);
+                }
+            }
+            all.endOfSequence();
+        }
+        return new OffPolicyReport(all.gap(), new TreeMap<>());
+    }
+
+    /**
+     * As above, and for each lag the diagnostics of the tokens that were sampled that many versions before
+     * {@code currentVersion}.
+     *
+     * @param versions which version sampled which tokens of the batch
+     * @throws IllegalArgumentException if a token is newer than {@code currentVersion}
+     */
+    public OffPolicyReport compute(BatchVersions versions, long currentVersion, LogRatio ratio, byte[] kept) {
+        TokenBatch batch = versions.batch();
+        ratio.requireFits(batch);
+        batch.requireLength("kept mask", kept.length);
+        GapSums all = new GapSums(bounds);
+        SortedMap<Long, GapSums> byLag = new TreeMap<>();
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            for (VersionSpan span : versions.spans(s)) {
+                GapSums ofLag = byLag.computeIfAbsent(lag(s, span, currentVersion), lag -> new GapSums(bounds));
+                for (int t = batch.start(s) + span.start(); t < batch.start(s) + span.end(); t++) {
+                    if (batch.isTrained(t)) {
+                        ratio.finiteAt(batch, s, t);
+                        all.add(ratio.targetAt(t), ratio.samplerAt(t), kept[t] != 0);
+                        ofLag.add(ratio.targetAt(t), ratio.samplerAt(t), kept[t] != 0);
+                    }
+                }
+            }
+            all.endOfSequence();
+            byLag.values().forEach(GapSums::endOfSequence);
+        }
+        SortedMap<Long, PolicyGap> gaps = new TreeMap<>();
+        byLag.forEach((lag, sums) -> gaps.put(lag, sums.gap()));
+        return new OffPolicyReport(all.gap(), gaps);
+    }
+
+    private static long lag(int sequence, VersionSpan span, long currentVersion) {
+        if (span.version() > currentVersion) {
+            throw new IllegalArgumentException("a token cannot be newer than the current version: sequence=" + sequence
+                    + ", span=" + span + ", currentVersion=" + currentVersion);
+        }
+        return currentVersion - span.version();
+    }
+}
