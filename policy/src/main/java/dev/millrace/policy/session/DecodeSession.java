@@ -218,7 +218,7 @@ public final class DecodeSession implements AutoCloseable {
             for (int step = 0; step < done.steps(slot); step++) {
                 if (!Float.isFinite(done.temperatureLogProb(step, slot)) || !Float.isFinite(done.entropy(step, slot))
                         || Float.isNaN(done.logProb(step, slot))) {
-                    throw new NonFiniteScoreException("slot " + slot + ", position " + (length[slot] + step) + ": logProb="
+                    throw new NonFiniteScoreException(slot, length[slot] + step, "slot " + slot + ", position " + (length[slot] + step) + ": logProb="
                         + done.temperatureLogProb(step, slot) + ", entropy=" + done.entropy(step, slot)
                         + "; the weights hold values no softmax survives");
                 }

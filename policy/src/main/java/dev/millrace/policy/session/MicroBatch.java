@@ -137,9 +137,9 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length) {
     void refuseNonFinite(TokenScores scores) {
         forEachScored((index, row, t, packed) -> {
             if (!Float.isFinite(scores.logProbs()[packed]) || !Float.isFinite(scores.entropies()[packed])) {
-                throw new NonFiniteScoreException("sequence " + sequences[row] + ", token " + t + ": logProb="
-                    + scores.logProbs()[packed] + ", entropy=" + scores.entropies()[packed]
-                    + "; the weights hold values no softmax survives");
+                throw new NonFiniteScoreException(sequences[row], t,
+                    "sequence " + sequences[row] + ", token " + t + ": logProb=" + scores.logProbs()[packed] + ", entropy="
+                        + scores.entropies()[packed] + "; the weights hold values no softmax survives");
             }
         });
     }
