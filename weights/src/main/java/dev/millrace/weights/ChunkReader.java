@@ -11,6 +11,7 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
@@ -105,7 +106,7 @@ final class ChunkReader implements AutoCloseable {
     public void close() {
         consumer.wakeup();
         synchronized (this) {
-            consumer.close();
+            consumer.close(CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
         }
     }
 }

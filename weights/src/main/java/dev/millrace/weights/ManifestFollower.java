@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.PartitionInfo;
@@ -58,7 +59,7 @@ final class ManifestFollower implements AutoCloseable {
     }
 
     private void follow() {
-        try (consumer) {
+        try {
             List<TopicPartition> partitions = partitions();
             consumer.assign(partitions);
             consumer.seekToBeginning(partitions);
@@ -78,6 +79,8 @@ final class ManifestFollower implements AutoCloseable {
             }
         } catch (RuntimeException e) {
             fail(e);
+        } finally {
+            consumer.close(CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
         }
     }
 
