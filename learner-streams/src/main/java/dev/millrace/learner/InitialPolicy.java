@@ -1,0 +1,28 @@
+package dev.millrace.learner;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.weights.Weights;
+import java.util.function.Supplier;
+
+/**
+ * The policy that a run begins with.
+ *
+ * @param shape         of the decoder; a run that goes on must have the same
+ * @param tokenizerHash identity of the vocabulary; likewise
+ * @param source        makes the initial weights; asked only if the run has no version yet
+ */
+public record InitialPolicy(DecoderShape shape, String tokenizerHash, Supplier<Weights> source) {
+
+    /** Random weights; the same seed gives the same bits. */
+    public static InitialPolicy random(DecoderShape shape, String tokenizerHash, long seed) {
+        return new InitialPolicy(shape, tokenizerHash, () -> Weights.random(shape, seed));
+    }
+
+    Weights weights() {
+        Weights weights = source.get();
+        if (!weights.shape().equals(shape)) {
+            throw new IllegalArgumentException("the initial weights are of another shape: " + weights.shape() + ", not " + shape);
+        }
+        return weights;
+    }
+}

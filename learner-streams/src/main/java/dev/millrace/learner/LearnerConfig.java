@@ -1,0 +1,37 @@
+package dev.millrace.learner;
+
+import dev.millrace.learner.step.StepConfig;
+
+/**
+ * The learner.
+ *
+ * @param step                how a batch becomes optimiser steps
+ * @param maxSteps            the run ends after so many batches, counted from its beginning; 0 for no end
+ * @param trajectoryTimeoutMs longest wait without progress for the trajectories of a batch
+ * @param keptTrajectoryBytes most bytes of trajectories kept that were passed on the way to a batch's
+ * @param idleReportMs        after so long without a batch the learner says what it waits for, and again each time
+ */
+public record LearnerConfig(
+        StepConfig step, long maxSteps, long trajectoryTimeoutMs, long keptTrajectoryBytes, long idleReportMs) {
+
+    public LearnerConfig {
+        if (maxSteps < 0) {
+            throw new IllegalArgumentException("max_steps must be at least 0: " + maxSteps);
+        }
+        atLeastOne("trajectory_timeout_ms", trajectoryTimeoutMs);
+        if (keptTrajectoryBytes < 0) {
+            throw new IllegalArgumentException("kept_trajectory_bytes must be at least 0: " + keptTrajectoryBytes);
+        }
+        atLeastOne("idle_report_ms", idleReportMs);
+    }
+
+    public static LearnerConfig defaults() {
+        return new LearnerConfig(StepConfig.defaults(), 0, 30_000, 64L << 20, 30_000);
+    }
+
+    private static void atLeastOne(String key, long value) {
+        if (value < 1) {
+            throw new IllegalArgumentException(key + " must be at least 1: " + value);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+package dev.millrace.learner;
+
+import dev.millrace.schemas.TrainingStep;
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
+
+/** What the learner counts and shows. */
+final class LearnerMeters {
+    private static final String PHASE_PREFIX = "seconds_";
+
+    private final MeterRegistry registry;
+    private final Counter steps;
+    private final Counter tokens;
+    private final Counter idleSeconds;
+    private final AtomicLong version = new AtomicLong(-1);
+    private final AtomicLong lastProgressNanos = new AtomicLong(System.nanoTime());
+    private final List<Gauge> gauges;
+
+    LearnerMeters(MeterRegistry registry) {
+        this.registry = registry;
+        this.steps = Counter.builder("millrace.learner.steps").description("Batches trained on and committed").register(registry);
+        this.tokens = Counter.builder("millrace.learner.tokens").description("Tokens trained on").register(registry);
+        this.idleSeconds = Counter.builder("millrace.learner.idle.seconds")
+            .description("Wall-clock seconds spent waiting for batches").register(registry);
+        this.gauges = List.of(
+            Gauge.builder("millrace.policy.version", version, AtomicLong::get)
+                .description("Newest policy version, as each role knows it").tag("role", "learner")
+                .strongReference(true).register(registry),
+            Gauge.builder("millrace.learner.progress.age.seconds", lastProgressNanos, at -> (System.nanoTime() - at.get()) / 1e9)
+                .description("Seconds since the learner last looked for a batch or ended a phase of a step")
+                .strongReference(true).register(registry));
+    }
+
+    /** Makes way for the gauges of a learner that starts again in this process; what was counted stays. */
+    void removeGauges() {
+        gauges.forEach(registry::remove);
+    }
+
+    void idle(double seconds) {
+        idleSeconds.increment(seconds);
+    }
+
+    void progress() {
+        lastProgressNanos.set(System.nanoTime());
+    }
+
+    void version(long newest) {
+        version.set(newest);
+    }
+
+    void committed(TrainingStep step) {
+        steps.increment();
+        tokens.increment(step.getTokensTrained());
+        step.getMetrics().forEach((name, value) -> {
+            if (name.startsWith(PHASE_PREFIX)) {
+                Counter.builder("millrace.learner.phase.seconds").description("Wall-clock seconds by phase of a step")
+                    .tag("phase", name.substring(PHASE_PREFIX.length())).register(registry).increment(value);
+            }
+        });
+        version(step.getVersion());
+    }
+}

@@ -1,0 +1,70 @@
+package dev.millrace.learner;
+
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.step.StepReport;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.TrainingStep;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** Makes the training-log record of a step: what the batch was, what it did, and how long each phase took. */
+final class TrainingRecord {
+    private final TrainingBatch training;
+    private final StepReport report;
+    private final Map<String, Double> seconds;
+
+    /** @param seconds by metric name, each beginning with {@code seconds_} */
+    TrainingRecord(TrainingBatch training, StepReport report, Map<String, Double> seconds) {
+        this.training = training;
+        this.report = report;
+        this.seconds = seconds;
+    }
+
+    TrainingStep of(PolicyVersion manifest, long startedAtMs, long finishedAtMs) {
+        LearnerBatch batch = training.batch();
+        int trained = training.trained().size();
+        return TrainingStep.newBuilder()
+            .setRunId(manifest.getRunId())
+            .setEpoch(manifest.getEpoch())
+            .setPolicyId(manifest.getPolicyId())
+            .setBatchId(batch.getBatchId())
+            .setVersion(manifest.getVersion())
+            .setWeightsSha256(manifest.getWeights().getSha256())
+            .setRolloutsTrained(trained)
+            .setRolloutsMasked(training.members().size() - trained)
+            .setTokensTrained(training.trainedTokens())
+            .setRewardMean(training.meanReward())
+            .setStalenessMean(batch.getStalenessMean())
+            .setStalenessMax(batch.getStalenessMax())
+            .setEssRatio(batch.getEssRatio())
+            .setLearningRate(report.learningRate())
+            .setMetrics(metrics(manifest))
+            .setStartedAtMs(startedAtMs)
+            .setFinishedAtMs(finishedAtMs)
+            .build();
+    }
+
+    private Map<String, Double> metrics(PolicyVersion manifest) {
+        LearnerBatch batch = training.batch();
+        Map<String, Double> metrics = new TreeMap<>(report.metrics());
+        metrics.putAll(seconds);
+        metrics.put("updates", (double) report.updates());
+        metrics.put("skipped_update", report.updates() == 0 ? 1.0 : 0.0);
+        metrics.put("optimizer_steps", (double) manifest.getOptimizerSteps());
+        metrics.put("step_scale", batch.getStepScale());
+        metrics.put("ess_ratio_truncated", batch.getEssRatioTruncated());
+        metrics.put("second_moment", batch.getSecondMoment());
+        metrics.put("versions_behind_assembly", (double) (manifest.getParentVersion() - batch.getAssembledVersion()));
+        for (StageReport stage : batch.getStages()) {
+            String prefix = "stage." + stage.getStage() + ".";
+            metrics.put(prefix + "tokens_seen", (double) stage.getTokensSeen());
+            metrics.put(prefix + "tokens_changed", (double) stage.getTokensChanged());
+            metrics.put(prefix + "sequences_seen", (double) stage.getSequencesSeen());
+            metrics.put(prefix + "sequences_changed", (double) stage.getSequencesChanged());
+            stage.getValues().forEach((name, value) -> metrics.put(prefix + name, value));
+        }
+        return metrics;
+    }
+}

@@ -1,0 +1,51 @@
+package dev.millrace.learner;
+
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.weights.VersionFacts;
+
+/**
+ * Where training stands: the weights and the optimiser as they are trained on, and the newest version as it is on the log.
+ *
+ * <p>The three agree except between a step and its commit. Used by one thread.
+ */
+final class TrainingState {
+    private final Weights weights;
+    private final AdamW optimizer;
+    private PolicyVersion newest;
+
+    TrainingState(Weights weights, AdamW optimizer, PolicyVersion newest) {
+        this.weights = weights;
+        this.optimizer = optimizer;
+        this.newest = newest;
+    }
+
+    Weights weights() {
+        return weights;
+    }
+
+    AdamW optimizer() {
+        return optimizer;
+    }
+
+    PolicyVersion newest() {
+        return newest;
+    }
+
+    void published(PolicyVersion manifest) {
+        newest = manifest;
+    }
+
+    /** What the version that a batch makes says of itself. */
+    VersionFacts next(TrainingBatch batch, long publishedAtMs) {
+        return new VersionFacts(
+            newest.getVersion() + 1,
+            batch.batch().getBatchId(),
+            newest.getTokenizerHash(),
+            newest.getRolloutsConsumed() + batch.members().size(),
+            newest.getTokensTrained() + batch.trainedTokens(),
+            publishedAtMs);
+    }
+}

@@ -1,0 +1,165 @@
+package dev.millrace.learner.step;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.GradientSession;
+import dev.millrace.policy.session.NonFiniteScoreException;
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.session.TokenScores;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Weights;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Scores and differentiates minibatches, cut into shards that run on threads of their own.
+ *
+ * <p>Each shard adds up a gradient of its own, and these are added in the order of the shards, so that the bits do not
+ * depend on which was ready first. Used by one thread, except {@link #cancel()}.
+ */
+final class GradientShards implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(GradientShards.class);
+    private static final long CLOSE_LIMIT_SECONDS = 60;
+
+    private final ScoringSession scoring;
+    private final List<GradientSession> sessions = new ArrayList<>();
+    private final List<Gradients> partial = new ArrayList<>();
+    private final ExecutorService threads;
+    private volatile boolean cancelled;
+    private volatile List<Future<TokenScores>> running = List.of();
+
+    /** Log-probs and entropies of a minibatch, packed as its layout is. */
+    record Scores(float[] logProbs, float[] entropies) {
+    }
+
+    /**
+     * @param tokenBudget padded tokens per micro-batch and shard: bounds memory
+     * @param shards      at least 1; decides the order of summation
+     */
+    GradientShards(Engine engine, DecoderShape shape, int tokenBudget, int shards) {
+        this.scoring = new ScoringSession(engine, shape, tokenBudget);
+        for (int i = 0; i < shards; i++) {
+            sessions.add(new GradientSession(engine, shape, tokenBudget));
+            partial.add(new Gradients(shape));
+        }
+        AtomicInteger named = new AtomicInteger();
+        this.threads = Executors.newFixedThreadPool(shards, task -> {
+            Thread thread = new Thread(task, "learner-shard-" + named.getAndIncrement());
+            thread.setDaemon(true);
+            return thread;
+        });
+    }
+
+    /**
+     * A forward pass.
+     *
+     * @throws NonFiniteMemberException naming the member of the minibatch
+     */
+    Scores score(Weights weights, Minibatch minibatch) {
+        return run(minibatch, (shard, i) -> scoring.score(weights, shard.sequences(), shard.temperatures()));
+    }
+
+    /**
+     * Overwrites {@code into} with {@code d(Σ c log π + Σ e H)/dW}, and returns the scores found on the way.
+     *
+     * @param logProbCoefficients c, one per packed token
+     * @param entropyCoefficients e, one per packed token
+     * @throws NonFiniteMemberException naming the member of the minibatch
+     */
+    Scores differentiate(Weights weights, Minibatch minibatch, float[] logProbCoefficients, float[] entropyCoefficients,
+                         Gradients into) {
+        Scores scores = run(minibatch, (shard, i) -> {
+            partial.get(i).zero();
+            return sessions.get(i).accumulate(weights, shard.sequences(), shard.temperatures(),
+                shard.pick(logProbCoefficients), shard.pick(entropyCoefficients), partial.get(i));
+        });
+        into.zero();
+        partial.forEach(into::add);
+        return scores;
+    }
+
+    private interface Work {
+        TokenScores on(Shard shard, int index);
+    }
+
+    private Scores run(Minibatch minibatch, Work work) {
+        List<Shard> shards = new ArrayList<>();
+        List<Future<TokenScores>> futures = new ArrayList<>();
+        for (int i = 0; i < sessions.size(); i++) {
+            int index = i;
+            Shard shard = minibatch.shard(i, sessions.size());
+            shards.add(shard);
+            Callable<TokenScores> task = () -> work.on(shard, index);
+            futures.add(threads.submit(task));
+        }
+        running = futures;
+        if (cancelled) { // cancel() may have looked before the futures were there to be found
+            cancel();
+        }
+        int tokens = minibatch.layout().tokenCount();
+        Scores scores = new Scores(new float[tokens], new float[tokens]);
+        RuntimeException failure = null;
+        for (int i = 0; i < shards.size(); i++) {
+            try {
+                TokenScores found = futures.get(i).get();
+                shards.get(i).put(found.logProbs(), scores.logProbs());
+                shards.get(i).put(found.entropies(), scores.entropies());
+            } catch (ExecutionException | CancellationException e) {
+                failure = failure == null ? unwrapped(e, shards.get(i)) : failure;
+            } catch (InterruptedException e) {
+                futures.forEach(future -> future.cancel(true));
+                Thread.currentThread().interrupt();
+                throw new CancellationException("interrupted while shards were being differentiated");
+            }
+        }
+        running = List.of();
+        if (failure != null) {
+            throw failure;
+        }
+        return scores;
+    }
+
+    private static RuntimeException unwrapped(Exception e, Shard shard) {
+        if (e.getCause() instanceof Error error) {
+            throw error;
+        }
+        if (e.getCause() instanceof NonFiniteScoreException cause) {
+            return new NonFiniteMemberException(shard.member(cause.sequence()), cause.getMessage(), cause);
+        }
+        return e.getCause() instanceof RuntimeException cause ? cause : new CancellationException("the step was given up");
+    }
+
+    /** Ends the pass under way, and every later one, with a {@link CancellationException}; from any thread. */
+    void cancel() {
+        cancelled = true;
+        running.forEach(future -> future.cancel(true));
+    }
+
+    @Override
+    public void close() {
+        threads.shutdownNow();
+        try {
+            if (!threads.awaitTermination(CLOSE_LIMIT_SECONDS, TimeUnit.SECONDS)) {
+                // closing a session under a running call would crash the process; leaking it does not
+                LOG.warn("a micro-batch is still running after {} s; its session stays open", CLOSE_LIMIT_SECONDS);
+                return;
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            LOG.warn("interrupted while waiting for the last micro-batch; its session stays open");
+            return;
+        }
+        sessions.forEach(GradientSession::close);
+        scoring.close();
+    }
+}

@@ -1,0 +1,315 @@
+package dev.millrace.learner.step;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.learner.SyntheticRollouts;
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.batch.TrainingBatch.Member;
+import dev.millrace.learner.step.EntropyConfig.Rule;
+import dev.millrace.learner.step.ObjectiveConfig.AggregationKind;
+import dev.millrace.learner.step.ObjectiveConfig.Kind;
+import dev.millrace.learner.step.OptimizerConfig.Decay;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.GradientSession;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.session.TokenScores;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import java.io.ByteArrayOutputStream;
+import java.nio.FloatBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CancellationException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+class BatchOptimizerTest {
+    private static final DecoderShape SHAPE = SyntheticRollouts.SHAPE;
+    private static final double BONUS = 0.03;
+
+    private final SyntheticRollouts rollouts = new SyntheticRollouts(2);
+    private final List<AutoCloseable> opened = new ArrayList<>(List.of(rollouts));
+
+    @AfterEach
+    void closeSessions() throws Exception {
+        for (AutoCloseable session : opened) {
+            session.close();
+        }
+    }
+
+    /** Coefficients written out: −w A / N for log-probs and −β / N for entropies, N trained tokens, 0 at context tokens. */
+    @Test
+    void shouldStepAlongTheGradientOfTheWeightedAdvantages() {
+        TrainingBatch batch = batch(6);
+        Weights weights = Weights.random(SHAPE, SyntheticRollouts.SEED);
+        Gradients expected = new Gradients(SHAPE);
+        double beta = BONUS * (1 - batch.meanReward());
+        double loss = 0;
+        double entropy = 0;
+        double kl = 0;
+        try (GradientSession session = new GradientSession(Engine.cpu(), SHAPE, 64)) {
+            for (Member member : batch.trained()) {
+                Trajectory trajectory = member.trajectory();
+                int length = PackedInts.length(trajectory.getResponseTokens());
+                float[] c = new float[length];
+                float[] e = new float[length];
+                for (int t = 0; t < length; t++) {
+                    double trained = PackedMask.get(member.mask(), t) / (double) batch.trainedTokens();
+                    c[t] = (float) (-trained * PackedFloats.get(trajectory.getImportanceWeights(), t) * member.entry().getAdvantage());
+                    e[t] = (float) (-trained * beta);
+                }
+                TokenScores scores = session.accumulate(weights, sequence(trajectory), new float[] {1f}, c, e, expected);
+                for (int t = 0; t < length; t++) {
+                    double trained = PackedMask.get(member.mask(), t) / (double) batch.trainedTokens();
+                    loss += c[t] * scores.logProbs()[t] + e[t] * scores.entropies()[t];
+                    entropy += trained * scores.entropies()[t];
+                    kl += trained * (PackedFloats.get(trajectory.getBehaviorLogProbs(), t) - scores.logProbs()[t]);
+                }
+            }
+        }
+        double norm = expected.l2Norm();
+        double bound = norm / 3;
+        expected.scale((float) (bound / norm));
+        BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 2, bound);
+        AdamW twin = learner.newOptimizer();
+        Weights stepped = weights.copy();
+        twin.step(stepped, expected, 1e-2 * 0.8); // the batch's step scale
+
+        AdamW adamW = learner.newOptimizer();
+        StepReport report = learner.train(batch, weights, adamW);
+
+        assertThat(report.updates()).isEqualTo(1);
+        assertThat(report.learningRate()).isCloseTo(0.8e-2, within(1e-15));
+        assertThat(report.metrics().get("loss")).isCloseTo(loss, within(1e-6));
+        assertThat(report.metrics().get("entropy")).isCloseTo(entropy, within(1e-5));
+        assertThat(report.metrics().get("entropy_coefficient")).isCloseTo(beta, within(1e-12));
+        assertThat(report.metrics().get("approx_kl_behavior")).isCloseTo(kl, within(1e-6));
+        assertThat(report.metrics().get("grad_norm")).isCloseTo(norm, within(1e-5 * norm));
+        assertThat(report.metrics().get("grad_clipped")).isEqualTo(1);
+        for (TensorSpec spec : SHAPE.tensors()) { // m = (1 - b1) g is linear in the gradient, the weights after a first step are not
+            float[] m = floats(adamW.state().first().tensor(spec.name()));
+            float[] expectedM = floats(twin.state().first().tensor(spec.name()));
+            for (int i = 0; i < m.length; i++) {
+                assertThat(m[i]).as("%s[%d]", spec.name(), i).isCloseTo(expectedM[i], within((float) (1e-5 * bound)));
+            }
+        }
+    }
+
+    @Test
+    void shouldGiveTheSameBitsForTheSameBatchWhateverTheThreadsDo() {
+        TrainingBatch batch = batch(9);
+        byte[] first = trained(batch, Kind.REINFORCE, 1, 1, 3);
+        for (int repeat = 0; repeat < 5; repeat++) {
+            assertThat(trained(batch, Kind.REINFORCE, 1, 1, 3)).isEqualTo(first);
+        }
+        assertThat(trained(batch, Kind.DECOUPLED_PPO, 3, 2, 2)).isEqualTo(trained(batch, Kind.DECOUPLED_PPO, 3, 2, 2));
+    }
+
+    @Test
+    void shouldAddUpTheSameGradientFromAnyNumberOfShardsAndMicrobatches() {
+        TrainingBatch batch = batch(12);
+        double whole = gradNorm(batch, 1, 4096);
+        for (int shards = 1; shards <= 14; shards += 3) {
+            assertThat(gradNorm(batch, shards, 8)).as("%d shards", shards).isCloseTo(whole, within(1e-5 * whole));
+        }
+    }
+
+    @Test
+    void shouldTakeAStepPerMinibatchAndEpoch() {
+        BatchOptimizer learner = optimizer(Kind.PPO_CLIP, 3, 2, 1, 0);
+        AdamW adamW = learner.newOptimizer();
+
+        StepReport report = learner.train(batch(7), Weights.random(SHAPE, SyntheticRollouts.SEED), adamW);
+
+        assertThat(report.updates()).isEqualTo(6);
+        assertThat(adamW.state().steps()).isEqualTo(6);
+        assertThat(report.metrics()).containsKeys("clip_fraction", "clip_fraction_lower", "approx_kl_proximal", "seconds_forward");
+    }
+
+    @Test
+    void shouldClipOnlyOnceThePolicyHasMovedAwayFromItsAnchor() {
+        BatchOptimizer once = optimizer(Kind.DECOUPLED_PPO, 1, 1, 1, 0);
+        StepReport first = once.train(batch(8), Weights.random(SHAPE, SyntheticRollouts.SEED), once.newOptimizer());
+        assertThat(first.metrics().get("clip_fraction")).isZero();
+        assertThat(first.metrics().get("approx_kl_proximal")).isCloseTo(0, within(1e-6));
+
+        BatchOptimizer often = optimizer(Kind.DECOUPLED_PPO, 1, 30, 1, 0);
+        StepReport later = often.train(batch(8), Weights.random(SHAPE, SyntheticRollouts.SEED), often.newOptimizer());
+        assertThat(later.metrics().get("clip_fraction")).isPositive();
+    }
+
+    @Test
+    void shouldMakeRewardedTokensLikelier() {
+        BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 2, 0);
+        Weights weights = Weights.random(SHAPE, SyntheticRollouts.SEED);
+        AdamW adamW = learner.newOptimizer();
+        TrainingBatch batch = batch(16);
+        double before = learner.train(batch, weights, adamW).metrics().get("policy_loss");
+        double after = before;
+        for (int i = 0; i < 10; i++) {
+            after = learner.train(batch, weights, adamW).metrics().get("policy_loss");
+        }
+        assertThat(after).isLessThan(before - 0.01);
+    }
+
+    @Test
+    void shouldChangeNothingForABatchWithoutTrainedTokens() {
+        Trajectory trajectory = rollouts.next();
+        TrainingBatch masked = TrainingBatch.of(
+            SyntheticRollouts.batch(0, List.of(SyntheticRollouts.masked(trajectory, 0, 0))), List.of(trajectory));
+        TrainingBatch empty = TrainingBatch.of(SyntheticRollouts.batch(1, List.of()), List.of());
+        BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 2, 0);
+        AdamW adamW = learner.newOptimizer();
+        Weights weights = Weights.random(SHAPE, SyntheticRollouts.SEED);
+
+        for (TrainingBatch batch : List.of(masked, empty)) {
+            StepReport report = learner.train(batch, weights, adamW);
+            assertThat(report.updates()).isZero();
+            assertThat(report.learningRate()).isZero();
+        }
+        assertThat(bytes(weights)).isEqualTo(bytes(Weights.random(SHAPE, SyntheticRollouts.SEED)));
+        assertThat(adamW.state().steps()).isZero();
+    }
+
+    @Test
+    void shouldStopAtAnAdvantageThatMakesTheGradientInfinite() {
+        BatchOptimizer learner = unclipped(AggregationKind.TOKEN_SUM);
+
+        assertThatThrownBy(() -> learner.train(
+            withAdvantages(batch(4), 3e38), Weights.random(SHAPE, SyntheticRollouts.SEED), learner.newOptimizer()))
+            .isInstanceOf(NonFiniteStepException.class)
+            .hasMessageMatching("batch 4: the gradient of [a-z_.0-9]+ is (NaN|-?Infinity) at element \\d+; nothing was published,.*"
+                + "Lower learning_rate or max_grad_norm.*");
+    }
+
+    @Test
+    void shouldStopAtAGradientWhoseSquareIsInfinite() {
+        BatchOptimizer learner = unclipped(AggregationKind.TOKEN_MEAN);
+
+        assertThatThrownBy(() -> learner.train(
+            withAdvantages(batch(4), 1e30), Weights.random(SHAPE, SyntheticRollouts.SEED), learner.newOptimizer()))
+            .isInstanceOf(NonFiniteStepException.class)
+            .hasMessageMatching("batch 4: the step made the second moment of \\S+ Infinity at element \\d+; .*");
+    }
+
+    @Test
+    void shouldNameTheRolloutAtWhichTheWeightsGiveNoNumber() {
+        Weights weights = Weights.random(SHAPE, SyntheticRollouts.SEED);
+        weights.tensor("model.norm.weight").put(0, Float.NaN);
+        BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 1, 0);
+
+        assertThatThrownBy(() -> learner.train(batch(4), weights, learner.newOptimizer()))
+            .isInstanceOf(NonFiniteStepException.class)
+            .hasMessageMatching("batch 4: rollout g[01]/[01]: sequence \\d, token \\d: logProb=NaN, .*");
+    }
+
+    @Test
+    void shouldStopAtALearningRateThatBlowsUpTheWeights() {
+        OptimizerConfig huge = new OptimizerConfig(1e38, 0, Decay.NONE, 0, 0.9, 0.999, 1e-12, 1, 0);
+        BatchOptimizer learner = open(new BatchOptimizer(Engine.cpu(), SHAPE, new StepConfig(
+            huge, ObjectiveConfig.defaults(), EntropyConfig.defaults(), 1, 1, 256, 1)));
+
+        assertThatThrownBy(() -> learner.train(batch(4), Weights.random(SHAPE, SyntheticRollouts.SEED), learner.newOptimizer()))
+            .isInstanceOf(NonFiniteStepException.class).hasMessageMatching("batch 4: the step made \\S+ (NaN|-?Infinity) at element .*");
+    }
+
+    @Test
+    void shouldGiveUpWhenItIsCancelled() {
+        BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 2, 0);
+        learner.cancel();
+
+        assertThatThrownBy(() -> learner.train(batch(4), Weights.random(SHAPE, SyntheticRollouts.SEED), learner.newOptimizer()))
+            .isInstanceOf(CancellationException.class);
+    }
+
+    private double gradNorm(TrainingBatch batch, int shards, int tokensPerMicrobatch) {
+        BatchOptimizer learner = open(new BatchOptimizer(Engine.cpu(), SHAPE, new StepConfig(
+            OptimizerConfig.defaults(), ObjectiveConfig.defaults(), EntropyConfig.defaults(), 1, 1, tokensPerMicrobatch, shards)));
+        return learner.train(batch, Weights.random(SHAPE, SyntheticRollouts.SEED), learner.newOptimizer()).metrics().get("grad_norm");
+    }
+
+    private byte[] trained(TrainingBatch batch, Kind kind, int minibatches, int epochs, int shards) {
+        BatchOptimizer learner = optimizer(kind, minibatches, epochs, shards, 0.5);
+        Weights weights = Weights.random(SHAPE, SyntheticRollouts.SEED);
+        AdamW adamW = learner.newOptimizer();
+        learner.train(batch, weights, adamW);
+        learner.train(batch, weights, adamW);
+        return bytes(weights);
+    }
+
+    private BatchOptimizer optimizer(Kind kind, int minibatches, int epochs, int shards, double maxGradNorm) {
+        return open(new BatchOptimizer(Engine.cpu(), SHAPE, new StepConfig(
+            new OptimizerConfig(1e-2, 0, Decay.NONE, 0, 0.9, 0.999, 1e-8, 0, maxGradNorm),
+            new ObjectiveConfig(kind, 0.2, 0.2, 3, AggregationKind.TOKEN_MEAN, 0),
+            new EntropyConfig(BONUS, Rule.REWARD_GAP), minibatches, epochs, 64, shards)));
+    }
+
+    private BatchOptimizer open(BatchOptimizer learner) {
+        opened.add(learner);
+        return learner;
+    }
+
+    /** Batch number {@code size} mod 3 has the step scale 1 − 0.1 (size mod 3); the third member is fully masked. */
+    private TrainingBatch batch(int size) {
+        List<Trajectory> trajectories = new ArrayList<>();
+        List<BatchEntry> entries = new ArrayList<>();
+        for (int i = 0; i < size; i++) {
+            Trajectory trajectory = rollouts.next();
+            trajectories.add(trajectory);
+            entries.add(i == 2 ? SyntheticRollouts.masked(trajectory, 0, i) : SyntheticRollouts.entry(trajectory, 0, i));
+        }
+        long id = size == 6 ? 2 : size;
+        LearnerBatch batch = SyntheticRollouts.batch(id, entries);
+        return TrainingBatch.of(batch, trajectories);
+    }
+
+    private static TrainingBatch withAdvantages(TrainingBatch batch, double advantage) {
+        for (BatchEntry entry : batch.batch().getEntries()) {
+            entry.put(entry.getSchema().getField("advantage").pos(), advantage);
+        }
+        return batch;
+    }
+
+    private BatchOptimizer unclipped(AggregationKind aggregation) {
+        return open(new BatchOptimizer(Engine.cpu(), SHAPE, new StepConfig(
+            new OptimizerConfig(1e-2, 0, Decay.NONE, 0, 0.9, 0.999, 1e-8, 0, 0),
+            new ObjectiveConfig(Kind.REINFORCE, 0.2, 0.2, 3, aggregation, 0),
+            new EntropyConfig(0, Rule.CONSTANT), 1, 1, 64, 1)));
+    }
+
+    private static SequenceBatch sequence(Trajectory trajectory) {
+        int[] prompt = PackedInts.toArray(trajectory.getPromptTokens());
+        int[] response = PackedInts.toArray(trajectory.getResponseTokens());
+        int[] tokens = new int[prompt.length + response.length];
+        System.arraycopy(prompt, 0, tokens, 0, prompt.length);
+        System.arraycopy(response, 0, tokens, prompt.length, response.length);
+        return new SequenceBatch(new int[][] {tokens}, new int[] {prompt.length});
+    }
+
+    private static float[] floats(FloatBuffer buffer) {
+        float[] values = new float[buffer.remaining()];
+        buffer.get(values);
+        return values;
+    }
+
+    private static byte[] bytes(Weights weights) {
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        for (TensorSpec spec : SHAPE.tensors()) {
+            byte[] bytes = new byte[weights.bytes(spec.name()).remaining()];
+            weights.bytes(spec.name()).get(bytes);
+            all.writeBytes(bytes);
+        }
+        return all.toByteArray();
+    }
+}
