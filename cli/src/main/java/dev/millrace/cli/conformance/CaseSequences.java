@@ -101,7 +101,8 @@ public final class CaseSequences {
         for (int i = 0; i < packed.length; i++) {
             packed[i] = (int) doubles[i];
             if (packed[i] != doubles[i]) {
-                throw new IllegalArgumentException(field + " must be integers, packed position " + i + ": " + doubles[i]);
+                throw new IllegalArgumentException(
+                    field + " must be integers, packed position " + i + ": " + doubles[i]);
             }
         }
         return packed;

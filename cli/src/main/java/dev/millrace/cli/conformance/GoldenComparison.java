@@ -11,8 +11,8 @@ import java.util.Map;
  *
  * <p>Scalars: {@code |x - e| <= 4 |e - e64| + 2e-6 |e| + 1e-7}. Elements of lists:
  * {@code |x - e| <= 4 max_abs + 2e-6 |e|}, with {@code max_abs} the float32 noise of that list. Masks, counts, texts
- * and non-finite numbers must be equal, unless only the float32 reference overflowed; keys may neither be missing nor be
- * added. Where the reference raised, a refusal is wanted, whatever its words.
+ * and non-finite numbers must be equal, unless only the float32 reference overflowed; keys may neither be missing nor
+ * be added. Where the reference raised, a refusal is wanted, whatever its words.
  */
 final class GoldenComparison {
     private static final double NOISE_FACTOR = 4.0;
@@ -78,7 +78,8 @@ final class GoldenComparison {
         }
         for (Map.Entry<String, JsonNode> entry : actual.properties()) {
             if (!expected.has(entry.getKey())) {
-                violations.add(path + "/" + entry.getKey() + " = " + entry.getValue() + " is not in the expected layout");
+                violations.add(
+                    path + "/" + entry.getKey() + " = " + entry.getValue() + " is not in the expected layout");
             }
         }
     }

@@ -4,7 +4,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.DoubleNode;
 import com.fasterxml.jackson.databind.node.TextNode;
 
-/** Numbers in golden files, where the non-finite ones are the strings {@code NaN}, {@code Infinity}, {@code -Infinity}. */
+/**
+ * Numbers in golden files, where the non-finite ones are the strings {@code NaN}, {@code Infinity}, {@code -Infinity}.
+ */
 final class JsonNumbers {
     private JsonNumbers() {}
 

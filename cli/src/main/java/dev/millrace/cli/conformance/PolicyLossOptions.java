@@ -7,7 +7,9 @@ import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.KlCov;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 
-/** The options of {@code policy_loss} with verl's defaults; an option of another loss mode is known and not looked at. */
+/**
+ * The options of {@code policy_loss} with verl's defaults; an option of another loss mode is known and not looked at.
+ */
 final class PolicyLossOptions {
     private final CaseConfig config;
     private final String aggregationMode;

@@ -6,9 +6,9 @@ import dev.millrace.corrections.TokenBatch;
  * GDPO: each component of the reward is normalised within its group before they are added,
  * {@code A = whiten(Σ_k w_k · (r_k − mean_k) / (std_k + 1e-6))}, so that no component drowns the others.
  *
- * <p>Unit: sequence, against its group, then whitened over all trained tokens of the batch. In a plain sum the component
- * with the widest spread decides alone. Groups of one keep each component's value. At least 2 trained tokens are
- * needed.
+ * <p>Unit: sequence, against its group, then whitened over all trained tokens of the batch. In a plain sum the
+ * component with the widest spread decides alone. Groups of one keep each component's value. At least 2 trained tokens
+ * are needed.
  *
  * <p>Source: arXiv 2601.05242.
  */

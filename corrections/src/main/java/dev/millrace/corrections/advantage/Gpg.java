@@ -8,8 +8,8 @@ import dev.millrace.corrections.TokenBatch;
  *
  * <p>Unit: sequence, against its group; {@code α} is the batch's. A group of one keeps {@code α r / F}.
  *
- * <p>Source: Chu et al. 2025 (arXiv 2504.02546), as verl reads it: the paper counts groups whose rewards all agree, verl
- * counts rewards that are 0.
+ * <p>Source: Chu et al. 2025 (arXiv 2504.02546), as verl reads it: the paper counts groups whose rewards all agree,
+ * verl counts rewards that are 0.
  */
 public final class Gpg implements OutcomeAdvantage {
     private final double normalisation;

@@ -6,9 +6,9 @@ import dev.millrace.corrections.TokenBatch;
  * ReMax: the reward to go of each token against the reward of a greedy answer to the same prompt,
  * {@code A_t = Σ_{u >= t} r_u − b}.
  *
- * <p>Unit: token, against one baseline per sequence. The greedy answer costs one more generation per prompt and needs no
- * group. Rewards at context tokens are not read. Results are 0 at context tokens; {@link #asReference} puts the reward
- * to go there, in the advantages too, as verl does.
+ * <p>Unit: token, against one baseline per sequence. The greedy answer costs one more generation per prompt and needs
+ * no group. Rewards at context tokens are not read. Results are 0 at context tokens; {@link #asReference} puts the
+ * reward to go there, in the advantages too, as verl does.
  *
  * <p>Source: Li et al. 2023 (arXiv 2310.10505).
  */

@@ -15,8 +15,8 @@ import dev.millrace.corrections.TokenBatch;
  * <p>Centring gives a trajectory with more rewarded steps more subtracted means: where process rewards are mostly
  * positive this favours stopping early. Keep {@code b} small, or reward every trajectory equally often.
  *
- * <p>Source: process supervision of Shao et al. 2024 (arXiv 2402.03300, section 4.1.3), with the separation of scales of
- * GDPO (arXiv 2601.05242). Neither defines the sum of the two; this reading weighs them and adds them per token.
+ * <p>Source: process supervision of Shao et al. 2024 (arXiv 2402.03300, section 4.1.3), with the separation of scales
+ * of GDPO (arXiv 2601.05242). Neither defines the sum of the two; this reading weighs them and adds them per token.
  */
 public final class TokenPreservingGrpo {
     private final double outcomeWeight;

@@ -7,10 +7,10 @@ import dev.millrace.corrections.TokenBatch;
  * {@code A_t ← A_t + c · (mean d − d_t)}, {@code d = log sampler − log reference}, the mean over the batch's trained
  * tokens.
  *
- * <p>Unit: token, against the batch. Subtracting {@code c · d} alone would lower every advantage wherever the policy has
- * left the reference, and with it the probability of everything it samples; centred, the penalty moves probability from
- * tokens that have drifted more than average to those that have drifted less, and adds up to 0. With a discount each
- * token is charged for the drift of those after it too: {@code Σ_{u >= t} γ^{u−t} (mean d − d_u)} over the trained
+ * <p>Unit: token, against the batch. Subtracting {@code c · d} alone would lower every advantage wherever the policy
+ * has left the reference, and with it the probability of everything it samples; centred, the penalty moves probability
+ * from tokens that have drifted more than average to those that have drifted less, and adds up to 0. With a discount
+ * each token is charged for the drift of those after it too: {@code Σ_{u >= t} γ^{u−t} (mean d − d_u)} over the trained
  * tokens of its sequence; that no longer adds up to 0.
  *
  * <p>Source: tinker-cookbook {@code incorporate_kl_penalty}, whose own doc string has the sign the other way round; the

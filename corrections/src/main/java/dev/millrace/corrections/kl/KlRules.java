@@ -41,10 +41,10 @@ final class KlRules {
         }
         if (divergence == REVERSE && estimator.form() != KlForm.K1) {
             return switch (estimator.form()) {
-                case K3, K3_CAPPED -> "k3 in the reward pushes along the gradient of KL(current‖reference) minus that of"
-                        + " KL(reference‖current)";
-                default -> estimator.form() + " in the reward is not the KL of the policy: only k1 has it as expectation"
-                        + " and as policy gradient";
+                case K3, K3_CAPPED -> "k3 in the reward pushes along the gradient of KL(current‖reference) minus that"
+                        + " of KL(reference‖current)";
+                default -> estimator.form() + " in the reward is not the KL of the policy: only k1 has it as"
+                        + " expectation and as policy gradient";
             };
         }
         return divergence == FORWARD ? "no form of k1, k2, k3 in the reward gives the forward KL" : null;
@@ -88,8 +88,8 @@ final class KlRules {
 
     private static String k3Loss(KlDivergence divergence, boolean live) {
         if (divergence == REVERSE) {
-            return live ? null : "the gradient of k3 is that of KL(reference‖current), the forward KL, although its value"
-                    + " is the reverse one";
+            return live ? null : "the gradient of k3 is that of KL(reference‖current), the forward KL, although its"
+                    + " value is the reverse one";
         }
         return live ? "k3 under a differentiated weight optimises KL(current‖reference)" : null;
     }

@@ -15,7 +15,8 @@
  * </table>
  * Tokens sampled by a behavior policy {@code μ} need the weight {@code w = q/μ}, and then it matters whether {@code w}
  * is differentiated: {@code sg[w] k2}, {@code w k1} and {@code w k3} optimise KL(q‖p); {@code sg[w] k1} nothing;
- * {@code sg[w] k3} KL(p‖q); {@code w k2} the f-divergence {@code E_q[d²/2]}. As a penalty in the reward only k1 is right.
+ * {@code sg[w] k3} KL(p‖q); {@code w k2} the f-divergence {@code E_q[d²/2]}. As a penalty in the reward only k1 is
+ * right.
  *
  * <p>{@link dev.millrace.corrections.kl.KlPlan} answers for a purpose with the estimator that serves it and refuses the
  * others with the reason. All of this is per token, at the contexts that were visited: how the policy changes which

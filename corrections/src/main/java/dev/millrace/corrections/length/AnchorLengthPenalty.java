@@ -7,9 +7,9 @@ import java.util.Arrays;
  * A price on what exceeds the group's anchor, the shortest correct answer: {@code price · max(0, length / anchor − 1 −
  * tolerance)}, at most {@code largest}, for correct answers only.
  *
- * <p>Unit: sequence, against its group. A solution shows how long the problem needs to be; being within the tolerance of
- * it is free. Wrong answers pay nothing, so being wrong briefly never pays, and a group without a correct answer has no
- * anchor and no price.
+ * <p>Unit: sequence, against its group. A solution shows how long the problem needs to be; being within the tolerance
+ * of it is free. Wrong answers pay nothing, so being wrong briefly never pays, and a group without a correct answer has
+ * no anchor and no price.
  *
  * <p>Source: after the lazy length penalty of Yuan et al. 2025 (arXiv 2505.12284), which also waits until accuracy has
  * stopped rising; that is the caller's to decide. The relative form and the bound are this reading's.

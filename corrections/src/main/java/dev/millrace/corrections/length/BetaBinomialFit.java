@@ -4,9 +4,10 @@ package dev.millrace.corrections.length;
  * A Beta distribution of solve rates fitted to counts of solved samples, and the pass@k it predicts:
  * {@code 1 − B(α, β + k) / B(α, β)}.
  *
- * <p>Unit: set of problems. Each problem's solve rate is a draw from Beta(α, β), its c of n solved samples a binomial of
- * that; α and β maximise the likelihood. So a problem that was never solved is predicted from how often such problems
- * turn out solvable. Rare solvability, {@code α < 1}, makes pass@k rise like a power of k instead of jumping to 1.
+ * <p>Unit: set of problems. Each problem's solve rate is a draw from Beta(α, β), its c of n solved samples a binomial
+ * of that; α and β maximise the likelihood. So a problem that was never solved is predicted from how often such
+ * problems turn out solvable. Rare solvability, {@code α < 1}, makes pass@k rise like a power of k instead of jumping
+ * to 1.
  *
  * <p>Source: Kazdan et al. 2025 (arXiv 2510.05197).
  *

@@ -19,9 +19,9 @@ import java.util.Map;
  * {@code ℓ = −sg[w] A log π}. One forward pass of the learner is saved, and the trust region is measured from a policy
  * that the update cannot tell from an engine's error.
  *
- * <p>Unit of correction: token for the clip, that of the weights for REINFORCE. Needs behavior log-probs; refuses weights
- * in the input, which would correct twice, and a batch of which the rejection leaves nothing, unless the aggregation
- * knows the whole batch. Metrics: those of the loss and of the correction.
+ * <p>Unit of correction: token for the clip, that of the weights for REINFORCE. Needs behavior log-probs; refuses
+ * weights in the input, which would correct twice, and a batch of which the rejection leaves nothing, unless the
+ * aggregation knows the whole batch. Metrics: those of the loss and of the correction.
  *
  * <p>Source: verl {@code bypass_mode}.
  */

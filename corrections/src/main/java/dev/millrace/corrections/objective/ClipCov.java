@@ -9,13 +9,13 @@ import java.util.SplittableRandom;
  * Clip-Cov: PPO's clipped surrogate (without dual clip), silenced on a few tokens whose covariance of advantage and
  * log-prob lies in a band.
  *
- * <p>Unit of correction: token. Candidates are trained tokens that PPO does not clip and whose {@code (A − mean A)(log π
- * − mean log π)} lies strictly between the bounds; of them at most {@code max(1, ⌊share · trained tokens⌋)} are drawn at
- * random, without replacement, and their loss and derivative are 0. The others have PPO's. The log ratio is not
+ * <p>Unit of correction: token. Candidates are trained tokens that PPO does not clip and whose {@code (A − mean A)(log
+ * π − mean log π)} lies strictly between the bounds; of them at most {@code max(1, ⌊share · trained tokens⌋)} are drawn
+ * at random, without replacement, and their loss and derivative are 0. The others have PPO's. The log ratio is not
  * bounded. Metrics: approximate KL; the clipped fraction counts the silenced tokens only, as in verl.
  *
- * <p>The draw depends on the seed and the candidates' order, nothing else: pass the step as seed, and a replay draws the
- * same.
+ * <p>The draw depends on the seed and the candidates' order, nothing else: pass the step as seed, and a replay draws
+ * the same.
  *
  * <p>Source: Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning" (arXiv 2505.22617).
  */

@@ -12,8 +12,8 @@ import java.util.Map;
  *
  * <p>Unit of correction: sequence, clipped per token and in log space: above {@code ε_high} where the advantage is
  * positive, below {@code −ε_low} where it is negative. One wild token moves the geometric mean little, so the range can
- * be wider than PPO's. Unclipped tokens receive {@code −A s / n}, clipped ones 0. {@code A} is the mean advantage of the
- * trained tokens. Token weights enter as their geometric mean over the sequence, so one weight of 0 silences the
+ * be wider than PPO's. Unclipped tokens receive {@code −A s / n}, clipped ones 0. {@code A} is the mean advantage of
+ * the trained tokens. Token weights enter as their geometric mean over the sequence, so one weight of 0 silences the
  * sequence. Metrics: approximate KL, and the fractions of tokens outside the range with positive and with negative
  * advantage.
  *

@@ -7,10 +7,10 @@ import dev.millrace.corrections.CorrectionUnit;
  * surrogate with an advantage per token: {@code ℓ = max(−A_t s_t, −A_t clip(s_t))}.
  *
  * <p>Unit of correction: sequence, for the ratio; advantages and gradients are per token. In value {@code s_t} is the
- * geometric mean {@code s = exp(mean_t(current − proximal))}; in derivative it is the token's alone, so a token receives
- * {@code −A_t s} where it is not clipped. With one advantage per sequence this is {@link Gspo}. The mean log ratio is
- * bounded to 10 above (derivative 0 beyond), as in verl. Metrics: approximate KL (of the tokens' own ratios), clipped
- * fraction.
+ * geometric mean {@code s = exp(mean_t(current − proximal))}; in derivative it is the token's alone, so a token
+ * receives {@code −A_t s} where it is not clipped. With one advantage per sequence this is {@link Gspo}. The mean log
+ * ratio is bounded to 10 above (derivative 0 beyond), as in verl. Metrics: approximate KL (of the tokens' own ratios),
+ * clipped fraction.
  *
  * <p>Source: Zheng et al. 2025 (arXiv 2507.18071), section on GSPO-token; what verl calls {@code gspo}, which always
  * aggregates by {@link Aggregation.SequenceMeanTokenMean}.

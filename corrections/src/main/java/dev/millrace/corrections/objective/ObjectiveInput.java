@@ -18,8 +18,8 @@ public final class ObjectiveInput {
     private final float[] behavior;
     private final float[] weights;
 
-    private ObjectiveInput(
-            TokenBatch batch, float[] current, float[] advantages, float[] proximal, float[] behavior, float[] weights) {
+    private ObjectiveInput(TokenBatch batch, float[] current, float[] advantages, float[] proximal, float[] behavior,
+            float[] weights) {
         this.batch = batch;
         this.current = current;
         this.advantages = advantages;

@@ -54,7 +54,9 @@ final class TokenwiseLoss {
         return weight * term.loss;
     }
 
-    /** A derivative as the float a learner takes; one beyond float range would destroy the weights, so it is refused. */
+    /**
+     * A derivative as the float a learner takes; one beyond float range would destroy the weights, so it is refused.
+     */
     static float finiteGradient(TokenBatch batch, int s, int t, double derivative) {
         float asFloat = (float) derivative;
         if (!Float.isFinite(asFloat)) {

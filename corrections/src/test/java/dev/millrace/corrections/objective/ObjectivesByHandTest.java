@@ -1,0 +1,211 @@
+package dev.millrace.corrections.objective;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.corrections.TokenBatch;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Numbers one can work out on paper. */
+class ObjectivesByHandTest {
+    private static final Aggregation SUM = new Aggregation.TokenSum();
+    /** Two sequences of two tokens. */
+    private final TokenBatch batch = new TokenBatch(new int[] {0, 2, 4}, new byte[] {1, 1, 1, 1});
+
+    private static float log(double probability) {
+        return (float) Math.log(probability);
+    }
+
+    private ObjectiveInput input(float[] advantages, double[] current, double[] proximal) {
+        float[] q = new float[4];
+        float[] p = new float[4];
+        for (int t = 0; t < 4; t++) {
+            q[t] = log(current[t]);
+            p[t] = log(proximal[t]);
+        }
+        return ObjectiveInput.of(batch, q, advantages).withProximal(p).withBehavior(p);
+    }
+
+    @Test
+    void shouldBoundTheMoveOfAProbabilityInDppoWhereverItStarted() {
+        // 0.001 → 0.01 is ten times likelier and nothing; 0.5 → 0.6 is 1.2 times likelier and a tenth of everything
+        ObjectiveInput in = input(new float[] {1, 1, -1, -1}, new double[] {0.01, 0.6, 0.01, 0.4},
+                new double[] {0.001, 0.5, 0.001, 0.5});
+
+        ObjectiveResult tv = new DppoTv(0.05, 0.05, 20, SUM).evaluate(in);
+        ObjectiveResult kl = new DppoKl(0.01, 0.01, 20, SUM).evaluate(in);
+
+        assertThat(tv.gradient()).containsExactly(new float[] {-10, 0, 10, 0}, within(1e-4f));
+        // binary KL of 0.001 to 0.01 is 0.0068, of 0.5 to 0.6 or 0.4 is 0.0204
+        assertThat(kl.gradient()).containsExactly(new float[] {-10, 0, 10, 0}, within(1e-4f));
+        assertThat(tv.metrics()).containsEntry(ObjectiveResult.CLIPPED_FRACTION, 0.5);
+        assertThat(tv.clipFlags()).containsExactly(0, 1, 0, 1);
+        assertThat(new DppoTv(0.05, 0.05, 2, SUM).evaluate(in).gradient()[0]).isCloseTo(-2, within(1e-6f));
+    }
+
+    @Test
+    void shouldKeepAGradientWhereCispoClips() {
+        ObjectiveResult result = new Cispo(new ClipRange(0.2, 0.3), SUM).evaluate(input(new float[] {1, 1, -1, 1},
+                new double[] {0.4, 0.1, 0.4, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2}));
+
+        assertThat(result.gradient()).containsExactly(new float[] {-1.3f, -0.8f, 1.3f, -1}, within(1e-5f));
+        assertThat(result.metrics()).containsEntry(ObjectiveResult.CLIPPED_FRACTION, 0.75);
+    }
+
+    @Test
+    void shouldBeThePolicyGradientOnPolicyAndFadeAwayFromItInSapo() {
+        double[] same = {0.2, 0.3, 0.4, 0.5};
+        ObjectiveResult onPolicy = new Sapo(1, 1.05, SUM).evaluate(input(new float[] {1, -2, 3, 4}, same, same));
+        ObjectiveResult far = new Sapo(1, 1.05, SUM).evaluate(
+                input(new float[] {1, 1, 1, 1}, new double[] {0.9, 0.9, 0.9, 0.9}, new double[] {0.01, 0.1, 0.3, 0.6}));
+
+        assertThat(onPolicy.gradient()).containsExactly(new float[] {-1, 2, -3, -4}, within(1e-5f));
+        assertThat(Math.abs(far.gradient()[0])).isLessThan(Math.abs(far.gradient()[1]));
+        assertThat(Math.abs(far.gradient()[0])).isLessThan(1e-3f);
+    }
+
+    @Test
+    void shouldGiveGspoTokenTheGradientOfGspoForSequenceAdvantages() {
+        ObjectiveInput in = input(new float[] {1, 1, -2, -2}, new double[] {0.2, 0.3, 0.2, 0.3},
+                new double[] {0.21, 0.29, 0.19, 0.31});
+        ClipRange range = ClipRange.symmetric(0.05);
+        Aggregation sequences = new Aggregation.SequenceMeanTokenMean();
+
+        assertThat(new GspoToken(range, sequences).evaluate(in).gradient())
+                .containsExactly(new Gspo(range).evaluate(in).gradient(), within(1e-6f));
+        // s = √(0.2·0.3 / (0.21·0.29)) for the first sequence, half of a half each
+        assertThat(new Gspo(range).evaluate(in).gradient()[0])
+                .isCloseTo((float) (-Math.sqrt(0.06 / 0.0609) / 4), within(1e-6f));
+    }
+
+    @Test
+    void shouldVanishWhereDroIsSatisfied() {
+        // A = 0.5, β = 2: at rest where the log ratio is 0.25
+        double rest = 0.2 * Math.exp(0.25);
+        ObjectiveResult result = new Dro(2, SUM).evaluate(input(new float[] {0.5f, 0.5f, 0, 0},
+                new double[] {rest, 0.2, 0.2, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2}));
+
+        assertThat(result.gradient()).containsExactly(new float[] {0, -0.5f, 0, 0}, within(1e-5f));
+    }
+
+    @Test
+    void shouldVanishAtTheRegularisedOptimumInOapl() {
+        // β log(π/μ) summed over a sequence = A: 0.5 · (0.3 + 0.1) = 0.2
+        double e = Math.exp(0.3);
+        double f = Math.exp(0.1);
+        ObjectiveResult result = new Oapl(0.5, GlobalBatch.WHOLE).evaluate(input(new float[] {0.2f, 0.2f, 1, 1},
+                new double[] {0.2 * e, 0.2 * f, 0.2, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2}));
+
+        assertThat(result.gradient()).containsExactly(new float[] {0, 0, -0.5f, -0.5f}, within(1e-5f));
+        assertThat(result.loss()).isCloseTo(0.5, within(1e-6));
+    }
+
+    @Test
+    void shouldImitateGoodAnswersAndTaperBadOnesInTopr() {
+        // the second sequence has become 6 times likelier: its weight is capped at 1; halved, it would be 0.5
+        ObjectiveResult likelier = SignedPolicyGradient.topr(SUM).evaluate(input(new float[] {1, 1, -1, -1},
+                new double[] {0.01, 0.01, 0.4, 0.6}, new double[] {0.2, 0.2, 0.2, 0.2}));
+        ObjectiveResult rarer = SignedPolicyGradient.topr(SUM).evaluate(input(new float[] {1, 1, -1, -1},
+                new double[] {0.01, 0.01, 0.1, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2}));
+
+        assertThat(likelier.gradient()).containsExactly(new float[] {-1, -1, 1, 1}, within(1e-5f));
+        assertThat(rarer.gradient()).containsExactly(new float[] {-1, -1, 0.5f, 0.5f}, within(1e-5f));
+    }
+
+    @Test
+    void shouldSilenceASequenceWithAZeroWeightInGmpoButNotAsReference() {
+        ObjectiveInput in = input(new float[] {1, 1, 1, 1}, new double[] {0.2, 0.2, 0.2, 0.2},
+                new double[] {0.2, 0.2, 0.2, 0.2}).withWeights(new float[] {0, 1, 1, 1});
+
+        assertThat(new Gmpo(ClipRange.symmetric(0.4), GlobalBatch.WHOLE).evaluate(in).gradient())
+                .containsExactly(new float[] {-0f, -0f, -0.25f, -0.25f}, within(1e-7f));
+        assertThat(Gmpo.asReference(ClipRange.symmetric(0.4)).evaluate(in).gradient()[0])
+                .isCloseTo(-0.25e-5f, within(1e-8f));
+    }
+
+    @Test
+    void shouldCountMaskedSequencesInTheMeanOfGmpoOnlyAsReference() {
+        ObjectiveInput in = input(new float[] {1, 1, 1, 1}, new double[] {0.2, 0.2, 0.2, 0.2},
+                new double[] {0.2, 0.2, 0.2, 0.2}).withMask(new byte[] {1, 1, 0, 0});
+
+        assertThat(new Gmpo(ClipRange.symmetric(0.4), GlobalBatch.WHOLE).evaluate(in).loss()).isCloseTo(-1, within(1e-12));
+        assertThat(Gmpo.asReference(ClipRange.symmetric(0.4)).evaluate(in).loss()).isCloseTo(-0.5, within(1e-12));
+    }
+
+    @Test
+    void shouldHoldTheTokensOfLargestCovarianceInKlCov() {
+        // mean advantage 0, mean log-prob between the two values: covariances +, −, −, +; equal in size
+        ObjectiveInput in = input(new float[] {1, -1, 1, -1}, new double[] {0.4, 0.4, 0.1, 0.1},
+                new double[] {0.2, 0.2, 0.2, 0.2});
+        float[] free = new M2po(SUM).evaluate(in).gradient();
+
+        float[] oneHeld = new KlCov(0.25, 0.5, SUM).evaluate(in).gradient();
+        float[] twoHeld = new KlCov(0.5, 0.5, SUM).evaluate(in).gradient();
+
+        assertThat(oneHeld).containsExactly(new float[] {free[0] + 0.5f, free[1], free[2], free[3]}, within(1e-6f));
+        assertThat(twoHeld).containsExactly(
+                new float[] {free[0] + 0.5f, free[1], free[2], free[3] - 0.5f}, within(1e-6f));
+    }
+
+    @Test
+    void shouldDrawTheSameTokensForTheSameSeedInClipCov() {
+        RandomInput in = RandomInput.of(8, 0.1);
+        Set<String> draws = new HashSet<>();
+        for (long seed = 0; seed < 20; seed++) {
+            ClipCov objective = new ClipCov(ClipRange.symmetric(0.2), 0.1, 0.01, 9, seed, SUM);
+            byte[] first = objective.evaluate(in.input()).clipFlags();
+
+            assertThat(objective.evaluate(in.input()).clipFlags()).containsExactly(first);
+            draws.add(Arrays.toString(first));
+        }
+        assertThat(draws.size()).isGreaterThan(1);
+    }
+
+    @Test
+    void shouldRefuseAGradientThatOverflows() {
+        TokenBatch one = new TokenBatch(new int[] {0, 1}, new byte[] {1});
+        ObjectiveInput in = ObjectiveInput.of(one, new float[] {-1}, new float[] {-1})
+                .withProximal(new float[] {-120});
+
+        assertThatThrownBy(() -> PpoClip.unbounded(ClipRange.symmetric(0.2), Double.POSITIVE_INFINITY, SUM).evaluate(in))
+                .hasMessageContaining("gradient (the ratio overflows)").hasMessageContaining("sequence=0, token=0");
+    }
+
+    static Stream<Runnable> meaningless() {
+        ClipRange range = ClipRange.symmetric(0.2);
+        return Stream.of(() -> new DppoTv(-1, 1, 1, SUM), () -> new DppoKl(1, Double.NaN, 1, SUM),
+                () -> new DppoTv(1, 1, 0, SUM), () -> new Sapo(0, 1, SUM), () -> new SequenceSapo(1, -1, SUM),
+                () -> new Dro(-1, SUM), () -> new Oapl(0, GlobalBatch.WHOLE), () -> new KlCov(0, 1, SUM),
+                () -> new KlCov(1.5, 1, SUM), () -> new KlCov(0.5, -1, SUM), () -> new ClipCov(range, 0, 1, 5, 0, SUM),
+                () -> new ClipCov(range, 1, 5, 1, 0, SUM), () -> new Gspo(range, 1, SUM));
+    }
+
+    @ParameterizedTest
+    @MethodSource("meaningless")
+    void shouldRefuseSettingsThatMeanNothing(Runnable construction) {
+        assertThatThrownBy(construction::run).isInstanceOf(IllegalArgumentException.class);
+    }
+
+    @Test
+    void shouldNameTheVectorThatIsMissing() {
+        ObjectiveInput bare = ObjectiveInput.of(batch, new float[4], new float[4]);
+        ClipRange range = ClipRange.symmetric(0.2);
+
+        for (Objective objective : List.of(new DppoTv(1, 1, 1, SUM), new Sapo(1, 1, SUM), new Cispo(range, SUM),
+                new Dro(1, SUM), new Gspo(range), new GspoToken(range, SUM), new Gmpo(range, GlobalBatch.WHOLE),
+                new KlCov(1, 1, SUM), new ClipCov(range, 1, 0, 1, 0, SUM), new M2po(SUM))) {
+            assertThatThrownBy(() -> objective.evaluate(bare)).hasMessageContaining("give proximal log-probs");
+        }
+        for (Objective objective : List.of(SignedPolicyGradient.topr(SUM), new Oapl(1, GlobalBatch.WHOLE))) {
+            assertThatThrownBy(() -> objective.evaluate(bare)).hasMessageContaining("give behavior log-probs");
+        }
+    }
+}
