@@ -42,6 +42,8 @@ final class ChunkReader implements AutoCloseable {
                 "isolation.level", "read_committed",
                 "auto.offset.reset", "none",
                 "enable.auto.commit", false,
+                // after a version's last chunk the consumer asks for more; the next read begins when that has come back
+                "fetch.max.wait.ms", 10,
                 "max.partition.fetch.bytes", 8 << 20)),
             new ByteArrayDeserializer(), new ByteArrayDeserializer());
         this.chunks = AvroSerde.of(WeightChunk.class, connection.registry()).deserializer();
