@@ -1,6 +1,8 @@
 package dev.millrace.cli;
 
+import dev.millrace.cli.config.ConfigCommand;
 import dev.millrace.cli.conformance.ConformanceCommand;
+import dev.millrace.cli.train.TrainCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.HelpCommand;
@@ -9,7 +11,7 @@ import picocli.CommandLine.HelpCommand;
 @Command(name = "millrace", mixinStandardHelpOptions = true, versionProvider = Versions.class,
     description = "Streams off-policy rollouts of a language model through Kafka into a learner, exactly once.",
     synopsisSubcommandLabel = "COMMAND",
-    subcommands = {ConformanceCommand.class, HelpCommand.class},
+    subcommands = {TrainCommand.class, ConformanceCommand.class, ConfigCommand.class, HelpCommand.class},
     footer = {"", "Start with: millrace train"})
 public final class Main implements Runnable {
     @CommandLine.Spec

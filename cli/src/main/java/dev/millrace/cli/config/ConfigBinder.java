@@ -167,6 +167,9 @@ public final class ConfigBinder {
             Constructor<R> constructor = (Constructor<R>) defaults.getClass().getDeclaredConstructor(types);
             return constructor.newInstance(values);
         } catch (InvocationTargetException e) {
+            if (e.getCause() instanceof ConfigException contradiction) { // it names its keys in full
+                throw contradiction;
+            }
             if (e.getCause() instanceof IllegalArgumentException refusal) {
                 throw new ConfigException(join(path, String.valueOf(refusal.getMessage())), refusal);
             }

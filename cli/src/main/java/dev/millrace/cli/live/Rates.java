@@ -15,7 +15,7 @@ import java.util.TreeMap;
  * <p>Meters of a role are named {@code millrace.<role>.tokens} and {@code millrace.<role>.idle.seconds}. Used by
  * one thread.
  */
-final class Rates {
+public final class Rates {
     private static final double WINDOW_SECONDS = 3;
 
     private record Sample(double atSeconds, Map<String, Double> tokens, Map<String, Double> idle) {
@@ -24,12 +24,12 @@ final class Rates {
     private final MeterRegistry meters;
     private final Deque<Sample> samples = new ArrayDeque<>();
 
-    Rates(MeterRegistry meters) {
+    public Rates(MeterRegistry meters) {
         this.meters = meters;
     }
 
     /** Reads every meter now. */
-    void sample(double atSeconds) {
+    public void sample(double atSeconds) {
         samples.addLast(new Sample(atSeconds, read(".tokens"), read(".idle.seconds")));
         while (samples.size() > 2 && atSeconds - samples.peekFirst().atSeconds() > WINDOW_SECONDS) {
             samples.removeFirst();
@@ -37,12 +37,12 @@ final class Rates {
     }
 
     /** Tokens per second by role. */
-    Map<String, Double> tokensPerSecond() {
+    public Map<String, Double> tokensPerSecond() {
         return rate(true);
     }
 
     /** Fraction of the time idle by role, in [0, 1]. */
-    Map<String, Double> idle() {
+    public Map<String, Double> idle() {
         Map<String, Double> idle = rate(false);
         idle.replaceAll((role, fraction) -> Math.max(0, Math.min(1, fraction)));
         return idle;
@@ -75,7 +75,7 @@ final class Rates {
     }
 
     /** Version that each role serves, from the gauges {@code millrace.policy.version}. */
-    Map<String, Long> serving() {
+    public Map<String, Long> serving() {
         Map<String, Long> versions = new TreeMap<>();
         for (Gauge gauge : meters.find("millrace.policy.version").gauges()) {
             String role = gauge.getId().getTag("role");
@@ -87,7 +87,7 @@ final class Rates {
     }
 
     /** Rollouts lost by reason, from the topology's counters. */
-    Map<String, Long> lost() {
+    public Map<String, Long> lost() {
         Map<String, Long> lost = new TreeMap<>();
         for (String name : new String[] {"millrace.topology.outcomes", "millrace.topology.dead.letters"}) {
             for (Counter counter : meters.find(name).counters()) {

@@ -1,5 +1,7 @@
 package dev.millrace.cli.train;
 
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jline.utils.Signals;
 
@@ -14,29 +16,30 @@ final class StopSignals implements AutoCloseable {
     private static final int INTERRUPTED = 130;
 
     private final AtomicInteger count = new AtomicInteger();
+    private final CountDownLatch first = new CountDownLatch(1);
     private final Object previousInterrupt;
     private final Object previousTerminate;
 
-    private StopSignals(Runnable stop) {
+    /** Takes the signals over until {@link #close}. */
+    StopSignals() {
         Runnable handler = () -> {
-            if (count.incrementAndGet() == 1) {
-                stop.run();
-            } else {
+            if (count.incrementAndGet() > 1) {
                 Runtime.getRuntime().halt(INTERRUPTED);
             }
+            first.countDown();
         };
         previousInterrupt = Signals.register("INT", handler);
         previousTerminate = Signals.register("TERM", handler);
     }
 
-    /** Calls {@code stop} at the first signal, on a thread of the JVM's. */
-    static StopSignals handledBy(Runnable stop) {
-        return new StopSignals(stop);
-    }
-
     /** True once a signal came. */
     boolean received() {
         return count.get() > 0;
+    }
+
+    /** Waits for the first signal, at most so long; returns whether one has come. */
+    boolean await(long limitMs) throws InterruptedException {
+        return first.await(limitMs, TimeUnit.MILLISECONDS);
     }
 
     @Override

@@ -1,0 +1,89 @@
+package dev.millrace.cli.config;
+
+import dev.millrace.generator.admission.AdmissionConfig;
+import dev.millrace.generator.environment.TaskConfig;
+import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.infra.broker.BrokerConfig;
+import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.learner.LearnerConfig;
+import dev.millrace.scorer.ScorerConfig;
+import dev.millrace.topology.TopologyConfig;
+import dev.millrace.weights.WeightsConfig;
+import java.util.Map;
+
+/**
+ * Everything that can be configured, a part for each feature.
+ *
+ * <p>What several parts must agree on is checked here, so that a contradiction is refused before anything starts.
+ *
+ * @param run which run this is and where its log is
+ * @param task what is trained
+ * @param model the decoder
+ * @param admission when prompts are released and what they ask for
+ * @param generator sampling
+ * @param scorer scoring
+ * @param topology from rollouts and scores to batches
+ * @param learner from batches to weights
+ * @param weights versions on the log
+ * @param topics the run's topics
+ * @param broker the broker inside the process
+ * @param goal when training is over
+ * @param metrics the HTTP port
+ * @param kafka settings of every Kafka client by their own names, such as {@code security.protocol}
+ */
+public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, AdmissionConfig admission,
+    GeneratorConfig generator, ScorerConfig scorer, TopologyConfig topology, LearnerConfig learner, WeightsConfig weights,
+    TopicsConfig topics, BrokerConfig broker, GoalConfig goal, MetricsConfig metrics, Map<String, String> kafka) {
+
+    public MillraceConfig {
+        if (admission.batchSequences() != topology.batch().sequences()) {
+            throw new ConfigException("admission.batch_sequences is " + admission.batchSequences() + " and topology.batch.sequences is "
+                + topology.batch().sequences() + "; both say how many samples one step takes, so give both the same value");
+        }
+        if (admission.groupSize() > topology.ingress().maxGroupSize()) {
+            throw new ConfigException("admission.group_size is " + admission.groupSize() + " and topology.ingress.max_group_size is "
+                + topology.ingress().maxGroupSize() + "; every rollout would be refused, so raise the latter");
+        }
+        if (topology.groups().minSize() > admission.groupSize()) {
+            throw new ConfigException("topology.groups.min_size is " + topology.groups().minSize() + " and admission.group_size is "
+                + admission.groupSize() + "; no group could ever be trained on, so lower the former");
+        }
+        if (topology.corrections().staleness().maxVersions() < admission.eta()) {
+            throw new ConfigException("admission.eta is " + admission.eta() + " and topology.corrections.staleness.max_versions is "
+                + topology.corrections().staleness().maxVersions()
+                + "; prompts would be released for rollouts that are then masked as stale, so raise the latter or lower eta");
+        }
+        if (kafka.containsKey("bootstrap.servers")) {
+            throw new ConfigException("kafka.bootstrap.servers must not be set; run.bootstrap_servers (--bootstrap-servers) says where the cluster is");
+        }
+        kafka = Map.copyOf(kafka);
+        refuseWith("generator", () -> generator.requireRoomFor(task.task(), admission.sampling().maxTokens()));
+        if (generator.capacityTokens() > model.maxPositions()) {
+            throw new ConfigException("generator.capacity_tokens is " + generator.capacityTokens() + " and model.max_positions is "
+                + model.maxPositions() + "; a sequence could outgrow the model, so lower the former or raise the latter");
+        }
+        refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
+    }
+
+    private static void refuseWith(String path, Runnable check) {
+        try {
+            check.run();
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException(path + "." + e.getMessage(), e);
+        }
+    }
+
+    /** The defaults of every part: the task {@code inc} on the embedded broker. */
+    public static MillraceConfig defaults() {
+        return new MillraceConfig(RunConfig.defaults(), TaskConfig.defaults(), ModelConfig.defaults(), AdmissionConfig.defaults(),
+            GeneratorConfig.defaults(), ScorerConfig.defaults(), TopologyConfig.defaults(), LearnerConfig.defaults(),
+            WeightsConfig.defaults(), TopicsConfig.defaults(), BrokerConfig.defaults(), GoalConfig.defaults(),
+            MetricsConfig.defaults(), Map.of());
+    }
+
+    /** The same with a run id. */
+    public MillraceConfig withRunId(String id) {
+        return new MillraceConfig(run.withId(id), task, model, admission, generator, scorer, topology, learner, weights, topics,
+            broker, goal, metrics, kafka);
+    }
+}

@@ -1,0 +1,33 @@
+package dev.millrace.cli.config;
+
+import dev.millrace.policy.decoder.DecoderShape;
+
+/**
+ * The decoder to train, apart from its vocabulary, which is the task's.
+ *
+ * @param hiddenSize width of the residual stream
+ * @param layers transformer blocks
+ * @param heads query heads
+ * @param kvHeads key and value heads, a divisor of {@code heads}
+ * @param headSize width of a head, even
+ * @param intermediateSize width of the gated feed-forward layer
+ * @param maxPositions longest sequence
+ * @param ropeTheta base of the rotary frequencies
+ * @param rmsNormEps added to the mean square
+ * @param tiedHead whether the output layer is the embedding
+ * @param qkvBias whether query, key and value have biases
+ */
+public record ModelConfig(int hiddenSize, int layers, int heads, int kvHeads, int headSize, int intermediateSize,
+    int maxPositions, double ropeTheta, double rmsNormEps, boolean tiedHead, boolean qkvBias) {
+
+    /** Small enough for a CPU: 2 layers of width 64, 83 thousand parameters. */
+    public static ModelConfig defaults() {
+        return new ModelConfig(64, 2, 4, 4, 16, 128, 64, 100.0, 1e-6, false, false);
+    }
+
+    /** The shape over a vocabulary. */
+    public DecoderShape shape(int vocabularySize) {
+        return new DecoderShape(vocabularySize, hiddenSize, layers, heads, kvHeads, headSize, intermediateSize, maxPositions,
+            ropeTheta, rmsNormEps, tiedHead, qkvBias);
+    }
+}

@@ -1,0 +1,101 @@
+package dev.millrace.cli.train;
+
+import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.cli.role.Role;
+import dev.millrace.generator.admission.Admission;
+import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.environment.Task;
+import dev.millrace.generator.sampling.Generator;
+import dev.millrace.learner.InitialPolicy;
+import dev.millrace.learner.Learner;
+import dev.millrace.policy.session.Device;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.scorer.Scorer;
+import dev.millrace.topology.TopologyRunner;
+import dev.millrace.weights.PolicyFeed;
+import io.micrometer.core.instrument.MeterRegistry;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.util.ArrayDeque;
+import java.util.Deque;
+
+/**
+ * Makes the roles of a run out of its configuration.
+ *
+ * <p>Each role gets an engine and, where it reads versions, a feed of its own, so that it works the same whether it
+ * shares the process with others or not. What is made here is closed by {@link #close}, in the opposite order, after
+ * the roles have ended.
+ */
+public final class Pipeline implements AutoCloseable {
+    private final MillraceConfig config;
+    private final LogConnection connection;
+    private final MeterRegistry meters;
+    private final Clock clock;
+    private final Task task;
+    private final Deque<AutoCloseable> made = new ArrayDeque<>();
+
+    public Pipeline(MillraceConfig config, LogConnection connection, MeterRegistry meters, Clock clock) {
+        this.config = config;
+        this.connection = connection;
+        this.meters = meters;
+        this.clock = clock;
+        this.task = config.task().task();
+    }
+
+    private <T extends AutoCloseable> T keep(T closeable) {
+        made.push(closeable);
+        return closeable;
+    }
+
+    private PolicyFeed feed() {
+        return keep(new PolicyFeed(connection, config.weights()));
+    }
+
+    private Engine engine() {
+        return new Engine(Device.parse(config.run().device()), 1);
+    }
+
+    /** Releases prompts. */
+    public Role admission() {
+        Admission admission = keep(new Admission(connection, feed(), task, config.admission(), meters, clock));
+        return new Role("admission", admission::run, admission::stop);
+    }
+
+    /** Samples. */
+    public Role generator() {
+        Generator generator = keep(new Generator(connection, feed(), Environments.builtIn(), engine(), config.generator(), meters, clock));
+        return new Role("generator", generator::run, generator::stop);
+    }
+
+    /** Recomputes log-probs. */
+    public Role scorer() {
+        Scorer scorer = keep(new Scorer(connection, feed(), engine(), config.scorer(), meters, clock));
+        return new Role("scorer", scorer::run, scorer::stop);
+    }
+
+    /** Joins, corrects, makes batches. */
+    public Role topology(Path stateDirectory) {
+        TopologyRunner topology = keep(new TopologyRunner(config.topology(), connection, stateDirectory, meters));
+        return new Role("topology", topology::run, topology::stop);
+    }
+
+    /** Trains and publishes. */
+    public Role learner() {
+        InitialPolicy initial = InitialPolicy.random(
+            config.model().shape(task.tokenizer().vocabSize()), task.tokenizer().hash(), config.run().seed());
+        Learner learner = keep(new Learner(connection, config.learner(), config.weights(), initial, engine(), meters, clock));
+        return new Role("learner", learner::run, learner::stop);
+    }
+
+    @Override
+    public void close() {
+        while (!made.isEmpty()) {
+            try {
+                made.pop().close();
+            } catch (Exception e) {
+                throw new IllegalStateException("a role could not be closed", e);
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+package dev.millrace.cli.train;
+
+import dev.millrace.cli.Refusal;
+import dev.millrace.cli.report.Rewards;
+import dev.millrace.cli.report.RunPicture;
+import dev.millrace.cli.report.RunSummary;
+import dev.millrace.cli.report.StepRow;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+
+/** Writes what a run leaves in its folder, and prints the table at its end. */
+final class RunResults {
+    private final RunDirectory directory;
+
+    RunResults(RunDirectory directory) {
+        this.directory = directory;
+    }
+
+    /** steps.csv, as far as the run has come. */
+    void writeSteps(List<StepRow> steps) {
+        StringBuilder text = new StringBuilder(String.join(",", StepRow.COLUMNS)).append('\n');
+        steps.forEach(step -> text.append(step.csv()).append('\n'));
+        directory.write(directory.steps(), text.toString());
+    }
+
+    /**
+     * Everything at the end.
+     *
+     * @param copy another place for the summary; null for none
+     * @param err where a sentence goes if the picture cannot be drawn
+     */
+    void write(RunSummary summary, Path copy, PrintWriter err) {
+        writeSteps(summary.steps());
+        String json = summary.json().toPrettyString() + "\n";
+        directory.write(directory.summary(), json);
+        if (copy != null) {
+            try {
+                if (copy.toAbsolutePath().getParent() != null) {
+                    Files.createDirectories(copy.toAbsolutePath().getParent());
+                }
+                Files.writeString(copy, json);
+            } catch (IOException e) {
+                throw new Refusal("cannot write the summary to " + copy + ": " + e.getMessage() + "; it is in " + directory.summary(), e);
+            }
+        }
+        try {
+            RunPicture.write(summary.steps(), "run " + summary.runId(), directory.picture());
+        } catch (IOException e) {
+            err.println("no picture was drawn: " + e.getMessage());
+        }
+    }
+
+    /** The table at the end of a run. */
+    static void print(RunSummary summary, PrintWriter out) {
+        Rewards rewards = Rewards.over(summary.steps());
+        row(out, "steps", summary.steps().size() + " to version " + summary.policyVersion() + " in " + format("%.1f s", summary.secondsTotal())
+            + (Double.isNaN(summary.secondsToFirstStep()) ? "" : format(", the first after %.1f s", summary.secondsToFirstStep())));
+        row(out, "reward", format("%.3f first, %.3f best, %.3f last (means of %d steps)", rewards.first(), rewards.best(), rewards.last(), Rewards.WINDOW));
+        row(out, "staleness", format("%.2f versions on average, %d at most", summary.stalenessMean(), summary.stalenessMax()));
+        row(out, "ESS ratio", format("%.3f median, %.3f least", summary.essMedian(), summary.essMin()));
+        row(out, "tokens", format("%,d generated, %,d scored, %,d trained on", summary.tokens().generated(), summary.tokens().scored(), summary.tokens().trained()));
+        var balance = summary.balance();
+        String dropped = balance.dropped().isEmpty() ? "0 dropped" : balance.droppedInAll() + " dropped ("
+            + balance.dropped().entrySet().stream().map(e -> e.getKey() + " " + e.getValue()).collect(Collectors.joining(", ")) + ")";
+        row(out, "rollouts", format("%,d generated %s %,d trained + %,d masked + %s + %d dead-lettered + %d in flight", balance.generated(),
+            balance.addsUp() ? "=" : "IS NOT", balance.trained(), balance.masked(), dropped, balance.deadLettered(), balance.inFlight()));
+        balance.contradictions().forEach(sentence -> row(out, "", sentence));
+        row(out, "idle", summary.idle().entrySet().stream().map(e -> e.getKey() + " " + format("%.0f%%", 100 * e.getValue())).collect(Collectors.joining(", ")));
+    }
+
+    private static void row(PrintWriter out, String label, String text) {
+        out.println("  " + label + " ".repeat(Math.max(1, 11 - label.length())) + text);
+    }
+
+    private static String format(String pattern, Object... values) {
+        return String.format(Locale.ROOT, pattern, values);
+    }
+}

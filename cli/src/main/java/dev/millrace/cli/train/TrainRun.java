@@ -1,0 +1,207 @@
+package dev.millrace.cli.train;
+
+import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.cli.http.HttpEndpoint;
+import dev.millrace.cli.live.ConsumerLag;
+import dev.millrace.cli.live.RunView;
+import dev.millrace.cli.live.StepLog;
+import dev.millrace.cli.meters.Meters;
+import dev.millrace.cli.report.RunSummary;
+import dev.millrace.cli.report.StepRow;
+import dev.millrace.cli.role.Role;
+import dev.millrace.cli.role.RoleThreads;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.infra.run.RunLog;
+import dev.millrace.ledger.Account;
+import dev.millrace.ledger.LedgerReader;
+import dev.millrace.schemas.registry.RegistryHttpApi;
+import dev.millrace.schemas.run.LogConnection;
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
+import java.io.PrintWriter;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CountDownLatch;
+import org.apache.kafka.clients.admin.Admin;
+
+/**
+ * One invocation of training: starts what a run needs in order, watches it, and ends it in order.
+ *
+ * <p>The calling thread watches; every role has a thread of its own. Roles are stopped upstream first, so that what
+ * was begun is finished where that is quick and given up, to be repeated, where it is not.
+ */
+final class TrainRun {
+    private static final Duration STOP_PATIENCE = Duration.ofSeconds(30);
+    private static final Duration LEDGER_PATIENCE = Duration.ofSeconds(30);
+    private static final double STEPS_PERIOD_SECONDS = 5;
+
+    private final MillraceConfig config;
+    private final RunDirectory directory;
+    private final StopSignals signals;
+    private final Path summaryCopy;
+    private final boolean plain;
+    private final PrintWriter out;
+    private final PrintWriter err;
+    private final long jvmStartMs = ManagementFactory.getRuntimeMXBean().getStartTime();
+    private final CountDownLatch learnerDone = new CountDownLatch(1);
+
+    TrainRun(MillraceConfig config, RunDirectory directory, StopSignals signals, Path summaryCopy, boolean plain,
+             PrintWriter out, PrintWriter err) {
+        this.config = config;
+        this.signals = signals;
+        this.directory = directory;
+        this.summaryCopy = summaryCopy;
+        this.plain = plain;
+        this.out = out;
+        this.err = err;
+    }
+
+    /** Runs until the goal, a limit, a signal or a failure. */
+    RunEnd run() throws Exception {
+        out.println((directory.resumed() ? "going on with run " : "run ") + config.run().id() + " in " + directory.path());
+        out.flush();
+        try (Meters meters = new Meters()) {
+            if (!config.run().embedded()) {
+                return onLog(config.run().bootstrapServers(), meters.registry());
+            }
+            try (EmbeddedBroker broker = EmbeddedBroker.start(directory.broker(), config.broker())) {
+                out.println("broker at " + broker.bootstrapServers() + ", topics " + config.run().topics().prefix() + "*");
+                out.flush();
+                return onLog(broker.bootstrapServers(), meters.registry());
+            }
+        }
+    }
+
+    private RunEnd onLog(String bootstrapServers, PrometheusMeterRegistry meters) throws Exception {
+        Map<String, Object> client = new HashMap<>(config.kafka());
+        client.put("bootstrap.servers", bootstrapServers);
+        try (RunLog log = RunLog.open(client, config.run().topics(), config.run().identity(), config.topics(),
+                config.run().schemaRegistryUrl(), Clock.systemUTC())) {
+            if (config.metrics().port() < 0) {
+                return trained(log.connection(), meters);
+            }
+            try (HttpEndpoint endpoint = HttpEndpoint.open(config.metrics().port(), meters,
+                    server -> log.registryContents().ifPresent(contents -> new RegistryHttpApi(contents).mount(server)))) {
+                out.println("metrics at http://127.0.0.1:" + endpoint.port() + "/metrics");
+                out.flush();
+                return trained(log.connection(), meters);
+            }
+        }
+    }
+
+    private RunEnd trained(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
+        StepLog stepLog = new StepLog(connection);
+        RunEnd end;
+        double rolesStartedAt;
+        Map<String, Double> idle;
+        try (Pipeline pipeline = new Pipeline(config, connection, meters, Clock.systemUTC());
+             RoleThreads threads = new RoleThreads(STOP_PATIENCE);
+             Admin admin = Admin.create(connection.clientProperties())) {
+            rolesStartedAt = elapsedSeconds();
+            threads.start(pipeline.admission());
+            threads.start(pipeline.generator());
+            threads.start(pipeline.scorer());
+            threads.start(pipeline.topology(directory.streamsState()));
+            threads.start(untilDone(pipeline.learner()));
+            threads.start(new Role("step log", stepLog, stepLog::stop));
+            end = watch(stepLog.steps(), meters, lag(admin, connection), threads);
+            idle = idleFractions(meters, elapsedSeconds() - rolesStartedAt);
+            threads.stop();
+            if (threads.failure().isPresent()) {
+                report(connection, idle, "a role failed", false);
+                throw threads.failure().get();
+            }
+        }
+        report(connection, idle, end.reason(), end == RunEnd.GOAL_REACHED);
+        return end;
+    }
+
+    /** A learner that has made its last step is no failure; it stays until all stop together. */
+    private Role untilDone(Role learner) {
+        CountDownLatch stopped = new CountDownLatch(1);
+        return new Role(learner.name(), () -> {
+            learner.run().run();
+            learnerDone.countDown();
+            try {
+                stopped.await();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }, () -> {
+            learner.stop().run();
+            stopped.countDown();
+        });
+    }
+
+    private static ConsumerLag lag(Admin admin, LogConnection connection) {
+        Map<String, String> groups = new LinkedHashMap<>();
+        for (String role : List.of("generator", "scorer", "topology", "learner")) {
+            groups.put(connection.scoped(role), role);
+        }
+        return new ConsumerLag(admin, groups);
+    }
+
+    private RunEnd watch(List<StepRow> steps, PrometheusMeterRegistry meters, ConsumerLag lag, RoleThreads threads) throws Exception {
+        RunMonitor monitor = new RunMonitor(config.run().id(), config.goal(), config.learner().maxSteps(), steps, meters, lag);
+        RunResults results = new RunResults(directory);
+        double stepsWrittenAt = elapsedSeconds();
+        try (RunView view = RunView.open(plain, out)) {
+            while (true) {
+                double now = elapsedSeconds();
+                view.show(monitor.status(now, steps.isEmpty() ? "the first step" : ""));
+                if (now - stepsWrittenAt >= STEPS_PERIOD_SECONDS) {
+                    results.writeSteps(List.copyOf(steps));
+                    stepsWrittenAt = now;
+                }
+                if (signals.received() || threads.failure().isPresent()) {
+                    return RunEnd.INTERRUPTED;
+                }
+                if (monitor.goalReached()) {
+                    return RunEnd.GOAL_REACHED;
+                }
+                if (learnerDone.getCount() == 0) {
+                    return RunEnd.LAST_STEP;
+                }
+                if (config.goal().maxSeconds() > 0 && now >= config.goal().maxSeconds()) {
+                    return RunEnd.TIME_OVER;
+                }
+                signals.await(view.periodMs());
+            }
+        }
+    }
+
+    private void report(LogConnection connection, Map<String, Double> idle, String stoppedBecause, boolean goalReached) {
+        Account account = new LedgerReader(connection).read(LEDGER_PATIENCE);
+        List<StepRow> steps = account.steps().stream().map(StepRow::of).toList();
+        double firstStepSeconds = steps.stream().filter(step -> step.finishedAtMs() >= jvmStartMs)
+            .mapToDouble(step -> (step.finishedAtMs() - jvmStartMs) / 1e3).findFirst().orElse(Double.NaN);
+        RunSummary summary = new RunSummary(config.run().id(), steps, firstStepSeconds, elapsedSeconds(),
+            new RunSummary.Tokens(account.generatedTokens(), account.scoredTokens(), account.trainedTokens()),
+            account.balance(), idle, goalReached, stoppedBecause);
+        new RunResults(directory).write(summary, summaryCopy, err);
+        out.println("the run stopped because " + stoppedBecause);
+        RunResults.print(summary, out);
+        out.println("  all of it is in " + directory.path() + ": config.yaml, summary.json, steps.csv, run.png");
+        out.flush();
+    }
+
+    private static Map<String, Double> idleFractions(PrometheusMeterRegistry meters, double seconds) {
+        Map<String, Double> idle = new TreeMap<>();
+        for (String role : List.of("generator", "scorer", "learner")) {
+            Counter counter = meters.find("millrace." + role + ".idle.seconds").counter();
+            idle.put(role, counter == null ? 0 : Math.max(0, Math.min(1, counter.count() / seconds)));
+        }
+        return idle;
+    }
+
+    private double elapsedSeconds() {
+        return (System.currentTimeMillis() - jvmStartMs) / 1e3;
+    }
+}

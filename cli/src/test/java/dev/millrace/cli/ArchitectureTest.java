@@ -1,0 +1,70 @@
+package dev.millrace.cli;
+
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.core.importer.ImportOption;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+/** Arrows between modules point one way. */
+class ArchitectureTest {
+    private static final JavaClasses OURS = new ClassFileImporter()
+        .withImportOption(ImportOption.Predefined.DO_NOT_INCLUDE_TESTS)
+        .importPackages("dev.millrace");
+
+    private static final String CORRECTIONS = "dev.millrace.corrections..";
+    private static final String POLICY = "dev.millrace.policy..";
+    private static final String SCHEMAS = "dev.millrace.schemas..";
+    private static final String WEIGHTS = "dev.millrace.weights..";
+
+    /** What each module may see of ours, itself apart. */
+    private static final Map<String, List<String>> MAY_SEE = Map.of(
+        CORRECTIONS, List.of(),
+        POLICY, List.of(),
+        SCHEMAS, List.of(),
+        WEIGHTS, List.of(SCHEMAS, POLICY),
+        "dev.millrace.infra..", List.of(SCHEMAS),
+        "dev.millrace.generator..", List.of(SCHEMAS, POLICY, WEIGHTS),
+        "dev.millrace.scorer..", List.of(SCHEMAS, POLICY, WEIGHTS),
+        "dev.millrace.topology..", List.of(SCHEMAS, CORRECTIONS),
+        "dev.millrace.learner..", List.of(SCHEMAS, POLICY, WEIGHTS, CORRECTIONS, "dev.millrace.topology.deadletter.."),
+        "dev.millrace.ledger..", List.of(SCHEMAS));
+
+    @Test
+    void shouldKeepEveryModuleToWhatItMaySee() {
+        MAY_SEE.forEach((module, seen) -> {
+            String[] allowed = java.util.stream.Stream.concat(seen.stream(), java.util.stream.Stream.of(module)).toArray(String[]::new);
+            noClasses().that().resideInAPackage(module).should().dependOnClassesThat(
+                resideInAnyPackage("dev.millrace..").and(com.tngtech.archunit.base.DescribedPredicate.not(resideInAnyPackage(allowed))))
+                .as(module + " may see of ours only " + seen).check(OURS);
+        });
+    }
+
+    @Test
+    void shouldKeepTheMathematicsToTheJdk() {
+        classes().that().resideInAPackage(CORRECTIONS).should().onlyDependOnClassesThat(resideInAnyPackage(CORRECTIONS, "java.."))
+            .check(OURS);
+    }
+
+    @Test
+    void shouldKeepKafkaOutOfThePolicy() {
+        noClasses().that().resideInAPackage(POLICY).should().dependOnClassesThat().resideInAPackage("org.apache.kafka..").check(OURS);
+    }
+
+    @Test
+    void shouldHaveNoCyclesBetweenModules() {
+        slices().matching("dev.millrace.(*)..").should().beFreeOfCycles().check(OURS);
+    }
+
+    @Test
+    void shouldHaveNoPackageNamedAfterNothing() {
+        noClasses().that().resideInAPackage("dev.millrace..").should().resideInAnyPackage("..util..", "..utils..", "..common..", "..impl..", "..helper..", "..misc..")
+            .check(OURS);
+    }
+}
