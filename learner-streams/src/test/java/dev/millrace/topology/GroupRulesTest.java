@@ -215,8 +215,41 @@ class GroupRulesTest {
     void shouldBelieveARolloutThatShowsANewerVersionThanTheClocksSay() {
         open(2);
         topology.pipe(version(1));
+        topology.later(Duration.ofSeconds(5));
+        topology.pipe(version(5));
+        topology.later(Duration.ofSeconds(-5));
         pipeGroup("g", 0, 1);
         assertThat(topology.batches().get(0).getAssembledVersion()).isEqualTo(4); // its proximal version
+    }
+
+    @Test
+    void shouldWaitForAVersionThatIsOnItsWay() {
+        open(2);
+        topology.pipe(version(3));
+        pipeGroup("g", 0, 1);
+        assertThat(topology.batches()).isEmpty();
+        topology.pipe(version(4));
+        assertThat(ids(topology.batches().get(0))).containsExactly("g/0", "g/1");
+    }
+
+    @Test
+    void shouldNotBelieveAVersionThatWasNeverPublished() {
+        open(2);
+        topology.pipe(version(4));
+        pipeScored(rollout("g", 0).setGroupSize(3).setVersionSpans(List.of(new VersionSpan(1_000_000L, 0, 3))).build());
+        pipeScored(rollout("g", 1).setGroupSize(3).setReward(0).build());
+        pipeScored(rollout("g", 2).setGroupSize(3).build());
+        pipeGroup("h", 0, 1);
+        assertThat(ids(topology.batches().get(0))).containsExactly("h/0", "h/1");
+        topology.idle(Duration.ofSeconds(62));
+        assertThat(topology.outcomes()).singleElement().satisfies(outcome -> {
+            assertThat(outcome.getReason()).isEqualTo("version-unavailable");
+            assertThat(outcome.getRolloutId()).isEqualTo("g/0");
+            assertThat(outcome.getDetail()).contains("version 1000000");
+        });
+        LearnerBatch rest = topology.batches().get(0);
+        assertThat(ids(rest)).containsExactly("g/1", "g/2");
+        assertThat(rest.getAssembledVersion()).isEqualTo(4);
     }
 
     @Test

@@ -296,7 +296,7 @@ class JoinRulesTest {
         assertThat(header(dead.get(0), "run-id")).isEqualTo("another-run");
         assertThat(header(dead.get(0), "rollout-id")).isEqualTo("g/0");
         assertThat(header(dead.get(1), "field")).isEqualTo("reward");
-        assertThat(header(dead.get(1), "message")).isEqualTo("a reward must be finite: NaN");
+        assertThat(header(dead.get(1), "message")).isEqualTo("a reward must be finite and at most 1000000.0 in magnitude: NaN");
     }
 
     @Test

@@ -8,6 +8,7 @@ import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.meters.TopologyMeters;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
@@ -140,6 +141,20 @@ public final class TopologyHarness implements AutoCloseable {
 
     public List<Trajectory> trajectories() {
         return read(Samples.TOPICS.trajectories(), Trajectory.class);
+    }
+
+    /** Where others have written to the topic too. */
+    public List<Trajectory> trajectoriesThatCanBeRead() {
+        List<Trajectory> found = new ArrayList<>();
+        for (TestRecord<byte[], byte[]> record : outputs.get(Samples.TOPICS.trajectories()).readRecordsToList()) {
+            try {
+                found.add(AvroSerde.of(Trajectory.class, schemas).deserializer()
+                    .deserialize(Samples.TOPICS.trajectories(), record.value()));
+            } catch (MalformedRecordException foreign) {
+                continue; // what the test itself wrote
+            }
+        }
+        return found;
     }
 
     public List<LearnerBatch> batches() {

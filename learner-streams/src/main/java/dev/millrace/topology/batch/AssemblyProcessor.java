@@ -95,7 +95,7 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
             if (afterOffset != null) {
                 open.remove(group.groupId());
                 ready.addShort(group, afterOffset);
-            } else if (group.isComplete()) {
+            } else if (group.isComplete() && group.members().stream().noneMatch(versions::lacksVersionOf)) {
                 open.remove(group.groupId());
                 ready.addComplete(group);
             }
@@ -109,6 +109,7 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
         if (record.value() instanceof VersionArrival version) {
             versions.add(version.version(), version.timestampMs());
             store.putVersion(version.version(), version.timestampMs());
+            decideComplete(context().currentStreamTimeMs());
         } else {
             take((TrajectoryArrival) record.value(), record.timestamp());
         }
@@ -160,7 +161,7 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
         closed.forgetOlder(clock.nowMs());
         List<Group> overdue = new ArrayList<>();
         for (Group group : open.values()) {
-            if (GroupDecision.of(group, clock.nowMs(), settings.groups()) == GroupDecision.WAIT) {
+            if (clock.nowMs() - group.sinceMs() < settings.groups().deadlineMs()) {
                 break; // those behind it began later
             }
             overdue.add(group);
@@ -168,9 +169,23 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
         overdue.forEach(group -> decide(group, decidedAtMs));
     }
 
+    /** A version that complete groups may have waited for has come. */
+    private void decideComplete(long decidedAtMs) {
+        for (Group group : List.copyOf(open.values())) {
+            if (group.isComplete()) {
+                decide(group, decidedAtMs);
+            }
+        }
+    }
+
     private void decide(Group group, long decidedAtMs) {
-        GroupDecision decision = GroupDecision.of(group, clock.nowMs(), settings.groups());
+        GroupDecision decision = GroupDecision.of(group, clock.nowMs(), settings.groups(), versions);
         if (decision == GroupDecision.WAIT) {
+            return;
+        }
+        if (decision == GroupDecision.DROP_UNKNOWN_VERSIONS) {
+            dropUnknownVersions(group, decidedAtMs);
+            decide(group, decidedAtMs);
             return;
         }
         open.remove(group.groupId());
@@ -190,6 +205,18 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
                     ready.addShort(group, lastOffset);
                     store.putReleased(group.groupId(), lastOffset);
                 }
+            }
+        }
+    }
+
+    private void dropUnknownVersions(Group group, long decidedAtMs) {
+        for (Member member : group.members()) {
+            if (versions.lacksVersionOf(member)) {
+                out.leave(OutcomeReason.VERSION_UNAVAILABLE, member, decidedAtMs, "it names version "
+                    + Math.max(member.newestVersion(), member.proximalVersion()) + ", which was not published within "
+                    + settings.groups().deadlineMs() + " ms of activity");
+                store.deleteMember(member.rolloutId());
+                group.remove(member);
             }
         }
     }

@@ -47,6 +47,15 @@ final class Group {
         members.put(member.sampleIndex(), member);
     }
 
+    /** It leaves on its own. */
+    void remove(Member member) {
+        members.remove(member.sampleIndex());
+    }
+
+    boolean isEmpty() {
+        return members.isEmpty();
+    }
+
     boolean isComplete() {
         return members.size() == size;
     }

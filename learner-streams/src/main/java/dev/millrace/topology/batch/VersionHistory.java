@@ -24,6 +24,19 @@ final class VersionHistory {
     }
 
     /**
+     * True if a member names a version that has not been published as far as is known: it is on its way, or was made
+     * up. Taken at its word, one made-up version would make everything else stale. Where no version is known at all,
+     * nobody publishes any, and members are believed.
+     */
+    boolean lacksVersionOf(Member member) {
+        return !publishedMs.isEmpty() && newestNamedBy(member) > publishedMs.lastKey();
+    }
+
+    private static long newestNamedBy(Member member) {
+        return Math.max(member.newestVersion(), member.proximalVersion());
+    }
+
+    /**
      * The version that was current for these members: the newest that was published by the time the last of them was
      * complete, or a newer one if a member shows that it existed, whatever the clocks say. -1 if nothing is known.
      */
@@ -32,7 +45,7 @@ final class VersionHistory {
         long shown = NONE;
         for (Member member : members) {
             timeMs = Math.max(timeMs, member.timestampMs());
-            shown = Math.max(shown, Math.max(member.newestVersion(), member.proximalVersion()));
+            shown = Math.max(shown, newestNamedBy(member));
         }
         return Math.max(shown, publishedBy(timeMs));
     }

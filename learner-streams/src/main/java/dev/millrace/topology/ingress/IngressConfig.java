@@ -6,8 +6,10 @@ package dev.millrace.topology.ingress;
  * @param tokenizerHash vocabulary that rollouts must name; empty takes any, as long as they name one
  * @param vocabularySize token ids must be below this; 0 leaves the upper bound unchecked
  * @param maxGroupSize largest group, at least 1; a claim above it is refused before anything is allocated for it
+ * @param maxReward largest magnitude of a reward, greater than 0 and at most 1e18; one absurd reward would otherwise
+ *     decide about its whole batch, or overflow it
  */
-public record IngressConfig(String tokenizerHash, int vocabularySize, int maxGroupSize) {
+public record IngressConfig(String tokenizerHash, int vocabularySize, int maxGroupSize, double maxReward) {
     public IngressConfig {
         if (tokenizerHash == null) {
             throw new IllegalArgumentException("tokenizer_hash must be given; leave it empty to take any vocabulary");
@@ -18,10 +20,13 @@ public record IngressConfig(String tokenizerHash, int vocabularySize, int maxGro
         if (maxGroupSize < 1 || maxGroupSize > 65_536) {
             throw new IllegalArgumentException("max_group_size must be in [1, 65536]: " + maxGroupSize);
         }
+        if (!(maxReward > 0.0 && maxReward <= 1e18)) {
+            throw new IllegalArgumentException("max_reward must be greater than 0 and at most 1e18: " + maxReward);
+        }
     }
 
-    /** Any vocabulary, groups of up to 4096. */
+    /** Any vocabulary, groups of up to 4096, rewards of up to a million. */
     public static IngressConfig defaults() {
-        return new IngressConfig("", 0, 4096);
+        return new IngressConfig("", 0, 4096, 1e6);
     }
 }

@@ -146,10 +146,8 @@ public final class RolloutCheck {
         }
     }
 
-    private static void checkReward(Rollout rollout) throws RefusedException {
-        if (!Double.isFinite(rollout.getReward())) {
-            throw new RefusedException(RefusalReason.REWARD, "reward", "a reward must be finite: " + rollout.getReward());
-        }
+    private void checkReward(Rollout rollout) throws RefusedException {
+        VectorCheck.requireReward(rollout.getReward(), config.maxReward());
         for (Map.Entry<String, Double> component : rollout.getRewardComponents().entrySet()) {
             if (!Double.isFinite(component.getValue())) {
                 throw new RefusedException(RefusalReason.REWARD, "reward_components." + component.getKey(),

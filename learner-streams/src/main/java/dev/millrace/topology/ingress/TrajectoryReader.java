@@ -56,9 +56,7 @@ public final class TrajectoryReader implements RecordReader<AssemblyArrival> {
         requireLogProbs(trajectory, trajectory.getBehaviorLogProbs(), tokens, "behavior_log_probs");
         requireLogProbs(trajectory, trajectory.getOldLogProbs(), tokens, "old_log_probs");
         requireLogProbs(trajectory, trajectory.getProximalLogProbs(), tokens, "proximal_log_probs");
-        if (!Double.isFinite(trajectory.getReward())) {
-            throw new RefusedException(RefusalReason.REWARD, "reward", "a reward must be finite: " + trajectory.getReward());
-        }
+        VectorCheck.requireReward(trajectory.getReward(), config.maxReward());
     }
 
     private static void requireLogProbs(Trajectory trajectory, ByteBuffer logProbs, int tokens, String field)

@@ -7,7 +7,7 @@ import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 
-/** Whether packed vectors have one element per token and elements that can be what they claim to be. */
+/** Whether values can be what they claim to be: packed vectors with one element per token, rewards. */
 final class VectorCheck {
     /** Entropies and sums of squares are long sums of floats: they may leave their range by rounding. */
     private static final float ROUNDING = 1e-3f;
@@ -85,6 +85,14 @@ final class VectorCheck {
                 throw new RefusedException(RefusalReason.MOMENTS, field + "[" + i + "]", "a value must be finite and in [0, "
                     + (max == Float.POSITIVE_INFINITY ? "infinity)" : max + "]") + ": " + value);
             }
+        }
+    }
+
+    /** Refuses a reward that is not finite or larger than {@code max} in magnitude. */
+    static void requireReward(double reward, double max) throws RefusedException {
+        if (!(Math.abs(reward) <= max)) {
+            throw new RefusedException(RefusalReason.REWARD, "reward",
+                "a reward must be finite and at most " + max + " in magnitude: " + reward);
         }
     }
 

@@ -30,7 +30,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 class RolloutCheckTest {
     private static final byte[] KEY = "g".getBytes(StandardCharsets.UTF_8);
-    private static final RolloutCheck CHECK = new RolloutCheck(RUN, new IngressConfig("vocabulary", 16, 8));
+    private static final RolloutCheck CHECK = new RolloutCheck(RUN, new IngressConfig("vocabulary", 16, 8, 100));
 
     private static Arguments wrong(
         String what, RefusalReason reason, String field, UnaryOperator<Rollout.Builder> change) {
@@ -116,6 +116,7 @@ class RolloutCheckTest {
             wrong("raw log-probs at a temperature", RefusalReason.LOG_PROBS, "log_prob_distribution",
                 r -> r.setLogProbDistribution(LogProbDistribution.RAW).setSampling(sampling(0.7, 0, 1, 8))),
             wrong("a NaN reward", RefusalReason.REWARD, "reward", r -> r.setReward(Double.NaN)),
+            wrong("an absurd reward", RefusalReason.REWARD, "reward", r -> r.setReward(-100.5)),
             wrong("an infinite part of the reward", RefusalReason.REWARD, "reward_components.length",
                 r -> r.setRewardComponents(Map.of("length", Double.POSITIVE_INFINITY))));
     }
