@@ -60,13 +60,13 @@ public final class MillraceTopology {
     /** The topology of a run on its log. */
     public static Topology build(TopologyConfig config, LogConnection connection, TopologyMeters meters) {
         return build(config, connection.run(), connection.topics(), connection.registry(),
-            () -> new KafkaRecordFetcher(connection, FETCH_PATIENCE), maxValueBytes(connection), meters);
+            () -> new KafkaRecordFetcher(connection, FETCH_PATIENCE), maxRequestBytes(connection) - FRAMING_BYTES, meters);
     }
 
-    private static int maxValueBytes(LogConnection connection) {
+    /** Largest request that the log is set up for; the client's default where the connection says nothing. */
+    static int maxRequestBytes(LogConnection connection) {
         Object configured = connection.clientProperties().get("max.request.size");
-        int request = configured == null ? DEFAULT_MAX_REQUEST_BYTES : Integer.parseInt(configured.toString());
-        return request - FRAMING_BYTES;
+        return configured == null ? DEFAULT_MAX_REQUEST_BYTES : Integer.parseInt(configured.toString());
     }
 
     /**

@@ -1,6 +1,7 @@
 package dev.millrace.topology;
 
 import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.topology.deadletter.DeadLetters;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
@@ -34,6 +35,9 @@ final class StreamsProperties {
         }
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.COMPRESSION_TYPE_CONFIG), config.compression());
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG), config.transactionTimeoutMs());
+        // a record of the largest size, refused, is larger by its headers
+        settings.put(StreamsConfig.producerPrefix(ProducerConfig.MAX_REQUEST_SIZE_CONFIG),
+            MillraceTopology.maxRequestBytes(connection) + DeadLetters.MAX_HEADERS_BYTES);
         settings.putAll(config.clientProperties());
         Properties properties = new Properties();
         connection.with(settings).forEach((key, value) -> properties.put(key, value));

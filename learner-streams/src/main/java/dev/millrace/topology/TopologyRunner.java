@@ -68,41 +68,43 @@ public final class TopologyRunner implements AutoCloseable {
     /**
      * Runs; returns after {@link #stop}.
      *
-     * @throws TopologyException if it cannot start in time, or has to stop
+     * @throws TopologyException if it cannot start in time, has to stop, or does not stop in time
      */
     public void run() {
+        TopologyException sentence = null;
         try (KafkaStreamsMetrics metrics = new KafkaStreamsMetrics(streams)) {
             metrics.bindTo(registry);
-            try {
-                streams.start();
-                requireRunning();
-                ended.await(); // until stop or failure, which both end it
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-                throw new TopologyException("the topology was interrupted", e);
-            } finally {
-                shutDown();
+            streams.start();
+            sentence = awaitEnd();
+            boolean closed = streams.close(
+                CloseOptions.groupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP)
+                    .withTimeout(Duration.ofMillis(config.runtime().stopTimeoutMs())));
+            if (!closed && sentence == null) {
+                sentence = new TopologyException("the topology did not stop within stop_timeout_ms "
+                    + config.runtime().stopTimeoutMs() + "; what it had not committed will be done again");
             }
         }
         if (failure.get() != null) {
             throw explained(failure.get());
         }
-    }
-
-    private void requireRunning() throws InterruptedException {
-        if (!running.await(config.runtime().startTimeoutMs(), TimeUnit.MILLISECONDS)) {
-            throw new TopologyException("the topology was not running after start_timeout_ms "
-                + config.runtime().startTimeoutMs() + ", its state is " + streams.state()
-                + "; is the broker out of reach, or another instance named '" + config.runtime().instanceId() + "' running?");
+        if (sentence != null) {
+            throw sentence;
         }
     }
 
-    private void shutDown() {
-        boolean closed = streams.close(CloseOptions.groupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP)
-            .withTimeout(Duration.ofMillis(config.runtime().stopTimeoutMs())));
-        if (!closed) {
-            throw new TopologyException("the topology did not stop within stop_timeout_ms " + config.runtime().stopTimeoutMs()
-                + "; what it had not committed will be done again");
+    /** Waits for the end, whoever brings it; what is to be said about it, or null. */
+    private TopologyException awaitEnd() {
+        try {
+            if (!running.await(config.runtime().startTimeoutMs(), TimeUnit.MILLISECONDS)) {
+                return new TopologyException("the topology was not running after start_timeout_ms "
+                    + config.runtime().startTimeoutMs() + ", its state is " + streams.state()
+                    + "; is the broker out of reach, or another instance named '" + config.runtime().instanceId() + "' running?");
+            }
+            ended.await(); // until stop or failure, which both end it
+            return null;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return new TopologyException("the topology was interrupted", e);
         }
     }
 

@@ -12,6 +12,9 @@ final class RunTopicSettings {
     /** Compacted topics of a run are small; a segment that is never closed is never compacted. */
     private static final int COMPACTED_SEGMENT_BYTES = 16 << 20;
 
+    /** A refused record is larger than it was by the headers that say why; the largest one must still fit. */
+    private static final int ERROR_HEADERS_BYTES = 64 << 10;
+
     private final TopicsConfig config;
 
     RunTopicSettings(TopicsConfig config) {
@@ -38,7 +41,8 @@ final class RunTopicSettings {
             kept(topics.trainingLog(), 1, config.recordRetentionMs()),
             compacted(topics.serving()),
             kept(topics.outcomes(), partitions, config.recordRetentionMs()),
-            kept(topics.deadLetters(), 1, config.recordRetentionMs()));
+            kept(topics.deadLetters(), 1, config.recordRetentionMs())
+                .with(TopicConfig.MAX_MESSAGE_BYTES_CONFIG, config.maxRecordBytes() + ERROR_HEADERS_BYTES));
     }
 
     /** The registry's topic, which is the cluster's and not the run's. */

@@ -13,7 +13,9 @@ import org.apache.kafka.streams.processor.api.Record;
  * carries one set of our headers, the newest.
  */
 public final class DeadLetters {
-    static final int MAX_HEADER_CHARS = 2048;
+    static final int MAX_HEADER_CHARS = 1024;
+    /** What the headers of a dead letter may take beside the record: eight of them, of four bytes a character. */
+    public static final int MAX_HEADERS_BYTES = 64 << 10;
     private static final String PREFIX = "millrace.error.";
     /** {@link RefusalReason#code()}. */
     public static final String REASON = PREFIX + "reason";

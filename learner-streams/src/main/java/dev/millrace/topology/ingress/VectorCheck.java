@@ -11,6 +11,8 @@ import java.nio.IntBuffer;
 final class VectorCheck {
     /** Entropies and sums of squares are long sums of floats: they may leave their range by rounding. */
     private static final float ROUNDING = 1e-3f;
+    /** A log-prob renormalised after truncation is a difference of two floats: that of a certain token may miss 0 by this. */
+    private static final float LOG_PROB_ROUNDING = 1e-5f;
 
     private VectorCheck() {
     }
@@ -97,7 +99,7 @@ final class VectorCheck {
     }
 
     private static void requireLogProb(float logProb, int token, String field) throws RefusedException {
-        if (!(logProb <= 0f && logProb > Float.NEGATIVE_INFINITY)) { // negated so that NaN is refused too
+        if (!(logProb <= LOG_PROB_ROUNDING && logProb > Float.NEGATIVE_INFINITY)) { // negated so that NaN is refused too
             throw new RefusedException(RefusalReason.LOG_PROBS, field + "[" + token + "]",
                 "a log-prob must be finite and at most 0: " + logProb);
         }

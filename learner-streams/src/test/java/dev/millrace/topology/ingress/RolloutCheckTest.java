@@ -164,6 +164,12 @@ class RolloutCheckTest {
     }
 
     @Test
+    void shouldForgiveTheRoundingOfACertainToken() throws RefusedException {
+        Rollout rollout = rollout("g", 0).setBehaviorLogProbs(PackedFloats.of(6e-8f, -1f, -0f)).build();
+        assertThat(CHECK.check(rollout, KEY).rolloutId()).isEqualTo("g/0");
+    }
+
+    @Test
     void shouldRefuseAKeyThatIsNotTheGroupId() {
         Rollout rollout = rollout("g", 0).build();
         for (byte[] key : new byte[][] {null, {}, {1, 2}, "h".getBytes(StandardCharsets.UTF_8), new byte[1000]}) {
