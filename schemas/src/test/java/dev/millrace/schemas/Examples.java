@@ -46,7 +46,8 @@ public final class Examples {
             PackedInts.of(1, 15), PackedInts.of(4, 70_000, 2), PackedMask.of((byte) 1, (byte) 0, (byte) 1),
             PackedFloats.of(-0.5f, 0f, -3.25f), LogProbDistribution.TRUNCATED, PackedFloats.of(-0.75f, 0f, -3.5f),
             SAMPLING,
-            List.of(new Turn(Speaker.POLICY, 0, 1), new Turn(Speaker.ENVIRONMENT, 1, 2), new Turn(Speaker.POLICY, 2, 3)),
+            List.of(new Turn(Speaker.POLICY, 0, 1), new Turn(Speaker.ENVIRONMENT, 1, 2),
+                new Turn(Speaker.POLICY, 2, 3)),
             SPANS, 0.8, Map.of("digits", 0.8), FinishReason.ENVIRONMENT, 5L, NOW_MS, NOW_MS + 250);
     }
 
@@ -92,7 +93,8 @@ public final class Examples {
     }
 
     public static Outcome outcome() {
-        return new Outcome(RUN, 2, "g-17/4", "g-17", "join", "unscored", "no score within 60000 ms", -1L, SOURCE, NOW_MS);
+        return new Outcome(RUN, 2, "g-17/4", "g-17", "join", "unscored", "no score within 60000 ms", -1L,
+            SOURCE, NOW_MS);
     }
 
     private static TensorLocation location(String topic) {

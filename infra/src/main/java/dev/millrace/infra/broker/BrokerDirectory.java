@@ -33,7 +33,8 @@ record BrokerDirectory(Path path) {
             long free = Files.getFileStore(path).getUsableSpace();
             if (free < minFreeBytes) {
                 throw new BrokerException("no space for the broker's data in " + path + ": " + (free >> 20)
-                    + " MiB are free, at least " + (minFreeBytes >> 20) + " MiB are needed; free some or choose another directory");
+                    + " MiB are free, at least " + (minFreeBytes >> 20)
+                    + " MiB are needed; free some or choose another directory");
             }
         } catch (IOException e) {
             throw new BrokerException("cannot write the broker's data to " + path + ": " + reason(e)

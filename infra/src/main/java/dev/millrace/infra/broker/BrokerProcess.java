@@ -100,7 +100,8 @@ public final class BrokerProcess implements AutoCloseable {
     public void kill() {
         process.destroyForcibly();
         if (!gone(KILL_LIMIT_MS)) {
-            throw new BrokerException("process " + process.pid() + " is still there " + KILL_LIMIT_MS + " ms after it was killed");
+            throw new BrokerException(
+                "process " + process.pid() + " is still there " + KILL_LIMIT_MS + " ms after it was killed");
         }
     }
 

@@ -42,7 +42,8 @@ public final class EmbeddedBroker implements AutoCloseable {
     private final AtomicBoolean closed = new AtomicBoolean();
 
     /** Makes the parts; whatever fails on the way closes what was made. */
-    private EmbeddedBroker(Path directory, BrokerConfig config, BoundPort port, BoundPort controllerPort, Faults faults) {
+    private EmbeddedBroker(
+            Path directory, BrokerConfig config, BoundPort port, BoundPort controllerPort, Faults faults) {
         this.directory = directory;
         this.config = config;
         this.port = port;

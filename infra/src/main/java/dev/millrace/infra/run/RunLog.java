@@ -50,7 +50,8 @@ public final class RunLog implements AutoCloseable {
             try {
                 refuseOrphans(administration, topics);
                 administration.prepareClaim(topics);
-                boolean resumed = new RunClaims(clientProperties, topics, registry, config.timeoutMs()).claim(run, clock);
+                RunClaims claims = new RunClaims(clientProperties, topics, registry, config.timeoutMs());
+                boolean resumed = claims.claim(run, clock);
                 administration.prepareRun(topics);
                 register(registry, topics);
                 return new RunLog(connection(clientProperties, topics, run, config, registry), resumed);

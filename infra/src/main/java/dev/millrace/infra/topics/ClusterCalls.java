@@ -38,7 +38,8 @@ final class ClusterCalls {
         try {
             return answer(future, what);
         } catch (ExecutionException e) {
-            throw new LogSetupException("the cluster could not " + what + ": " + e.getCause().getMessage(), e.getCause());
+            throw new LogSetupException(
+                "the cluster could not " + what + ": " + e.getCause().getMessage(), e.getCause());
         }
     }
 }

@@ -26,7 +26,8 @@ final class SettingCheck {
             && asBound(existing) >= asBound(needed);
         if (!fits) {
             throw new LogSetupException("topic " + topic + " has " + key + "=" + existing + ", it " + bound + " "
-                + needed + "; alter the topic, change the setting under 'topics' in the configuration, or choose another topic prefix");
+                + needed + "; alter the topic, change the setting under 'topics' in the configuration, "
+                + "or choose another topic prefix");
         }
     }
 

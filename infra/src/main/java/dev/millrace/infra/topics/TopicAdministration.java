@@ -1,6 +1,7 @@
 package dev.millrace.infra.topics;
 
 import dev.millrace.schemas.run.RunTopics;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
@@ -10,12 +11,14 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ExecutionException;
+import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.RetriableException;
@@ -61,7 +64,8 @@ public final class TopicAdministration implements AutoCloseable {
             calls.answer(admin.describeCluster().clusterId(), "answer");
         } catch (ExecutionException e) {
             throw new LogSetupException("no broker answers at bootstrap_servers=" + brokers + " within timeout_ms="
-                + config.timeoutMs() + "; start it, or correct the address (" + e.getCause().getMessage() + ")", e.getCause());
+                + config.timeoutMs() + "; start it, or correct the address (" + e.getCause().getMessage() + ")",
+                e.getCause());
         }
     }
 
@@ -122,7 +126,7 @@ public final class TopicAdministration implements AutoCloseable {
 
     @Override
     public void close() {
-        admin.close(java.time.Duration.ofMillis(config.timeoutMs()));
+        admin.close(Duration.ofMillis(config.timeoutMs()));
     }
 
     private NewTopic newTopic(TopicSettings topic) {
@@ -150,7 +154,7 @@ public final class TopicAdministration implements AutoCloseable {
         return retrying(deadline, "describe topics " + names, () -> admin.describeTopics(names).allTopicNames());
     }
 
-    private <T> T retrying(long deadline, String what, java.util.function.Supplier<org.apache.kafka.common.KafkaFuture<T>> call) {
+    private <T> T retrying(long deadline, String what, Supplier<KafkaFuture<T>> call) {
         while (true) {
             try {
                 return calls.answer(call.get(), what);

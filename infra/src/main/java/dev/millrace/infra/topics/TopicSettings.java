@@ -1,5 +1,6 @@
 package dev.millrace.infra.topics;
 
+import java.util.Collections;
 import java.util.Map;
 import java.util.TreeMap;
 
@@ -13,7 +14,7 @@ import java.util.TreeMap;
 public record TopicSettings(String name, int partitions, Map<String, String> configuration) {
 
     public TopicSettings {
-        configuration = Map.copyOf(configuration);
+        configuration = Collections.unmodifiableMap(new TreeMap<>(configuration)); // checked in a fixed order
     }
 
     /** With another setting. */

@@ -32,7 +32,8 @@ class BrokerProcessIT {
             port = process.port();
             try (Admin admin = Admin.create(Map.of("bootstrap.servers", process.bootstrapServers()));
                  KafkaProducer<String, String> producer = new KafkaProducer<>(
-                     Map.of("bootstrap.servers", process.bootstrapServers()), new StringSerializer(), new StringSerializer())) {
+                     Map.of("bootstrap.servers", process.bootstrapServers()), new StringSerializer(),
+                     new StringSerializer())) {
                 admin.createTopics(List.of(new NewTopic("t", 1, (short) 1))).all().get(10, TimeUnit.SECONDS);
                 end(admin);
                 producer.send(new ProducerRecord<>("t", "v")).get(10, TimeUnit.SECONDS);
@@ -43,7 +44,8 @@ class BrokerProcessIT {
             assertThat(process.isAlive()).isFalse();
         }
 
-        try (BrokerProcess again = BrokerProcess.start(directory.resolve("data"), BrokerConfig.defaults().withPort(port));
+        try (BrokerProcess again = BrokerProcess.start(
+                 directory.resolve("data"), BrokerConfig.defaults().withPort(port));
              Admin admin = Admin.create(Map.of("bootstrap.servers", again.bootstrapServers()))) {
             assertThat(again.port()).isEqualTo(port);
             assertThat(end(admin)).isEqualTo(1);
@@ -69,7 +71,8 @@ class BrokerProcessIT {
                 .isInstanceOf(BrokerException.class)
                 .hasMessage("another broker uses " + first.directory() + "; stop it or choose another directory");
         }
-        assertThatThrownBy(() -> BrokerProcess.start(directory.resolve("data"), BrokerConfig.defaults(), List.of("-Xmx1k")))
+        List<String> tooSmall = List.of("-Xmx1k");
+        assertThatThrownBy(() -> BrokerProcess.start(directory.resolve("data"), BrokerConfig.defaults(), tooSmall))
             .isInstanceOf(BrokerException.class)
             .hasMessage("the broker's process ended before it served; its log is " + directory.resolve("data.log"));
     }

@@ -121,7 +121,8 @@ class EmbeddedBrokerIT {
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory)) {
             Exit.halt(1, "all log dirs have failed"); // what Kafka calls when it cannot write any more
 
-            assertThat(broker.failure().toCompletableFuture()).isCompletedWithValueMatching(e -> e.getMessage().startsWith(
+            assertThat(broker.failure().toCompletableFuture())
+                .isCompletedWithValueMatching(e -> e.getMessage().startsWith(
                 "the broker in " + directory + " cannot go on: Kafka asked to end the process with status 1, "
                     + "all log dirs have failed; ") && e.getMessage().endsWith(" MiB are free on its disk"));
         }

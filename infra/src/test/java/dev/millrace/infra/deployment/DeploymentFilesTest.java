@@ -110,7 +110,8 @@ class DeploymentFilesTest {
 
         TopicsConfig asked = new TopicsConfig((int) topics.get("partitions"), (int) topics.get("replication_factor"),
             (int) topics.get("min_insync_replicas"), d.recordRetentionMs(), d.passingRetentionMs(),
-            d.weightsRetentionBytes(), d.optimizerRetentionBytes(), d.maxRecordBytes(), d.schemasTopic(), d.timeoutMs());
+            d.weightsRetentionBytes(), d.optimizerRetentionBytes(), d.maxRecordBytes(), d.schemasTopic(),
+            d.timeoutMs());
 
         assertThat(brokers).isEqualTo(3).isGreaterThanOrEqualTo(asked.replicationFactor());
         Map<?, ?> environment = (Map<?, ?>) ((Map<?, ?>) services.get("kafka-1")).get("environment");

@@ -62,7 +62,8 @@ class PythonConsumerIT {
             server.start();
             try {
                 List<JsonNode> read = run(python, "--bootstrap-servers", broker.bootstrapServers(),
-                    "--registry", "http://127.0.0.1:" + server.getAddress().getPort(), "--limit", "2", "--timeout", "60");
+                    "--registry", "http://127.0.0.1:" + server.getAddress().getPort(), "--limit", "2",
+                    "--timeout", "60");
 
                 assertThat(read).hasSize(2);
                 JsonNode first = read.get(0);
@@ -115,8 +116,8 @@ class PythonConsumerIT {
     private static void produce(RunLog log, RunTopics topics) throws Exception {
         var serializer = AvroSerde.of(Rollout.class, log.connection().registry()).serializer();
         try (KafkaProducer<String, byte[]> producer = new KafkaProducer<>(
-                log.connection().with(Map.of("transactional.id", "t", "compression.type", "lz4")), new StringSerializer(),
-                new ByteArraySerializer())) {
+                log.connection().with(Map.of("transactional.id", "t", "compression.type", "lz4")),
+                new StringSerializer(), new ByteArraySerializer())) {
             producer.initTransactions();
             byte[][] values = {serializer.serialize(topics.rollouts(), rollout(0)),
                 serializer.serialize(topics.rollouts(), rollout(1)), {9, 9, 9},
@@ -138,6 +139,7 @@ class PythonConsumerIT {
             PackedInts.of(1, 15), PackedInts.of(4, 70_000, 2), PackedMask.of((byte) 1, (byte) 0, (byte) 1),
             PackedFloats.of(-0.5f, 0f, -3.25f), LogProbDistribution.TEMPERED, null,
             new SamplingParameters(1.0, 0, 1.0, 8, 7L), List.of(new Turn(Speaker.POLICY, 0, 3)),
-            List.of(new VersionSpan(6L, 0, 2), new VersionSpan(7L, 2, 3)), 0.5, Map.of(), FinishReason.STOP, 5L, 1L, 2L);
+            List.of(new VersionSpan(6L, 0, 2), new VersionSpan(7L, 2, 3)), 0.5, Map.of(),
+            FinishReason.STOP, 5L, 1L, 2L);
     }
 }

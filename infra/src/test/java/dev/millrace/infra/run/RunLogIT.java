@@ -80,11 +80,14 @@ class RunLogIT {
         RunTopics topics = new RunTopics("b.");
         open(topics, new RunIdentity("run-b", 0, "default")).close();
 
-        assertThatThrownBy(() -> open(topics, new RunIdentity("run-c", 0, "default"))).isInstanceOf(LogSetupException.class)
-            .hasMessage("the topics under 'b.' belong to run run-b, not to run run-c; go on with that run, or choose another topic prefix");
+        assertThatThrownBy(() -> open(topics, new RunIdentity("run-c", 0, "default")))
+            .isInstanceOf(LogSetupException.class)
+            .hasMessage("the topics under 'b.' belong to run run-b, not to run run-c; "
+                + "go on with that run, or choose another topic prefix");
         assertThatThrownBy(() -> RunLog.join(client, topics, new RunIdentity("run-c", 0, "default"), CONFIG, ""))
             .isInstanceOf(LogSetupException.class).hasMessageContaining("belong to run run-b");
-        assertThatThrownBy(() -> open(topics, new RunIdentity("run-b", 0, "other"))).isInstanceOf(LogSetupException.class)
+        assertThatThrownBy(() -> open(topics, new RunIdentity("run-b", 0, "other")))
+            .isInstanceOf(LogSetupException.class)
             .hasMessageContaining("trains the policy default, not other");
 
         try (RunLog other = open(new RunTopics("c."), new RunIdentity("run-c", 0, "default"))) {
@@ -101,7 +104,8 @@ class RunLogIT {
             assertThat(rolledBack.resumed()).isTrue();
         }
 
-        assertThatThrownBy(() -> open(topics, new RunIdentity("run-e", 0, "default"))).isInstanceOf(LogSetupException.class)
+        assertThatThrownBy(() -> open(topics, new RunIdentity("run-e", 0, "default")))
+            .isInstanceOf(LogSetupException.class)
             .hasMessage("run run-e has gone on to epoch 1; nothing of epoch 0 would be read any more");
         assertThatThrownBy(() -> RunLog.join(client, topics, new RunIdentity("run-e", 2, "default"), CONFIG, ""))
             .isInstanceOf(LogSetupException.class).hasMessage("run run-e is at epoch 1, not at epoch 2");
@@ -125,7 +129,8 @@ class RunLogIT {
                 try {
                     winners.add(result.get());
                 } catch (ExecutionException e) {
-                    assertThat(e.getCause()).isInstanceOf(LogSetupException.class).hasMessageContaining("belong to run");
+                    assertThat(e.getCause())
+                        .isInstanceOf(LogSetupException.class).hasMessageContaining("belong to run");
                 }
             }
         } finally {
@@ -153,7 +158,8 @@ class RunLogIT {
         open(topics, new RunIdentity("r", 0, "default")).close();
         try (KafkaProducer<String, byte[]> producer =
                  new KafkaProducer<>(client, new StringSerializer(), new ByteArraySerializer())) {
-            producer.send(new ProducerRecord<>(topics.run(), "run", new byte[] {1, 2, 3, 4, 5, 6})).get(10, TimeUnit.SECONDS);
+            producer.send(new ProducerRecord<>(topics.run(), "run", new byte[] {1, 2, 3, 4, 5, 6}))
+                .get(10, TimeUnit.SECONDS);
         }
 
         assertThatThrownBy(() -> open(topics, new RunIdentity("r", 0, "default"))).isInstanceOf(LogSetupException.class)
@@ -163,7 +169,8 @@ class RunLogIT {
 
     @Test
     void shouldSayThatThereIsNoRunToJoin() {
-        assertThatThrownBy(() -> RunLog.join(client, new RunTopics("none."), new RunIdentity("r", 0, "default"), CONFIG, ""))
+        RunTopics none = new RunTopics("none.");
+        assertThatThrownBy(() -> RunLog.join(client, none, new RunIdentity("r", 0, "default"), CONFIG, ""))
             .isInstanceOf(LogSetupException.class)
             .hasMessageStartingWith("there is no run under the topic prefix 'none.': topics [none.batches,");
     }

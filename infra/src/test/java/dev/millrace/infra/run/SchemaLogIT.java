@@ -122,7 +122,8 @@ class SchemaLogIT {
 
             assertThat(registry.idOf("r-value", first)).isEqualTo(1);
             assertThat(registry.idOf("r-value", withDefault)).isEqualTo(2);
-            assertThatThrownBy(() -> registry.idOf("r-value", without)).isExactlyInstanceOf(SchemaRegistryException.class)
+            assertThatThrownBy(() -> registry.idOf("r-value", without))
+                .isExactlyInstanceOf(SchemaRegistryException.class)
                 .hasMessageStartingWith("subject r-value: the new schema cannot read records of version 2: ");
             assertThat(registry.contents().versions("r-value")).containsOnlyKeys(1, 2);
         }
@@ -133,7 +134,8 @@ class SchemaLogIT {
         String topic = topic("foreign");
         try (KafkaProducer<String, String> producer =
                  new KafkaProducer<>(client, new StringSerializer(), new StringSerializer())) {
-            producer.send(new ProducerRecord<>(topic, "{\"keytype\":\"NOOP\",\"magic\":0}", null)).get(10, TimeUnit.SECONDS);
+            producer.send(new ProducerRecord<>(topic, "{\"keytype\":\"NOOP\",\"magic\":0}", null))
+                .get(10, TimeUnit.SECONDS);
         }
         try (LogSchemaRegistry registry = LogSchemaRegistry.writing(client, topic, LIMIT_MS)) {
             assertThatThrownBy(() -> registry.idOf("r-value", record("R", "f")))

@@ -123,14 +123,16 @@ class TopicAdministrationIT {
         create(new NewTopic("bad1.rollouts", 3, (short) 1));
         create(new NewTopic("bad2.rollouts", 4, (short) 1).configs(Map.of("cleanup.policy", "compact")));
         create(new NewTopic("bad3.rollouts", 4, (short) 1).configs(Map.of("retention.ms", "60000")));
-        create(new NewTopic("bad4.rollouts", 4, (short) 1).configs(Map.of("retention.ms", "-1", "retention.bytes", "5")));
+        create(new NewTopic("bad4.rollouts", 4, (short) 1)
+            .configs(Map.of("retention.ms", "-1", "retention.bytes", "5")));
 
         assertRefused("bad1.", "topic bad1.rollouts has 3 partitions, it must have 4; "
             + "set partitions under 'topics' in the configuration, or choose another topic prefix");
         assertRefused("bad2.", "topic bad2.rollouts has cleanup.policy=compact, it must be delete; alter the topic, "
             + "change the setting under 'topics' in the configuration, or choose another topic prefix");
-        assertRefused("bad3.", "topic bad3.rollouts has retention.ms=60000, it must be at least 2592000000; alter the topic, "
-            + "change the setting under 'topics' in the configuration, or choose another topic prefix");
+        assertRefused("bad3.", "topic bad3.rollouts has retention.ms=60000, it must be at least 2592000000; "
+            + "alter the topic, change the setting under 'topics' in the configuration, "
+            + "or choose another topic prefix");
         assertRefused("bad4.", "topic bad4.rollouts has retention.bytes=5, it must be at least -1; alter the topic, "
             + "change the setting under 'topics' in the configuration, or choose another topic prefix");
     }
@@ -201,7 +203,8 @@ class TopicAdministrationIT {
 
     private static int partitions(String topic) throws Exception {
         try (Admin admin = Admin.create(client)) {
-            return admin.describeTopics(List.of(topic)).allTopicNames().get(10, TimeUnit.SECONDS).get(topic).partitions().size();
+            return admin.describeTopics(List.of(topic))
+                .allTopicNames().get(10, TimeUnit.SECONDS).get(topic).partitions().size();
         }
     }
 }

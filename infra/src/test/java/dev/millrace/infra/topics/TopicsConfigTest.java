@@ -27,14 +27,16 @@ class TopicsConfigTest {
         assertThat(D.weightsRetentionBytes()).isEqualTo(1L << 31);
         assertThatCode(() -> D.requireRoomFor(1L << 27, 1L << 28, 8)).doesNotThrowAnyException();
         assertThatThrownBy(() -> D.requireRoomFor(1L << 27, 1L << 28, 9)).isInstanceOf(IllegalArgumentException.class)
-            .hasMessage("optimizer_retention_bytes must be at least 2415919104 to keep 9 versions of 268435456 bytes: 2147483648");
+            .hasMessage("optimizer_retention_bytes must be at least 2415919104 to keep 9 versions "
+                + "of 268435456 bytes: 2147483648");
     }
 
     private static void assertRefused(Function<Integer, TopicsConfig> made, int value, String message) {
         assertThatThrownBy(() -> made.apply(value)).isInstanceOf(IllegalArgumentException.class).hasMessage(message);
     }
 
-    private static TopicsConfig with(int partitions, int replication, int insync, long retentionMs, String schemasTopic) {
+    private static TopicsConfig with(
+            int partitions, int replication, int insync, long retentionMs, String schemasTopic) {
         return new TopicsConfig(partitions, replication, insync, retentionMs, D.passingRetentionMs(),
             D.weightsRetentionBytes(), D.optimizerRetentionBytes(), D.maxRecordBytes(), schemasTopic, D.timeoutMs());
     }

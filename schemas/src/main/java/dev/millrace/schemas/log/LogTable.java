@@ -2,6 +2,7 @@ package dev.millrace.schemas.log;
 
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -91,7 +92,8 @@ public final class LogTable implements AutoCloseable {
                     + " within " + timeoutMs + " ms; reached " + consumer.position(partition, limit));
             }
             for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
-                onRecord.accept(record.key() == null ? "" : new String(record.key(), StandardCharsets.UTF_8), record.value());
+                String key = record.key() == null ? "" : new String(record.key(), StandardCharsets.UTF_8);
+                onRecord.accept(key, record.value());
             }
         }
     }
@@ -175,8 +177,9 @@ public final class LogTable implements AutoCloseable {
     /** The offset of the last record. */
     private long write(KafkaProducer<byte[], byte[]> producer, Map<String, byte[]> entries) {
         producer.beginTransaction();
-        List<Future<RecordMetadata>> sent = entries.entrySet().stream().map(entry -> producer.send(
-            new ProducerRecord<>(topic, 0, entry.getKey().getBytes(StandardCharsets.UTF_8), entry.getValue()))).toList();
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        entries.forEach((key, value) -> sent.add(
+            producer.send(new ProducerRecord<>(topic, 0, key.getBytes(StandardCharsets.UTF_8), value))));
         commit(producer);
         long last = 0;
         for (Future<RecordMetadata> one : sent) {

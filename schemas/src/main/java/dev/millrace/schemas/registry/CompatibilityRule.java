@@ -14,7 +14,8 @@ final class CompatibilityRule {
         Schema before = new Schema.Parser().parse(previous.schema());
         Schema after = new Schema.Parser().parse(text);
         requireReadable(subject, previous.version(), "the new schema cannot read records of version ", after, before);
-        requireReadable(subject, previous.version(), "records of the new schema cannot be read by version ", before, after);
+        requireReadable(subject, previous.version(), "records of the new schema cannot be read by version ",
+            before, after);
     }
 
     private static void requireReadable(String subject, int version, String what, Schema reader, Schema writer) {

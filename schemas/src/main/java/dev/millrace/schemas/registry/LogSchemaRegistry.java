@@ -96,7 +96,8 @@ public final class LogSchemaRegistry implements SchemaRegistry {
         try {
             table.append(() -> missing(texts));
         } catch (KafkaException e) {
-            throw new SchemaRegistryException("schemas cannot be registered in topic " + topic + ": " + e.getMessage(), e);
+            throw new SchemaRegistryException(
+                "schemas cannot be registered in topic " + topic + ": " + e.getMessage(), e);
         }
     }
 

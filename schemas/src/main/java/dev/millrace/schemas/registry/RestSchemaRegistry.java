@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.net.URI;
+import java.net.URLDecoder;
 import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -52,7 +53,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         URI uri = parse(url);
         String user = uri.getRawUserInfo();
         this.authorization = user == null ? null : "Basic " + Base64.getEncoder().encodeToString(
-            java.net.URLDecoder.decode(user, StandardCharsets.UTF_8).getBytes(StandardCharsets.UTF_8));
+            URLDecoder.decode(user, StandardCharsets.UTF_8).getBytes(StandardCharsets.UTF_8));
         String withoutUser = user == null ? url : url.replace(user + "@", "");
         this.address = withoutUser.endsWith("/") ? withoutUser.substring(0, withoutUser.length() - 1) : withoutUser;
         this.mayWrite = mayWrite;
@@ -70,8 +71,9 @@ public final class RestSchemaRegistry implements SchemaRegistry {
                 + (mayWrite ? "/versions" : "");
             String body = text(JSON.createObjectNode().put("schema", text));
             HttpResponse<String> response = send(request(path).POST(BodyPublishers.ofString(body)));
-            known = integer(require(response, (mayWrite ? "register" : "find") + " the schema of " + schema.getFullName()
-                + " under " + subject), "id");
+            String what =
+                (mayWrite ? "register" : "find") + " the schema of " + schema.getFullName() + " under " + subject;
+            known = integer(require(response, what), "id");
             ids.put(cached, known);
         }
         return known;
@@ -151,7 +153,8 @@ public final class RestSchemaRegistry implements SchemaRegistry {
 
     private int integer(JsonNode answer, String field) {
         if (!answer.path(field).canConvertToInt()) {
-            throw new SchemaRegistryException("the schema registry at " + address + " answered without " + field + ": " + answer);
+            throw new SchemaRegistryException(
+                "the schema registry at " + address + " answered without " + field + ": " + answer);
         }
         return answer.path(field).asInt();
     }
@@ -164,8 +167,8 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         try {
             return JSON.readTree(response.body());
         } catch (JsonProcessingException e) {
-            throw new SchemaRegistryException("the schema registry at " + address + " answered with something else than JSON, status "
-                + response.statusCode(), e);
+            throw new SchemaRegistryException("the schema registry at " + address
+                + " answered with something else than JSON, status " + response.statusCode(), e);
         }
     }
 

@@ -42,7 +42,8 @@ final class SchemaLogRecords {
     }
 
     static byte[] configValue(String compatibilityLevel) {
-        return text(JSON.createObjectNode().put("compatibilityLevel", compatibilityLevel)).getBytes(StandardCharsets.UTF_8);
+        return text(JSON.createObjectNode().put("compatibilityLevel", compatibilityLevel))
+            .getBytes(StandardCharsets.UTF_8);
     }
 
     private static String text(ObjectNode node) {

@@ -4,7 +4,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.concurrent.ConcurrentHashMap;
@@ -47,7 +49,8 @@ final class SchemaLogState implements RegistryContents {
                 default -> LOG.debug("the schema log holds a record that says nothing about schemas: {}", key);
             }
         } catch (IOException e) {
-            LOG.warn("the schema log holds a record that is no JSON and counts for nothing, key '{}': {}", key, e.getMessage());
+            LOG.warn("the schema log holds a record that is no JSON and counts for nothing, key '{}': {}",
+                key, e.getMessage());
         }
     }
 
@@ -79,7 +82,8 @@ final class SchemaLogState implements RegistryContents {
 
     /** The id under which a text is known, whatever its subject. */
     Optional<Integer> idOfText(String text) {
-        return textById.entrySet().stream().filter(e -> e.getValue().equals(text)).map(e -> e.getKey()).sorted().findFirst();
+        return textById.entrySet().stream().filter(entry -> entry.getValue().equals(text))
+            .map(Map.Entry::getKey).min(Comparator.naturalOrder());
     }
 
     Optional<Registration> find(String subject, String text) {
@@ -126,7 +130,9 @@ final class SchemaLogState implements RegistryContents {
 
     private void acceptConfig(JsonNode key, byte[] value) throws IOException {
         if (key.path("subject").isNull() || key.path("subject").isMissingNode()) {
-            level = value == null ? DEFAULT_LEVEL : JSON.readTree(value).path("compatibilityLevel").asText(DEFAULT_LEVEL);
+            level = value == null
+                ? DEFAULT_LEVEL
+                : JSON.readTree(value).path("compatibilityLevel").asText(DEFAULT_LEVEL);
         }
     }
 

@@ -47,7 +47,8 @@ class RegistryHttpApiTest {
         assertThat(get("/subjects/millrace.serving-value/versions")).isEqualTo("200 [1,2]");
         assertThat(get("/subjects/odd%2F%20subject+1/versions")).isEqualTo("200 [1]");
         assertThat(get("/subjects/millrace.serving-value/versions/1"))
-            .isEqualTo("200 {\"subject\":\"millrace.serving-value\",\"version\":1,\"id\":3,\"schema\":\"\\\"string\\\"\"}");
+            .isEqualTo("200 {\"subject\":\"millrace.serving-value\",\"version\":1,"
+                + "\"id\":3,\"schema\":\"\\\"string\\\"\"}");
         assertThat(get("/subjects/millrace.serving-value/versions/latest")).contains("\"version\":2,\"id\":4");
         assertThat(get("/subjects/millrace.serving-value/versions/2/schema")).isEqualTo("200 " + TEXT);
         assertThat(get("/schemas/ids/3")).isEqualTo("200 {\"schema\":\"\\\"string\\\"\"}");
@@ -58,7 +59,8 @@ class RegistryHttpApiTest {
 
     @Test
     void shouldAnswerWithTheProtocolsOwnErrors() throws Exception {
-        assertThat(get("/subjects/x/versions")).isEqualTo("404 {\"error_code\":40401,\"message\":\"Subject 'x' not found.\"}");
+        assertThat(get("/subjects/x/versions"))
+            .isEqualTo("404 {\"error_code\":40401,\"message\":\"Subject 'x' not found.\"}");
         assertThat(get("/subjects/millrace.serving-value/versions/9"))
             .isEqualTo("404 {\"error_code\":40402,\"message\":\"Version 9 not found.\"}");
         assertThat(get("/subjects/millrace.serving-value/versions/new")).startsWith("422 {\"error_code\":42202");
@@ -82,7 +84,8 @@ class RegistryHttpApiTest {
     void shouldServeOurOwnClient() {
         try (RestSchemaRegistry client = new RestSchemaRegistry(address, false, 5_000)) {
             assertThat(client.byId(4).getFullName()).isEqualTo("dev.millrace.schemas.Serving");
-            assertThatThrownBy(() -> client.byId(5)).isInstanceOf(UnknownSchemaException.class).hasMessage("no schema has id 5");
+            assertThatThrownBy(() -> client.byId(5))
+                .isInstanceOf(UnknownSchemaException.class).hasMessage("no schema has id 5");
             assertThatThrownBy(() -> client.idOf("x-value", Rollout.getClassSchema()))
                 .isExactlyInstanceOf(SchemaRegistryException.class).hasMessageContaining("status 405");
         }
@@ -96,7 +99,8 @@ class RegistryHttpApiTest {
 
         assertThat(published).doesNotContain("avro.java").contains("Natural log of the probability")
             .contains("{\"name\":\"run_id\",\"type\":\"string\",").contains("packed-float32");
-        assertThat(new ObjectMapper().readTree(published).path("fields")).hasSize(Rollout.getClassSchema().getFields().size());
+        assertThat(new ObjectMapper().readTree(published).path("fields"))
+            .hasSize(Rollout.getClassSchema().getFields().size());
     }
 
     private void accept(Registration registration) {

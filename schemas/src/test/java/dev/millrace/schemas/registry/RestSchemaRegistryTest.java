@@ -56,7 +56,8 @@ class RestSchemaRegistryTest {
         assertThat(registry.idOf("millrace.serving-value", SERVING)).isEqualTo(41);
 
         assertThat(requests).singleElement().asString()
-            .startsWith("POST /prefix/subjects/millrace.serving-value/versions null {\"schema\":\"{\\\"type\\\":\\\"record\\\"");
+            .startsWith("POST /prefix/subjects/millrace.serving-value/versions null "
+                + "{\"schema\":\"{\\\"type\\\":\\\"record\\\"");
     }
 
     @Test
@@ -90,7 +91,8 @@ class RestSchemaRegistryTest {
 
         answer = "<html>no such page</html>";
         assertThatThrownBy(() -> registry.byId(9)).isExactlyInstanceOf(SchemaRegistryException.class)
-            .hasMessage("the schema registry at http://127.0.0.1:" + port + " answered with something else than JSON, status 404");
+            .hasMessage("the schema registry at http://127.0.0.1:" + port
+                + " answered with something else than JSON, status 404");
 
         status = 500;
         answer = "{\"error_code\": 50001}";
@@ -110,7 +112,8 @@ class RestSchemaRegistryTest {
         RestSchemaRegistry registry = new RestSchemaRegistry("http://127.0.0.1:" + port, true, 5_000);
 
         assertThatThrownBy(() -> registry.idOf("x-value", SERVING)).isExactlyInstanceOf(SchemaRegistryException.class)
-            .hasMessageContaining("did not register the schema of dev.millrace.schemas.Serving under x-value: status 409")
+            .hasMessageContaining(
+                "did not register the schema of dev.millrace.schemas.Serving under x-value: status 409")
             .hasMessageContaining("Schema being registered is incompatible");
     }
 

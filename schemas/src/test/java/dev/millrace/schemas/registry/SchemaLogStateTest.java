@@ -16,7 +16,8 @@ class SchemaLogStateTest {
         assertThat(SchemaLogRecords.schemaKey(registration))
             .isEqualTo("{\"keytype\":\"SCHEMA\",\"subject\":\"s-value\",\"version\":1,\"magic\":1}");
         assertThat(new String(SchemaLogRecords.schemaValue(registration), StandardCharsets.UTF_8))
-            .isEqualTo("{\"subject\":\"s-value\",\"version\":1,\"id\":7,\"schema\":\"\\\"string\\\"\",\"deleted\":false}");
+            .isEqualTo("{\"subject\":\"s-value\",\"version\":1,\"id\":7,"
+                + "\"schema\":\"\\\"string\\\"\",\"deleted\":false}");
         assertThat(SchemaLogRecords.configKey()).isEqualTo("{\"keytype\":\"CONFIG\",\"subject\":null,\"magic\":0}");
         assertThat(new String(SchemaLogRecords.configValue("FULL"), StandardCharsets.UTF_8))
             .isEqualTo("{\"compatibilityLevel\":\"FULL\"}");
@@ -67,7 +68,8 @@ class SchemaLogStateTest {
     @Test
     void shouldNotOfferSchemasOfOtherTypes() {
         accept("{\"keytype\":\"SCHEMA\",\"subject\":\"p-value\",\"version\":1,\"magic\":1}",
-            "{\"subject\":\"p-value\",\"version\":1,\"id\":5,\"schemaType\":\"PROTOBUF\",\"schema\":\"x\",\"deleted\":false}");
+            "{\"subject\":\"p-value\",\"version\":1,\"id\":5,"
+                + "\"schemaType\":\"PROTOBUF\",\"schema\":\"x\",\"deleted\":false}");
 
         assertThat(state.schemaText(5)).isEmpty();
         assertThat(state.otherType(5)).contains("PROTOBUF");

@@ -75,7 +75,8 @@ class AvroSerdeTest {
     @Test
     void shouldNotMoveTheBuffersItWritesAlsoDirectOnesAndLargeOnes() {
         AvroSerde<WeightChunk> serde = AvroSerde.of(WeightChunk.class, registry);
-        ByteBuffer data = ByteBuffer.allocateDirect(5 << 20).put(5_000_000, (byte) 3).position(1_000).asReadOnlyBuffer();
+        ByteBuffer data = ByteBuffer.allocateDirect(5 << 20).put(5_000_000, (byte) 3).position(1_000)
+            .asReadOnlyBuffer();
         WeightChunk chunk = new WeightChunk("run-1", 0, "default", 1L, "w", 0, 0L, data);
 
         WeightChunk back = serde.deserializer().deserialize(TOPIC, serde.serializer().serialize(TOPIC, chunk));
