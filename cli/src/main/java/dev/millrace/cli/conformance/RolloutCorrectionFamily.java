@@ -9,8 +9,6 @@ import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.rollout.RolloutCorrection;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionResult;
-import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
-import dev.millrace.corrections.rollout.Semantics;
 
 /** {@code rollout_correction}: weights, rejection mask and metrics together, with verl's accounting. */
 final class RolloutCorrectionFamily implements ConformanceFamily {
@@ -21,7 +19,8 @@ final class RolloutCorrectionFamily implements ConformanceFamily {
 
     @Override
     public ObjectNode compute(ConformanceCase golden) {
-        RolloutCorrectionConfig config = config(golden.config());
+        RolloutCorrectionConfig config =
+            RolloutCorrectionOptions.read(golden.config(), golden.config().flag("bypass_mode", false));
         CaseSequences sequences = golden.sequences();
         TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());
         RolloutCorrectionResult result = new RolloutCorrection(config).apply(batch,
@@ -32,25 +31,5 @@ final class RolloutCorrectionFamily implements ConformanceFamily {
         ObjectNode metrics = output.putObject("metrics");
         result.metrics().forEach((metric, value) -> metrics.set(metric, JsonNumbers.write(value)));
         return output;
-    }
-
-    /** The rollout correction of a configuration; verl's bypass loss has one too. */
-    static RolloutCorrectionConfig config(CaseConfig config) {
-        return new RolloutCorrectionSettings(config.text("rollout_is", null), threshold(config, "rollout_is_threshold"),
-            config.flag("rollout_is_batch_normalize", false), config.text("rollout_rs", null),
-            threshold(config, "rollout_rs_threshold"), config.flag("bypass_mode", false),
-            config.text("loss_type", "ppo_clip")).resolve(Semantics.VERL_REFERENCE);
-    }
-
-    /** A threshold is a number or a text; verl takes neither truth values nor lists. */
-    private static String threshold(CaseConfig config, String name) {
-        JsonNode value = config.raw(name);
-        if (value.isMissingNode()) {
-            return null;
-        }
-        if (!value.isNumber() && !value.isTextual()) {
-            throw new IllegalArgumentException(name + " must be a number or a text: " + value);
-        }
-        return value.asText();
     }
 }
