@@ -48,7 +48,8 @@ public final class Learner implements AutoCloseable {
     private final VersionCommitter.Producers producers;
     private final BatchOptimizer optimizer;
     private volatile boolean stopped;
-    private volatile BatchReader batches;
+    /** Ends whatever the running thread waits for. */
+    private volatile Runnable wakeup = () -> { };
     private double idleSeconds;
     private double commitSeconds;
 
@@ -91,7 +92,10 @@ public final class Learner implements AutoCloseable {
             try (BatchReader reader = new BatchReader(connection, state.newest().getBatchId());
                  TrajectoryReader trajectories = new TrajectoryReader(connection, config.keptTrajectoryBytes(),
                      Duration.ofMillis(config.trajectoryTimeoutMs()))) {
-                batches = reader;
+                wakeup = () -> {
+                    reader.wakeup();
+                    trajectories.wakeup();
+                };
                 train(state, committer, reader, trajectories);
             }
         } catch (CancellationException e) {
@@ -144,6 +148,7 @@ public final class Learner implements AutoCloseable {
         Map<String, Double> seconds = new HashMap<>();
         seconds.put("seconds_idle", idleSeconds);
         seconds.put("seconds_previous_commit", commitSeconds);
+        state.requireKnown(incoming.batch());
         long fetchStart = System.nanoTime();
         TrainingBatch batch = TrainingBatch.of(incoming.batch(), trajectories.fetch(incoming.batch()));
         seconds.put("seconds_fetch", (System.nanoTime() - fetchStart) / 1e9);
@@ -169,10 +174,7 @@ public final class Learner implements AutoCloseable {
     public void stop() {
         stopped = true;
         optimizer.cancel();
-        BatchReader reader = batches;
-        if (reader != null) {
-            reader.wakeup();
-        }
+        wakeup.run();
     }
 
     /** Frees the graphs and removes the gauges; after {@link #run()} has returned. */

@@ -1,8 +1,10 @@
 package dev.millrace.learner;
 
+import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.weights.VersionFacts;
 
@@ -36,6 +38,19 @@ final class TrainingState {
 
     void published(PolicyVersion manifest) {
         newest = manifest;
+    }
+
+    /**
+     * Refuses a batch that was assembled against a version which is not made yet.
+     *
+     * @throws InconsistentBatchException as its staleness would be counted from another history
+     */
+    void requireKnown(LearnerBatch batch) {
+        if (batch.getAssembledVersion() > newest.getVersion()) {
+            throw new InconsistentBatchException("batch " + batch.getBatchId() + " was assembled against version "
+                + batch.getAssembledVersion() + ", but the newest this learner knows is " + newest.getVersion()
+                + ": versions were lost, or another learner makes them");
+        }
     }
 
     /** What the version that a batch makes says of itself. */

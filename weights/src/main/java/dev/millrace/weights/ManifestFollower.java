@@ -39,7 +39,7 @@ final class ManifestFollower implements AutoCloseable {
     private final ManifestHistory history;
     private boolean caughtUp;
     private long refused;
-    private RuntimeException failure;
+    private Throwable failure;
     private volatile boolean closed;
 
     ManifestFollower(LogConnection connection, int keptManifests) {
@@ -77,7 +77,7 @@ final class ManifestFollower implements AutoCloseable {
             if (!closed) {
                 fail(e);
             }
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) { // an error too: whoever waits must not wait for a thread that is gone
             fail(e);
         } finally {
             consumer.close(CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
@@ -123,7 +123,7 @@ final class ManifestFollower implements AutoCloseable {
         notifyAll();
     }
 
-    private synchronized void fail(RuntimeException e) {
+    private synchronized void fail(Throwable e) {
         failure = e;
         notifyAll();
     }

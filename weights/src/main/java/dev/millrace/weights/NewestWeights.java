@@ -34,7 +34,7 @@ public final class NewestWeights implements AutoCloseable {
     private final PolicyFeed feed;
     private final Thread thread;
     private volatile Loaded current;
-    private volatile RuntimeException failure;
+    private volatile Throwable failure;
     private volatile boolean closed;
 
     /**
@@ -70,7 +70,7 @@ public final class NewestWeights implements AutoCloseable {
                 }
             } catch (VersionUnavailableException e) {
                 LOG.warn("goes on with version {}: {}", current.version(), e.getMessage());
-            } catch (RuntimeException e) {
+            } catch (RuntimeException | Error e) { // an error too: weights that silently stay old are worse than a stop
                 if (!closed) {
                     failure = e;
                 }

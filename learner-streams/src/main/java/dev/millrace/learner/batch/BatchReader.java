@@ -19,6 +19,7 @@ import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -98,6 +99,10 @@ public final class BatchReader implements AutoCloseable {
                 consumer.poll(left).forEach(polled::add);
             } catch (WakeupException e) {
                 return Optional.empty();
+            } catch (OffsetOutOfRangeException e) {
+                throw new OutOfSequenceException("batch " + sequence.next() + " is missing: offset "
+                    + e.offsetOutOfRangePartitions() + " is no longer on the log; the retention of that topic is shorter than"
+                    + " this learner was away");
             }
         } while (!polled.isEmpty() || System.nanoTime() < deadline);
         return Optional.empty();

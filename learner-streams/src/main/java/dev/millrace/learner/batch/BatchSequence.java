@@ -48,8 +48,8 @@ public final class BatchSequence {
                 + " made by batch " + last + ", and the offset committed with it lies behind this batch. Someone moved the"
                 + " group's offset, or two assemblers write to this topic");
         }
-        throw new OutOfSequenceException("batch " + (last + 1) + " is missing: after batch " + last + " comes batch " + id
-            + " at " + where + ". Its record was deleted or refused; roll the run back to a new epoch, or restore the topic");
+        throw new OutOfSequenceException("batch " + (last + 1) + " is missing: "
+            + (last < 0 ? "the first on the log is" : "after batch " + last + " comes") + " batch " + id + " at " + where + ". Its record was deleted or refused; roll the run back to a new epoch, or restore the topic");
     }
 
     /** The batch was trained on and its version committed. */

@@ -13,11 +13,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.NavigableSet;
 import java.util.TreeSet;
+import java.util.concurrent.CancellationException;
 import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Deserializer;
 
@@ -26,7 +28,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  *
  * <p>The members of a batch lie mostly in order on the log, mixed with those of batches to come: the reader moves
  * forward and keeps what it passes, undecoded and up to a number of bytes, for those batches. A member that is not kept
- * any more costs a seek back and nothing else. Used by one thread.
+ * any more costs a seek back and nothing else. Used by one thread, except {@link #wakeup()}.
  */
 public final class TrajectoryReader implements AutoCloseable {
     private static final Duration POLL = Duration.ofMillis(200);
@@ -61,6 +63,7 @@ public final class TrajectoryReader implements AutoCloseable {
      * The trajectories of a batch, in the order of its entries.
      *
      * @throws TrajectoryUnavailableException naming the first that is not there, not readable, or not there in time
+     * @throws CancellationException after {@link #wakeup()}
      */
     public List<Trajectory> fetch(LearnerBatch batch) {
         Map<Integer, NavigableSet<Long>> missing = new HashMap<>();
@@ -130,6 +133,8 @@ public final class TrajectoryReader implements AutoCloseable {
             LearnerBatch batch, TopicPartition partition, NavigableSet<Long> missing) {
         try {
             return consumer.poll(POLL);
+        } catch (WakeupException e) {
+            throw new CancellationException("stopped while trajectories were being fetched");
         } catch (OffsetOutOfRangeException e) {
             throw unavailable(batch, partition.partition(), missing.first(),
                 "the log no longer reaches back so far; the retention of that topic is shorter than the way of a batch");
@@ -151,6 +156,11 @@ public final class TrajectoryReader implements AutoCloseable {
     private TrajectoryUnavailableException unavailable(LearnerBatch batch, int partition, long offset, String why) {
         return new TrajectoryUnavailableException("batch " + batch.getBatchId() + " points at a trajectory at " + topic + "-"
             + partition + "@" + offset + " that cannot be had: " + why);
+    }
+
+    /** Ends a {@link #fetch} under way, or the next one; from any thread. */
+    public void wakeup() {
+        consumer.wakeup();
     }
 
     @Override

@@ -24,6 +24,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.errors.InvalidProducerEpochException;
 import org.apache.kafka.common.errors.ProducerFencedException;
+import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serializer;
 import org.slf4j.Logger;
@@ -128,7 +129,7 @@ public final class VersionCommitter implements AutoCloseable {
         try {
             producer.beginTransaction();
             T result = work.get();
-            producer.commitTransaction();
+            commit(facts);
             return result;
         } catch (RuntimeException e) {
             if (isFenced(e)) {
@@ -136,6 +137,15 @@ public final class VersionCommitter implements AutoCloseable {
             }
             abort(facts, e);
             throw e;
+        }
+    }
+
+    private void commit(VersionFacts facts) {
+        try {
+            producer.commitTransaction();
+        } catch (TimeoutException e) {
+            throw new TimeoutException("the broker did not answer whether version " + facts.version()
+                + " is committed; it is wholly or not at all, and the next start finds out", e);
         }
     }
 
@@ -151,7 +161,7 @@ public final class VersionCommitter implements AutoCloseable {
     private void abort(VersionFacts facts, RuntimeException reason) {
         try {
             producer.abortTransaction();
-        } catch (KafkaException e) {
+        } catch (KafkaException | IllegalStateException e) { // the latter after a commit without an answer
             // the next learner's start, or the broker after transaction.timeout.ms, ends it instead
             LOG.warn("the transaction of version {} could not be aborted: {}", facts.version(), e.getMessage());
             reason.addSuppressed(e);

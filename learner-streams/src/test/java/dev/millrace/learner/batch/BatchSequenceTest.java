@@ -30,6 +30,8 @@ class BatchSequenceTest {
 
         assertThatThrownBy(() -> sequence.isNext(batch(6), "batches-0@9")).isInstanceOf(OutOfSequenceException.class)
             .hasMessageStartingWith("batch 5 is missing: after batch 4 comes batch 6 at batches-0@9.");
+        assertThatThrownBy(() -> new BatchSequence(RUN, -1, false).isNext(batch(2), "batches-0@9"))
+            .hasMessageStartingWith("batch 0 is missing: the first on the log is batch 2 at batches-0@9.");
     }
 
     @Test
