@@ -1,5 +1,6 @@
 package dev.millrace.cli.config;
 
+import dev.millrace.policy.session.Device;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 
@@ -29,6 +30,7 @@ public record RunConfig(String id, int epoch, String policyId, String topicPrefi
         if (epoch < 0) {
             throw new IllegalArgumentException("epoch must be at least 0: " + epoch);
         }
+        Device.parse(device);
     }
 
     public static RunConfig defaults() {
