@@ -2,12 +2,15 @@ package dev.millrace.cli.http;
 
 import com.sun.net.httpserver.HttpServer;
 import dev.millrace.cli.Refusal;
+import dev.millrace.schemas.registry.RegistryContents;
+import dev.millrace.schemas.registry.RegistryHttpApi;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.IOException;
 import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.util.Optional;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.function.Consumer;
@@ -61,14 +64,26 @@ public final class HttpEndpoint implements AutoCloseable {
         return new HttpEndpoint(server, threads);
     }
 
-    /** The port that is open. */
+    /**
+     * Opens the configured port, with the schemas' read side where schemas are on the log.
+     *
+     * @param port -1 opens none
+     */
+    public static HttpEndpoint openIfWanted(int port, PrometheusMeterRegistry metrics, Optional<RegistryContents> schemas) {
+        return port < 0 ? new HttpEndpoint(null, null)
+            : open(port, metrics, server -> schemas.ifPresent(contents -> new RegistryHttpApi(contents).mount(server)));
+    }
+
+    /** The port that is open; -1 if none is. */
     public int port() {
-        return server.getAddress().getPort();
+        return server == null ? -1 : server.getAddress().getPort();
     }
 
     @Override
     public void close() {
-        server.stop(0);
-        threads.shutdownNow();
+        if (server != null) {
+            server.stop(0);
+            threads.shutdownNow();
+        }
     }
 }

@@ -50,6 +50,11 @@ public final class RoleThreads implements AutoCloseable {
         }
     }
 
+    /** True while at least one role has not ended. */
+    public boolean running() {
+        return threads.values().stream().anyMatch(Thread::isAlive);
+    }
+
     /** The first failure so far. */
     public Optional<RoleFailure> failure() {
         return Optional.ofNullable(failure.get());

@@ -5,6 +5,7 @@ import dev.millrace.cli.config.ConfigBinder;
 import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.cli.config.ConfigTree;
 import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.cli.role.StopSignals;
 import java.nio.file.Path;
 import java.time.LocalDateTime;
 import java.time.format.DateTimeFormatter;

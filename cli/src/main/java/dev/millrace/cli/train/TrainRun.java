@@ -8,13 +8,14 @@ import dev.millrace.cli.live.StepLog;
 import dev.millrace.cli.meters.Meters;
 import dev.millrace.cli.report.RunSummary;
 import dev.millrace.cli.report.StepRow;
+import dev.millrace.cli.role.Pipeline;
 import dev.millrace.cli.role.Role;
 import dev.millrace.cli.role.RoleThreads;
+import dev.millrace.cli.role.StopSignals;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.infra.run.RunLog;
 import dev.millrace.ledger.Account;
 import dev.millrace.ledger.LedgerReader;
-import dev.millrace.schemas.registry.RegistryHttpApi;
 import dev.millrace.schemas.run.LogConnection;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
@@ -84,13 +85,11 @@ final class TrainRun {
         client.put("bootstrap.servers", bootstrapServers);
         try (RunLog log = RunLog.open(client, config.run().topics(), config.run().identity(), config.topics(),
                 config.run().schemaRegistryUrl(), Clock.systemUTC())) {
-            if (config.metrics().port() < 0) {
-                return trained(log.connection(), meters);
-            }
-            try (HttpEndpoint endpoint = HttpEndpoint.open(config.metrics().port(), meters,
-                    server -> log.registryContents().ifPresent(contents -> new RegistryHttpApi(contents).mount(server)))) {
-                out.println("metrics at http://127.0.0.1:" + endpoint.port() + "/metrics");
-                out.flush();
+            try (HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters, log.registryContents())) {
+                if (endpoint.port() >= 0) {
+                    out.println("metrics at http://127.0.0.1:" + endpoint.port() + "/metrics");
+                    out.flush();
+                }
                 return trained(log.connection(), meters);
             }
         }

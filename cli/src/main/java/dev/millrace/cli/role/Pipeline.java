@@ -1,7 +1,6 @@
-package dev.millrace.cli.train;
+package dev.millrace.cli.role;
 
 import dev.millrace.cli.config.MillraceConfig;
-import dev.millrace.cli.role.Role;
 import dev.millrace.generator.admission.Admission;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.Task;

@@ -1,4 +1,4 @@
-package dev.millrace.cli.train;
+package dev.millrace.cli.role;
 
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -12,7 +12,7 @@ import org.jline.utils.Signals;
  * session; a handler that asks the run to end lets everything close in order. A second signal ends the process
  * at once: the log's transactions make that safe too, only the results are not written.
  */
-final class StopSignals implements AutoCloseable {
+public final class StopSignals implements AutoCloseable {
     private static final int INTERRUPTED = 130;
 
     private final AtomicInteger count = new AtomicInteger();
@@ -21,7 +21,7 @@ final class StopSignals implements AutoCloseable {
     private final Object previousTerminate;
 
     /** Takes the signals over until {@link #close}. */
-    StopSignals() {
+    public StopSignals() {
         Runnable handler = () -> {
             if (count.incrementAndGet() > 1) {
                 Runtime.getRuntime().halt(INTERRUPTED);
@@ -33,12 +33,12 @@ final class StopSignals implements AutoCloseable {
     }
 
     /** True once a signal came. */
-    boolean received() {
+    public boolean received() {
         return count.get() > 0;
     }
 
     /** Waits for the first signal, at most so long; returns whether one has come. */
-    boolean await(long limitMs) throws InterruptedException {
+    public boolean await(long limitMs) throws InterruptedException {
         return first.await(limitMs, TimeUnit.MILLISECONDS);
     }
 

@@ -1,0 +1,120 @@
+package dev.millrace.cli.role;
+
+import dev.millrace.cli.config.ConfigException;
+import dev.millrace.cli.config.ConfigOptions;
+import dev.millrace.cli.config.ConfigTree;
+import dev.millrace.cli.config.MillraceConfig;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import java.util.function.Function;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/**
+ * The roles as commands of their own, against a Kafka cluster: {@code admit}, {@code generate}, {@code score},
+ * {@code stream} and {@code learn}. Those of one run share its id and its configuration; the order in which they
+ * start does not matter, since each waits, within a limit, for what it needs.
+ */
+public final class RoleCommands {
+    private RoleCommands() {
+    }
+
+    /** What all five have in common: options in, one role until a signal or a failure. */
+    private static int run(ConfigOptions options, CommandSpec spec, Function<Pipeline, Role> role) throws Exception {
+        MillraceConfig config = options.resolve(ConfigTree.empty());
+        if (config.run().embedded()) {
+            throw new ConfigException("run.bootstrap_servers is empty; a role of its own works on a cluster, so give --bootstrap-servers HOST:PORT");
+        }
+        if (config.run().id().isEmpty()) {
+            throw new ConfigException("run.id is empty; the roles of a run share its id, so give all of them the same --set run.id=NAME");
+        }
+        return new SingleRole(config, spec.commandLine().getOut()).run(role);
+    }
+
+    private static final String FOOTER = "Needs --bootstrap-servers and --set run.id=NAME; ends with Ctrl-C.";
+
+    /** Releases prompts. */
+    @Command(name = "admit", mixinStandardHelpOptions = true, sortOptions = false, footer = {"", FOOTER},
+        description = "Releases the task's prompts to generators, as far ahead of the learner as admission.eta allows. One per run.")
+    public static final class Admit implements Callable<Integer> {
+        @Mixin
+        private ConfigOptions options;
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() throws Exception {
+            return run(options, spec, Pipeline::admission);
+        }
+    }
+
+    /** Samples. */
+    @Command(name = "generate", mixinStandardHelpOptions = true, sortOptions = false,
+        footer = {"", FOOTER, "Several generators share the prompts; give each a generator.id of its own."},
+        description = "Samples rollouts with the newest weights and publishes them.")
+    public static final class Generate implements Callable<Integer> {
+        @Mixin
+        private ConfigOptions options;
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() throws Exception {
+            return run(options, spec, Pipeline::generator);
+        }
+    }
+
+    /** Recomputes log-probs. */
+    @Command(name = "score", mixinStandardHelpOptions = true, sortOptions = false,
+        footer = {"", FOOTER, "Several scorers share the rollouts; give each a scorer.id of its own."},
+        description = "Recomputes rollouts' log-probs on the learner's engine and publishes them.")
+    public static final class Score implements Callable<Integer> {
+        @Mixin
+        private ConfigOptions options;
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() throws Exception {
+            return run(options, spec, Pipeline::scorer);
+        }
+    }
+
+    /** Runs the topology. */
+    @Command(name = "stream", mixinStandardHelpOptions = true, sortOptions = false,
+        footer = {"", FOOTER, "Several instances share the partitions."},
+        description = "Runs the Kafka Streams topology: joins rollouts and scores, corrects, assembles batches.")
+    public static final class Stream implements Callable<Integer> {
+        @Mixin
+        private ConfigOptions options;
+        @Option(names = "--state-dir", paramLabel = "DIR", required = true,
+            description = "Folder for this instance's state; it may be lost, and is then restored from the log.")
+        private Path stateDirectory;
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() throws Exception {
+            return run(options, spec, pipeline -> pipeline.topology(stateDirectory));
+        }
+    }
+
+    /** Trains and publishes. */
+    @Command(name = "learn", mixinStandardHelpOptions = true, sortOptions = false,
+        footer = {"", FOOTER, "One per run: a second one takes over and the first stops."},
+        description = "Trains on batches and publishes each new version of the weights, exactly once.")
+    public static final class Learn implements Callable<Integer> {
+        @Mixin
+        private ConfigOptions options;
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() throws Exception {
+            return run(options, spec, Pipeline::learner);
+        }
+    }
+}
