@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -41,6 +42,8 @@ final class ManifestFollower implements AutoCloseable {
     private long refused;
     private Throwable failure;
     private volatile boolean closed;
+    /** For whoever waits in vain: how far the thread has come. */
+    private volatile String progress = "nothing of it was read yet";
 
     ManifestFollower(LogConnection connection, int keptManifests) {
         this.topic = connection.topics().policyVersions();
@@ -68,6 +71,8 @@ final class ManifestFollower implements AutoCloseable {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
                     accept(record);
                 }
+                progress = partitions.stream().map(p -> p + " was read to offset " + consumer.position(p))
+                    .collect(Collectors.joining(", "));
                 if (ends != null && ends.entrySet().stream().allMatch(e -> consumer.position(e.getKey()) >= e.getValue())) {
                     ends = null;
                     becomeCaughtUp();
@@ -138,6 +143,11 @@ final class ManifestFollower implements AutoCloseable {
         return history.get(version);
     }
 
+    /** How far {@code policy-versions} was read, as a clause. */
+    String progress() {
+        return progress;
+    }
+
     synchronized long refusedRecords() {
         return refused;
     }
@@ -147,7 +157,7 @@ final class ManifestFollower implements AutoCloseable {
         while (!caughtUp) {
             if (!waitUntil(deadline)) {
                 throw new VersionUnavailableException(-1, topic + " could not be read to its end within " + limit.toMillis()
-                    + " ms (read_timeout_ms); is the broker reachable?");
+                    + " ms (read_timeout_ms); " + progress + "; is the broker reachable?");
             }
         }
         requireRunning();

@@ -60,7 +60,8 @@ public final class PolicyFeed implements AutoCloseable {
     public PolicyVersion awaitAtLeast(long version, Duration limit) {
         return follower.awaitNewerThan(version - 1, limit).orElseThrow(() -> new VersionUnavailableException(version,
             "version " + version + " was not published within " + limit.toMillis() + " ms; the newest is "
-                + newest().map(newest -> Long.toString(newest.getVersion())).orElse("none") + "; is the learner running?"));
+                + newest().map(newest -> Long.toString(newest.getVersion())).orElse("none") + " (" + follower.progress()
+                + "); is the learner running?"));
     }
 
     /**
@@ -79,7 +80,7 @@ public final class PolicyFeed implements AutoCloseable {
             }
             if (System.nanoTime() - deadline > 0) {
                 throw new VersionUnavailableException(0, "no policy version was published within " + limit.toMillis()
-                    + " ms; is the learner running?");
+                    + " ms (" + follower.progress() + "); is the learner running?");
             }
         }
         return Optional.empty();

@@ -105,7 +105,8 @@ class VersionsOnTheLogIT {
             assertThat(feed.newestCommitted()).isEmpty();
             assertThatThrownBy(() -> feed.awaitAtLeast(0, Duration.ofMillis(50)))
                 .isInstanceOf(VersionUnavailableException.class)
-                .hasMessage("version 0 was not published within 50 ms; the newest is none; is the learner running?");
+                .hasMessage("version 0 was not published within 50 ms; the newest is none ("
+                    + connection.topics().policyVersions() + "-0 was read to offset 0); is the learner running?");
             for (int version = 0; version < 3; version++) {
                 publish(version, Weights.random(SHAPE, version), fresh());
                 assertThat(feed.awaitAtLeast(version, LIMIT).getVersion()).isEqualTo(version);
