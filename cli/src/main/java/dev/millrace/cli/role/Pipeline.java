@@ -84,7 +84,7 @@ public final class Pipeline implements AutoCloseable {
         InitialPolicy initial = InitialPolicy.random(
             config.model().shape(task.tokenizer().vocabSize()), task.tokenizer().hash(), config.run().seed());
         Learner learner = keep(new Learner(connection, config.learner(), config.weights(), initial, engine(), meters, clock));
-        return new Role("learner", learner::run, learner::stop);
+        return new Role("learner", learner::run, config.learner().maxSteps() > 0, learner::stop);
     }
 
     @Override

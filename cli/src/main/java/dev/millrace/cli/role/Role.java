@@ -5,7 +5,13 @@ package dev.millrace.cli.role;
  *
  * @param name as shown to a person
  * @param run blocks until stopped; throws if the role failed
+ * @param endsByItself whether returning from {@code run} unasked is its way of being done, not a failure
  * @param stop asks it to end; returns at once, may be called from any thread and more than once
  */
-public record Role(String name, Runnable run, Runnable stop) {
+public record Role(String name, Runnable run, boolean endsByItself, Runnable stop) {
+
+    /** A role that runs until it is stopped. */
+    public Role(String name, Runnable run, Runnable stop) {
+        this(name, run, false, stop);
+    }
 }

@@ -36,7 +36,7 @@ public final class RoleThreads implements AutoCloseable {
     private void run(Role role) {
         try {
             role.run().run();
-            if (!stopping) {
+            if (!stopping && !role.endsByItself()) {
                 fail(new RoleFailure(role.name(), "ended without being asked to", null));
             }
         } catch (Throwable e) { // an Error of one role must reach the person, not only its thread
@@ -50,9 +50,9 @@ public final class RoleThreads implements AutoCloseable {
         }
     }
 
-    /** True while at least one role has not ended. */
-    public boolean running() {
-        return threads.values().stream().anyMatch(Thread::isAlive);
+    /** True once a role that was started has ended, however it did. */
+    public boolean hasEnded(Role role) {
+        return !threads.get(role).isAlive();
     }
 
     /** The first failure so far. */

@@ -54,7 +54,7 @@ final class SingleRole {
 
     private void watch(Role role, Rates rates, StopSignals signals, RoleThreads threads) throws InterruptedException {
         long start = System.nanoTime();
-        while (threads.failure().isEmpty() && threads.running() && !signals.await(LINE_PERIOD_MS)) {
+        while (threads.failure().isEmpty() && !threads.hasEnded(role) && !signals.await(LINE_PERIOD_MS)) {
             rates.sample((System.nanoTime() - start) / 1e9);
             Double tokens = rates.tokensPerSecond().get(role.name());
             Double idle = rates.idle().get(role.name());

@@ -29,7 +29,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.CountDownLatch;
 import org.apache.kafka.clients.admin.Admin;
 
 /**
@@ -51,7 +50,6 @@ final class TrainRun {
     private final PrintWriter out;
     private final PrintWriter err;
     private final long jvmStartMs = ManagementFactory.getRuntimeMXBean().getStartTime();
-    private final CountDownLatch learnerDone = new CountDownLatch(1);
 
     TrainRun(MillraceConfig config, RunDirectory directory, StopSignals signals, Path summaryCopy, boolean plain,
              PrintWriter out, PrintWriter err) {
@@ -108,9 +106,10 @@ final class TrainRun {
             threads.start(pipeline.generator());
             threads.start(pipeline.scorer());
             threads.start(pipeline.topology(directory.streamsState()));
-            threads.start(untilDone(pipeline.learner()));
+            Role learner = pipeline.learner();
+            threads.start(learner);
             threads.start(new Role("step log", stepLog, stepLog::stop));
-            end = watch(stepLog.steps(), meters, lag(admin, connection), threads);
+            end = watch(stepLog.steps(), meters, lag(admin, connection), threads, learner);
             idle = idleFractions(meters, elapsedSeconds() - rolesStartedAt);
             threads.stop();
             if (threads.failure().isPresent()) {
@@ -122,23 +121,6 @@ final class TrainRun {
         return end;
     }
 
-    /** A learner that has made its last step is no failure; it stays until all stop together. */
-    private Role untilDone(Role learner) {
-        CountDownLatch stopped = new CountDownLatch(1);
-        return new Role(learner.name(), () -> {
-            learner.run().run();
-            learnerDone.countDown();
-            try {
-                stopped.await();
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-            }
-        }, () -> {
-            learner.stop().run();
-            stopped.countDown();
-        });
-    }
-
     private static ConsumerLag lag(Admin admin, LogConnection connection) {
         Map<String, String> groups = new LinkedHashMap<>();
         for (String role : List.of("generator", "scorer", "topology", "learner")) {
@@ -147,7 +129,8 @@ final class TrainRun {
         return new ConsumerLag(admin, groups);
     }
 
-    private RunEnd watch(List<StepRow> steps, PrometheusMeterRegistry meters, ConsumerLag lag, RoleThreads threads) throws Exception {
+    private RunEnd watch(List<StepRow> steps, PrometheusMeterRegistry meters, ConsumerLag lag, RoleThreads threads,
+                         Role learner) throws Exception {
         RunMonitor monitor = new RunMonitor(config.run().id(), config.goal(), config.learner().maxSteps(), steps, meters, lag);
         RunResults results = new RunResults(directory);
         double stepsWrittenAt = elapsedSeconds();
@@ -165,7 +148,7 @@ final class TrainRun {
                 if (monitor.goalReached()) {
                     return RunEnd.GOAL_REACHED;
                 }
-                if (learnerDone.getCount() == 0) {
+                if (threads.hasEnded(learner)) {
                     return RunEnd.LAST_STEP;
                 }
                 if (config.goal().maxSeconds() > 0 && now >= config.goal().maxSeconds()) {
