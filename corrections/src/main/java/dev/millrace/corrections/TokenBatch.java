@@ -46,7 +46,8 @@ public final class TokenBatch {
      * @throws IllegalArgumentException naming the first sequence or token that breaks a rule
      */
     public TokenBatch(int[] offsets, byte[] mask, int[] groups) {
-        this(copyOfChecked(offsets, mask.length), mask.clone(), groups == null ? null : groups.clone(), offsets.length - 1);
+        this(copyOfChecked(offsets, mask.length), mask.clone(), groups == null ? null : groups.clone(),
+                offsets.length - 1);
     }
 
     private TokenBatch(int[] offsets, byte[] mask, int[] groups, int sequences) {

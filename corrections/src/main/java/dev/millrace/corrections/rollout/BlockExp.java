@@ -36,25 +36,6 @@ final class BlockExp {
         doubled(expm1, n);
     }
 
-    /**
-     * {@code exp[i] = e^x[i]} for {@code i < n} and any {@code x}: numbers beyond {@link #RANGE} send the whole block
-     * to {@link Math#exp}.
-     *
-     * @param scratch at least {@code n} slots, not the same array as the others
-     */
-    static void exp(double[] x, double[] exp, double[] scratch, int n) {
-        for (int i = 0; i < n; i++) {
-            if (!(Math.abs(x[i]) <= RANGE)) {
-                for (int j = 0; j < n; j++) {
-                    exp[j] = Math.exp(x[j]);
-                }
-                return;
-            }
-        }
-        root(x, scratch, n);
-        power(scratch, exp, n);
-    }
-
     /** {@code e^(x/64) - 1}: 13 terms leave a relative error of 5e-17 at the end of the range, 0.3125. */
     private static void root(double[] x, double[] root, int n) {
         for (int i = 0; i < n; i++) {

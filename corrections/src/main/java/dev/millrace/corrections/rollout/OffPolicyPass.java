@@ -2,6 +2,7 @@ package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
+import java.util.function.IntToDoubleFunction;
 
 /**
  * How far target and sampler are apart: the sums behind KL, perplexities and chi-square, per sequence.
@@ -78,11 +79,11 @@ final class OffPolicyPass implements BlockPass {
         if (!samplerKnown) {
             return;
         }
-        metrics.put("kl", -total(logRatio) / tokens);
+        metrics.put("kl", (0.0 - total(logRatio)) / tokens); // not -0 on-policy
         metrics.put("k3_kl", total(k3) / tokens);
         metrics.put("rollout_ppl", perSequence(semantics, s -> Math.exp(-sampler[s] / count(s, epsilon))).mean());
         metrics.put("rollout_log_ppl", perSequence(semantics, s -> -sampler[s] / count(s, epsilon)).mean());
-        SequenceStatistics difference = perSequence(semantics, s -> -logRatio[s] / count(s, epsilon));
+        SequenceStatistics difference = perSequence(semantics, s -> (0.0 - logRatio[s]) / count(s, epsilon));
         metrics.put("log_ppl_diff", difference.mean());
         metrics.put("log_ppl_abs_diff",
                 perSequence(semantics, s -> Math.abs(logRatio[s]) / count(s, epsilon)).mean());
@@ -100,7 +101,7 @@ final class OffPolicyPass implements BlockPass {
         return trained == 0 ? 1.0 : trained + epsilon;
     }
 
-    private SequenceStatistics perSequence(Semantics semantics, java.util.function.IntToDoubleFunction value) {
+    private SequenceStatistics perSequence(Semantics semantics, IntToDoubleFunction value) {
         double[] values = new double[target.length];
         for (int s = 0; s < values.length; s++) {
             values[s] = value.applyAsDouble(s);

@@ -82,8 +82,8 @@ public record RolloutCorrectionSettings(String rolloutIs, String rolloutIsThresh
         List<RejectionMode> modes = modes();
         List<String> specs = parts(rolloutRsThreshold);
         if (specs.size() != 1 && specs.size() != modes.size()) {
-            throw new IllegalArgumentException("rollout_rs_threshold needs one bound for all options or one for each of "
-                    + modes.size() + ": '" + rolloutRsThreshold + "'");
+            throw new IllegalArgumentException("rollout_rs_threshold needs one bound for all options or one "
+                    + "for each of " + modes.size() + ": '" + rolloutRsThreshold + "'");
         }
         List<RejectionRule> rules = new ArrayList<>();
         for (int i = 0; i < modes.size(); i++) {
@@ -169,7 +169,8 @@ public record RolloutCorrectionSettings(String rolloutIs, String rolloutIsThresh
         }
         if (config.mode() == ObjectiveMode.BYPASS_PPO_CLIP && rolloutIs != null) {
             throw new IllegalArgumentException("rollout_is=" + rolloutIs + " is not applied by bypass_mode=true with "
-                    + "loss_type=ppo_clip, whose ratio is the correction; unset rollout_is or take loss_type=reinforce");
+                    + "loss_type=ppo_clip, whose ratio is the correction; unset rollout_is or take "
+                    + "loss_type=reinforce");
         }
         config.weights().ifPresent(this::requireOnPolicyWeightOne);
     }
@@ -177,8 +178,8 @@ public record RolloutCorrectionSettings(String rolloutIs, String rolloutIsThresh
     private void requireOnPolicyWeightOne(WeightRule rule) {
         boolean holdsOne = rule.upper() >= 1.0 && (rule instanceof WeightRule.Truncate || rule.lower() <= 1.0);
         if (!holdsOne || Double.isInfinite(rule.upper())) {
-            throw new IllegalArgumentException("rollout_is_threshold=" + rolloutIsThreshold + " must be finite and leave "
-                    + "an on-policy token its weight of 1: lower <= 1 <= upper");
+            throw new IllegalArgumentException("rollout_is_threshold=" + rolloutIsThreshold + " must be finite and "
+                    + "leave an on-policy token its weight of 1: lower <= 1 <= upper");
         }
     }
 }

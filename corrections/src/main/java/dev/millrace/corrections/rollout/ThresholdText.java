@@ -9,8 +9,8 @@ import java.util.regex.Pattern;
  */
 final class ThresholdText {
     private static final String DIGITS = "[0-9](?:_?[0-9])*";
-    private static final Pattern NUMBER =
-            Pattern.compile("[+-]?(?:" + DIGITS + "\\.?(?:" + DIGITS + ")?|\\." + DIGITS + ")(?:[eE][+-]?" + DIGITS + ")?");
+    private static final String UNSIGNED = "(?:" + DIGITS + "\\.?(?:" + DIGITS + ")?|\\." + DIGITS + ")";
+    private static final Pattern NUMBER = Pattern.compile("[+-]?" + UNSIGNED + "(?:[eE][+-]?" + DIGITS + ")?");
 
     private ThresholdText() {
     }

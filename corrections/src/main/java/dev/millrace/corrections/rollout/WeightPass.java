@@ -65,8 +65,8 @@ abstract class WeightPass implements BlockPass {
     private double effectiveSampleSize(Semantics semantics, double mean, double meanSquare) {
         if (meanSquare == 0.0) {
             if (semantics == Semantics.VERL_REFERENCE) {
-                throw new IllegalArgumentException("every weight is 0: the reference divides by zero here. No ratio lies "
-                        + "within " + rule.lower() + " .. " + rule.upper());
+                throw new IllegalArgumentException("every weight is 0: the reference divides by zero here. No ratio "
+                        + "lies within " + rule.lower() + " .. " + rule.upper());
             }
             return 0.0;
         }

@@ -1,0 +1,4 @@
+/**
+ * Rollout corrections by name.
+ */
+package dev.millrace.corrections.preset;

@@ -1,0 +1,62 @@
+package dev.millrace.corrections.weights;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
+
+/**
+ * Prefix weights by the least likely step so far: {@code w_t = min(rho_t * min_(i<t) rho_i, cap)}, over trained
+ * tokens of the sequence; the first has {@code min(rho_1, cap)}.
+ *
+ * <p>What a token's gradient needs is the product of the ratios of its whole prefix, whose variance explodes. Its
+ * smallest factor stands in for it: a prefix that the target would hardly have produced is discounted by its worst
+ * step, without a product that grows.
+ *
+ * <p>Source: Lei, Cheng and Tao, "A Step Back: Prefix Importance Ratio Stabilizes Policy Optimization" (arXiv
+ * 2601.22718), MinPRO. The abstract says that the cumulative prefix ratio is replaced by the minimum token ratio of
+ * the preceding prefix; the reading here is that it multiplies the token's own ratio, is not itself capped at 1, and
+ * that the product is capped.
+ */
+public final class MinimumPrefixWeights implements WeightMethod {
+    private final double logCap;
+
+    /** @param cap largest weight; finite and at least 1, so that on-policy tokens keep weight 1 */
+    public MinimumPrefixWeights(double cap) {
+        this.logCap = Caps.logOfCap(cap);
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.PREFIX;
+    }
+
+    @Override
+    public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
+        ratio.requireFits(batch);
+        batch.requireLength("weights", weights.length);
+        WeightTally tally = new WeightTally();
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            tally.nextSequence();
+            double least = Double.POSITIVE_INFINITY; // of an empty prefix; stands for the factor 1
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                weights[t] = 0f;
+                if (batch.isTrained(t)) {
+                    double own = ratio.finiteAt(batch, s, t);
+                    weights[t] = (float) weight(least == Double.POSITIVE_INFINITY ? own : own + least, tally);
+                    least = Math.min(least, own);
+                }
+            }
+        }
+        return tally.summary();
+    }
+
+    private double weight(double logWeight, WeightTally tally) {
+        double weight = Math.exp(LogRatio.bounded(Math.min(logWeight, logCap)));
+        if (logWeight > logCap) {
+            tally.truncated(weight, 1);
+        } else {
+            tally.kept(weight, 1);
+        }
+        return weight;
+    }
+}

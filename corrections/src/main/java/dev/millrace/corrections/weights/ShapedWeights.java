@@ -1,0 +1,52 @@
+package dev.millrace.corrections.weights;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
+
+/**
+ * Shaped importance weights, one per token: {@code w_t = rho_t / (rho_t + gamma)}.
+ *
+ * <p>Increasing, concave and below 1, so nothing has to be truncated; with a small gamma, tokens that the target finds
+ * unlikely keep a weight near 1 until their ratio falls to about gamma. On-policy tokens weigh {@code 1 / (1 + gamma)},
+ * not 1: the loss is scaled a little, and the caller may normalise.
+ *
+ * <p>Source: Yan et al., "Learning to Reason under Off-Policy Guidance" (arXiv 2504.14945), LUFFY's policy shaping,
+ * gamma 0.1. There the denominator of the ratio is 1 for demonstrations; here it is whatever the ratio's sampler says.
+ */
+public final class ShapedWeights implements WeightMethod {
+    private final double gamma;
+
+    /** @param gamma positive and finite; the ratio at which the weight is one half */
+    public ShapedWeights(double gamma) {
+        if (!(gamma > 0 && gamma < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException("gamma must be positive and finite: gamma=" + gamma);
+        }
+        this.gamma = gamma;
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
+
+    @Override
+    public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
+        ratio.requireFits(batch);
+        batch.requireLength("weights", weights.length);
+        WeightTally tally = new WeightTally();
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            tally.nextSequence();
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                weights[t] = 0f;
+                if (batch.isTrained(t)) {
+                    double rho = Math.exp(LogRatio.bounded(ratio.finiteAt(batch, s, t)));
+                    double weight = rho / (rho + gamma);
+                    tally.kept(weight, 1);
+                    weights[t] = (float) weight;
+                }
+            }
+        }
+        return tally.summary();
+    }
+}

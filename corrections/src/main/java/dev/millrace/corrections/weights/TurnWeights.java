@@ -1,0 +1,38 @@
+package dev.millrace.corrections.weights;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
+
+/**
+ * Importance weights, one per turn: {@code w_k = min((prod_(t in k) rho_t)^(1/n_k), cap)}, the geometric mean of the
+ * ratios of the n_k tokens of the turn.
+ *
+ * <p>In a multi-turn rollout the policy decides turn by turn, and the environment answers between. A weight per turn
+ * neither lets one token speak for a decision nor mixes decisions that the environment has separated.
+ *
+ * <p>A turn is a run of trained tokens with no context between them, which is what the mask of a multi-turn rollout
+ * says; a sequence without context inside is one turn. Context that interrupts an answer for another reason would
+ * split it.
+ *
+ * <p>Source: Li et al., "ST-PPO: Stabilized Off-Policy Proximal Policy Optimization for Multi-Turn Agents" (arXiv
+ * 2511.20718), turn-level importance sampling, which is length-normalised. {@link TurnProductWeights} is not.
+ */
+public final class TurnWeights implements WeightMethod {
+    private final double logCap;
+
+    /** @param cap largest weight; finite and at least 1, so that on-policy turns keep weight 1 */
+    public TurnWeights(double cap) {
+        this.logCap = Caps.logOfCap(cap);
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.TURN;
+    }
+
+    @Override
+    public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
+        return Turns.weigh(batch, ratio, weights, logCap, (logProduct, tokens) -> logProduct / tokens);
+    }
+}
