@@ -63,6 +63,9 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
                 + model.maxPositions() + "; a sequence could outgrow the model, so lower the former or raise the latter");
         }
         refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
+        long versionBytes = Float.BYTES * model.shape(task.task().tokenizer().vocabSize()).parameterCount();
+        int versions = (int) Math.min(Integer.MAX_VALUE, topology.corrections().staleness().maxVersions() + 2);
+        refuseWith("topics", () -> topics.requireRoomFor(versionBytes, 2 * versionBytes, versions)); // AdamW keeps two moments
     }
 
     private static void refuseWith(String path, Runnable check) {

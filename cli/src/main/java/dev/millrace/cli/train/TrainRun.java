@@ -12,6 +12,7 @@ import dev.millrace.cli.role.Pipeline;
 import dev.millrace.cli.role.Role;
 import dev.millrace.cli.role.RoleThreads;
 import dev.millrace.cli.role.StopSignals;
+import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.infra.run.RunLog;
 import dev.millrace.ledger.Account;
@@ -29,6 +30,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.clients.admin.Admin;
 
 /**
@@ -49,6 +51,7 @@ final class TrainRun {
     private final boolean plain;
     private final PrintWriter out;
     private final PrintWriter err;
+    private final AtomicReference<BrokerException> brokerFailure = new AtomicReference<>();
     private final long jvmStartMs = ManagementFactory.getRuntimeMXBean().getStartTime();
 
     TrainRun(MillraceConfig config, RunDirectory directory, StopSignals signals, Path summaryCopy, boolean plain,
@@ -71,6 +74,7 @@ final class TrainRun {
                 return onLog(config.run().bootstrapServers(), meters.registry());
             }
             try (EmbeddedBroker broker = EmbeddedBroker.start(directory.broker(), config.broker())) {
+                broker.failure().thenAccept(brokerFailure::set);
                 out.println("broker at " + broker.bootstrapServers() + ", topics " + config.run().topics().prefix() + "*");
                 out.flush();
                 return onLog(broker.bootstrapServers(), meters.registry());
@@ -141,6 +145,9 @@ final class TrainRun {
                 if (now - stepsWrittenAt >= STEPS_PERIOD_SECONDS) {
                     results.writeSteps(List.copyOf(steps));
                     stepsWrittenAt = now;
+                }
+                if (brokerFailure.get() != null) {
+                    throw brokerFailure.get(); // without its log a run can neither stop in order nor be added up
                 }
                 if (signals.received() || threads.failure().isPresent()) {
                     return RunEnd.INTERRUPTED;
