@@ -93,7 +93,7 @@ class ScorerIT {
                     ordinal % 4 == 0 ? "guess" : "fixed-answer");
         }
         GeneratorConfig sampling =
-                new GeneratorConfig("g", 3, 16, 1, CacheOnSwap.RECOMPUTE, 5, 200, 500, 20_000, 20_000);
+                new GeneratorConfig("g", 3, 16, 1, CacheOnSwap.RECOMPUTE, 300, 5, 200, 500, 20_000, 20_000);
         try (Generator generator = new Generator(run.connection(), run.feed(), Environments.builtIn(), Engine.cpu(), sampling,
                 new SimpleMeterRegistry(), Clock.systemUTC()); Scorer scorer = scorer(false)) {
             RunningRole generating = new RunningRole("generator", generator::run, generator::stop);

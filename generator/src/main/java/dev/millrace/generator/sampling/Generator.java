@@ -42,6 +42,7 @@ import org.slf4j.LoggerFactory;
 public final class Generator implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Generator.class);
     private static final Duration IDLE_WAIT = Duration.ofMillis(100);
+    private static final Duration VERSION_POLL = Duration.ofMillis(2);
     private static final long POLL_INTERVAL_MS = 2;
     private static final int MAX_UNCOMMITTED_FILLINGS = 4;
 
@@ -139,6 +140,10 @@ public final class Generator implements AutoCloseable {
         private long servingSinceMs;
         private long totalTokens;
         private long totalForced;
+        private boolean heldBack; // prompts wait for the version that admission knew
+        private long awaited = -1;
+        private long awaitedSinceMs;
+        private long gaveUpWaitingFor = -1;
         private long lastPollMs;
         private long lastCommitMs;
         private long lastHeartbeatMs;
@@ -163,9 +168,10 @@ public final class Generator implements AutoCloseable {
 
         private void readPrompts() {
             long now = clock.millis();
-            if (nothingToSample()) {
+            if (slots.active() == 0 && (heldBack || prompts.isEmpty())) {
                 long from = System.nanoTime();
-                prompts.poll(finished.isEmpty() ? IDLE_WAIT : Duration.ofMillis(config.commitIntervalMs()));
+                prompts.poll(heldBack ? VERSION_POLL
+                        : finished.isEmpty() ? IDLE_WAIT : Duration.ofMillis(config.commitIntervalMs()));
                 idle.increment((System.nanoTime() - from) / 1e9);
             } else if (now - lastPollMs >= POLL_INTERVAL_MS) {
                 lastPollMs = now;
@@ -191,9 +197,32 @@ public final class Generator implements AutoCloseable {
         }
 
         private void fillSlots() {
-            while (slots.hasRoom() && !prompts.isEmpty()) {
+            while (slots.hasRoom() && !prompts.isEmpty() && mayBegin(prompts.nextAdmittedVersion())) {
                 slots.add(prompts.next(vocabSize, clock.millis()));
             }
+            heldBack = slots.hasRoom() && !prompts.isEmpty();
+        }
+
+        /**
+         * A prompt is begun with weights that are no older than what admission counted on, which bounds staleness; they
+         * are on their way when admission knows them.
+         */
+        private boolean mayBegin(long admittedVersion) {
+            if (admittedVersion <= Math.max(serving.version(), gaveUpWaitingFor)) {
+                return true;
+            }
+            long now = clock.millis();
+            if (awaited != admittedVersion) {
+                awaited = admittedVersion;
+                awaitedSinceMs = now;
+            }
+            if (now - awaitedSinceMs < config.versionWaitMs()) {
+                return false;
+            }
+            LOG.warn("generator {} goes on with version {}: version {}, which admission knew, did not come within {} ms"
+                    + " (version_wait_ms)", config.id(), serving.version(), admittedVersion, config.versionWaitMs());
+            gaveUpWaitingFor = admittedVersion;
+            return true;
         }
 
         private void advance() {

@@ -12,6 +12,8 @@ import java.util.regex.Pattern;
  * @param capacityTokens longest prompt with its response; longer ones are refused
  * @param tokensPerCall most tokens a sequence advances by in one call of the engine; weights are taken up between calls
  * @param cacheOnSwap what becomes of a sequence's keys and values when new weights are taken up
+ * @param versionWaitMs longest wait for the version that admission knew when it released a prompt, before the prompt is
+ *     begun with an older one; without it staleness could exceed what admission allows
  * @param commitIntervalMs longest time a finished rollout waits for its commit to begin
  * @param heartbeatMs interval of the records that say which version is served
  * @param drainMs how long a stop lets rollouts in flight finish before it gives them up
@@ -19,7 +21,7 @@ import java.util.regex.Pattern;
  * @param commitTimeoutMs longest wait for a commit
  */
 public record GeneratorConfig(String id, int slots, int capacityTokens, int tokensPerCall, CacheOnSwap cacheOnSwap,
-        int commitIntervalMs, int heartbeatMs, int drainMs, long firstVersionTimeoutMs, long commitTimeoutMs) {
+        int versionWaitMs, int commitIntervalMs, int heartbeatMs, int drainMs, long firstVersionTimeoutMs, long commitTimeoutMs) {
     private static final Pattern ID = Pattern.compile("[A-Za-z0-9._-]{1,60}");
 
     public GeneratorConfig {
@@ -29,6 +31,7 @@ public record GeneratorConfig(String id, int slots, int capacityTokens, int toke
         atLeast(1, "slots", slots);
         atLeast(2, "capacity_tokens", capacityTokens);
         atLeast(1, "tokens_per_call", tokensPerCall);
+        atLeast(0, "version_wait_ms", versionWaitMs);
         atLeast(0, "commit_interval_ms", commitIntervalMs);
         atLeast(10, "heartbeat_ms", heartbeatMs);
         atLeast(0, "drain_ms", drainMs);
@@ -41,7 +44,8 @@ public record GeneratorConfig(String id, int slots, int capacityTokens, int toke
 
     /** Fits the default task: its prompts and answers take 12 positions. */
     public static GeneratorConfig defaults() {
-        return new GeneratorConfig("generator-0", 256, 16, 4, CacheOnSwap.RECOMPUTE, 25, 1_000, 2_000, 60_000, 60_000);
+        return new GeneratorConfig("generator-0", 256, 16, 4, CacheOnSwap.RECOMPUTE, 2_000, 25, 1_000, 2_000,
+                60_000, 60_000);
     }
 
     /**

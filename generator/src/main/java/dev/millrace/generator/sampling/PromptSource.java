@@ -112,6 +112,11 @@ final class PromptSource implements AutoCloseable {
         return queue.isEmpty();
     }
 
+    /** The newest version admission knew when it released the next sample's prompt; there must be one. */
+    long nextAdmittedVersion() {
+        return queue.element().request().getAdmittedVersion();
+    }
+
     /** Begins the next sample; there must be one. */
     InFlight next(int vocabSize, long nowMs) {
         AcceptedPrompt prompt = queue.element();

@@ -130,6 +130,36 @@ class GeneratorIT {
     }
 
     @Test
+    void shouldNotBeginAPromptWithWeightsOlderThanAdmissionCountedOn() {
+        run.publish(0, 0);
+        release(inc(0, 4).setAdmittedVersion(1).build());
+        String topic = run.connection().topics().rollouts();
+        GeneratorConfig patient =
+                new GeneratorConfig("g", 4, 16, 2, CacheOnSwap.RECOMPUTE, 60_000, 10, 50, 500, 20_000, 20_000);
+        try (Generator generator = generator(patient)) {
+            RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            run.await(run.connection().topics().serving(), records -> records.size() >= 4); // it has had time
+            assertThat(meters.counter("millrace.generator.tokens").count()).isZero();
+            run.publish(1, 0);
+            assertThat(run.await(Rollout.class, topic, 4))
+                    .allSatisfy(r -> assertThat(r.getVersionSpans()).containsExactly(new VersionSpan(1L, 0, 5)));
+            role.stop();
+        }
+    }
+
+    @Test
+    void shouldGoOnWithTheNewestThereIsWhenTheVersionAdmissionCountedOnDoesNotCome() {
+        run.publish(0, 0);
+        release(inc(0, 4).setAdmittedVersion(7).build());
+        try (Generator generator = generator(config("g", 4, 2, 500))) {
+            RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            assertThat(run.await(Rollout.class, run.connection().topics().rollouts(), 4))
+                    .allSatisfy(r -> assertThat(r.getVersionSpans()).containsExactly(new VersionSpan(0L, 0, 5)));
+            role.stop();
+        }
+    }
+
+    @Test
     void shouldLoseNoRolloutWhenAnotherTakesItsPlace() {
         run.publish(0, 0);
         releaseInc(0, 120, 4);
@@ -228,7 +258,7 @@ class GeneratorIT {
 
     @Test
     void shouldSayThatThereIsNoPolicyWhenNoneAppears() {
-        GeneratorConfig config = new GeneratorConfig("g", 4, 16, 2, CacheOnSwap.RECOMPUTE, 10, 100, 500, 300, 10_000);
+        GeneratorConfig config = new GeneratorConfig("g", 4, 16, 2, CacheOnSwap.RECOMPUTE, 300, 10, 100, 500, 300, 10_000);
         try (Generator generator = generator(config)) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             assertThat(role.awaitEnd()).isInstanceOf(VersionUnavailableException.class)
@@ -250,7 +280,7 @@ class GeneratorIT {
     }
 
     private static GeneratorConfig config(String id, int slots, int tokensPerCall, int drainMs) {
-        return new GeneratorConfig(id, slots, 16, tokensPerCall, CacheOnSwap.RECOMPUTE, 10, 200, drainMs, 20_000, 20_000);
+        return new GeneratorConfig(id, slots, 16, tokensPerCall, CacheOnSwap.RECOMPUTE, 300, 10, 200, drainMs, 20_000, 20_000);
     }
 
     private void releaseInc(int from, int count, int samples) {

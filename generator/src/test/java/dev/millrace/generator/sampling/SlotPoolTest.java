@@ -244,6 +244,6 @@ class SlotPoolTest {
     }
 
     private static GeneratorConfig config(int slots, int tokensPerCall, CacheOnSwap cacheOnSwap) {
-        return new GeneratorConfig("test", slots, 16, tokensPerCall, cacheOnSwap, 10, 100, 100, 1000, 1000);
+        return new GeneratorConfig("test", slots, 16, tokensPerCall, cacheOnSwap, 100, 10, 100, 100, 1000, 1000);
     }
 }
