@@ -22,6 +22,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.FencedInstanceIdException;
 import org.apache.kafka.common.errors.InvalidProducerEpochException;
+import org.apache.kafka.common.errors.InvalidTxnStateException;
 import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -36,6 +37,7 @@ import org.apache.kafka.common.serialization.Serializer;
  */
 final class ScoreLog implements AutoCloseable {
     private static final int SESSION_TIMEOUT_MS = 6_000;
+    private static final int TRANSACTION_TIMEOUT_MS = 30_000;
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
 
     private final RunTopics topics;
@@ -60,12 +62,13 @@ final class ScoreLog implements AutoCloseable {
                 Map.entry("isolation.level", "read_committed"),
                 Map.entry("auto.offset.reset", "earliest"),
                 Map.entry("enable.auto.commit", false),
+                Map.entry("fetch.max.wait.ms", 100), // closing waits for the fetch under way
                 Map.entry("max.poll.records", config.maxBatchSequences()))),
                 new ByteArrayDeserializer(), new ByteArrayDeserializer());
         this.producer = new KafkaProducer<>(connection.with(Map.of(
                 "transactional.id", connection.scoped("scorer-" + config.id()),
                 "client.id", "scorer-" + config.id(),
-                "transaction.timeout.ms", 30_000,
+                "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS,
                 "max.block.ms", config.commitTimeoutMs(),
                 "compression.type", "lz4",
                 "linger.ms", 0)),
@@ -119,7 +122,8 @@ final class ScoreLog implements AutoCloseable {
             producer.abortTransaction();
             readAgain(read);
             return false;
-        } catch (FencedInstanceIdException | ProducerFencedException | InvalidProducerEpochException e) {
+        } catch (FencedInstanceIdException | ProducerFencedException | InvalidProducerEpochException
+                | InvalidTxnStateException e) {
             throw takenOver(e);
         }
     }
@@ -134,7 +138,8 @@ final class ScoreLog implements AutoCloseable {
 
     private IllegalStateException takenOver(RuntimeException e) {
         return new IllegalStateException("another scorer with the id " + scorerId
-                + " has taken over; every scorer of a run needs an id of its own", e);
+                + " has taken over (every scorer of a run needs an id of its own), or the broker gave up a transaction after "
+                + TRANSACTION_TIMEOUT_MS + " ms: " + e.getMessage(), e);
     }
 
     /** Makes a waiting {@link #poll} return. Thread-safe. */

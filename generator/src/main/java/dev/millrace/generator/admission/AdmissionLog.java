@@ -19,6 +19,7 @@ import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.InvalidProducerEpochException;
+import org.apache.kafka.common.errors.InvalidTxnStateException;
 import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -31,6 +32,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * {@link #wakeup()}.
  */
 final class AdmissionLog implements AutoCloseable {
+    private static final int TRANSACTION_TIMEOUT_MS = 30_000;
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
 
     private final LogConnection connection;
@@ -43,13 +45,15 @@ final class AdmissionLog implements AutoCloseable {
         String group = connection.scoped("admission-" + connection.run().epoch());
         this.consumer = new KafkaConsumer<>(connection.with(Map.of(
                 "group.id", group,
+                "client.id", "admission",
                 "isolation.level", "read_committed",
                 "auto.offset.reset", "earliest",
                 "enable.auto.commit", false)),
                 new ByteArrayDeserializer(), new ByteArrayDeserializer());
         this.producer = new KafkaProducer<>(connection.with(Map.of(
                 "transactional.id", group,
-                "transaction.timeout.ms", 30_000,
+                "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS,
+                "client.id", "admission",
                 "compression.type", "lz4",
                 "linger.ms", 0)),
                 new StringSerializer(), AvroSerde.of(PromptRequest.class, connection.registry()).serializer());
@@ -108,8 +112,9 @@ final class AdmissionLog implements AutoCloseable {
             }
             producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
             producer.commitTransaction(); // throws if any send failed
-        } catch (ProducerFencedException | InvalidProducerEpochException e) {
-            throw new IllegalStateException("another admission of the run has taken over; there is one per run", e);
+        } catch (ProducerFencedException | InvalidProducerEpochException | InvalidTxnStateException e) {
+            throw new IllegalStateException("another admission of the run has taken over (there is one per run), or the"
+                    + " broker gave up a transaction after " + TRANSACTION_TIMEOUT_MS + " ms: " + e.getMessage(), e);
         }
     }
 
@@ -120,7 +125,7 @@ final class AdmissionLog implements AutoCloseable {
     @Override
     public void close() {
         producer.close(CLOSE_LIMIT);
-        consumer.close(CloseOptions.timeout(CLOSE_LIMIT));
+        consumer.close(CloseOptions.timeout(Duration.ZERO)); // no member of its group: only a fetch would be waited for
     }
 
     private List<TopicPartition> partitionsOf(String topic) {

@@ -70,6 +70,7 @@ final class PromptSource implements AutoCloseable {
                 Map.entry("isolation.level", "read_committed"),
                 Map.entry("auto.offset.reset", "earliest"),
                 Map.entry("enable.auto.commit", false),
+                Map.entry("fetch.max.wait.ms", 100), // closing waits for the fetch under way
                 Map.entry("max.poll.records", MAX_PROMPTS_PER_POLL))),
                 new ByteArrayDeserializer(), new ByteArrayDeserializer());
         consumer.subscribe(List.of(connection.topics().prompts()), new Rebalance());

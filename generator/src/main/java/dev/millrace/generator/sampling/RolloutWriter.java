@@ -26,6 +26,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.FencedInstanceIdException;
 import org.apache.kafka.common.errors.InvalidProducerEpochException;
+import org.apache.kafka.common.errors.InvalidTxnStateException;
 import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serializer;
@@ -37,6 +38,7 @@ import org.apache.kafka.common.serialization.Serializer;
  * answer: all of it or nothing. Rewards are verified here, too.
  */
 final class RolloutWriter implements AutoCloseable {
+    private static final int TRANSACTION_TIMEOUT_MS = 30_000;
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
 
     /** A rollout and when its last token was there. */
@@ -73,7 +75,7 @@ final class RolloutWriter implements AutoCloseable {
         this.producer = new KafkaProducer<>(connection.with(Map.of(
                 "transactional.id", connection.scoped("generator-" + config.id()),
                 "client.id", "generator-" + config.id(),
-                "transaction.timeout.ms", 30_000,
+                "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS,
                 "max.block.ms", config.commitTimeoutMs(),
                 "compression.type", "lz4",
                 "linger.ms", 0)),
@@ -146,9 +148,11 @@ final class RolloutWriter implements AutoCloseable {
         } catch (CommitFailedException e) {
             producer.abortTransaction();
             return Optional.of(work);
-        } catch (FencedInstanceIdException | ProducerFencedException | InvalidProducerEpochException e) {
-            throw new IllegalStateException("another generator with the id " + config.id()
-                    + " has taken over; every generator of a run needs an id of its own", e);
+        } catch (FencedInstanceIdException | ProducerFencedException | InvalidProducerEpochException
+                | InvalidTxnStateException e) {
+            throw new IllegalStateException("another generator with the id " + config.id() + " has taken over (every"
+                    + " generator of a run needs an id of its own), or the broker gave up a transaction after "
+                    + TRANSACTION_TIMEOUT_MS + " ms: " + e.getMessage(), e);
         }
         committedRollouts.increment(work.rollouts().size());
         for (RefusedPrompt refused : work.refused()) {
