@@ -33,7 +33,7 @@ class ArchitectureTest {
         "dev.millrace.generator..", List.of(SCHEMAS, POLICY, WEIGHTS),
         "dev.millrace.scorer..", List.of(SCHEMAS, POLICY, WEIGHTS),
         "dev.millrace.topology..", List.of(SCHEMAS, CORRECTIONS),
-        "dev.millrace.learner..", List.of(SCHEMAS, POLICY, WEIGHTS, CORRECTIONS, "dev.millrace.topology.deadletter.."),
+        "dev.millrace.learner..", List.of(SCHEMAS, POLICY, WEIGHTS, CORRECTIONS, "dev.millrace.schemas.deadletter.."),
         "dev.millrace.ledger..", List.of(SCHEMAS));
 
     @Test

@@ -6,12 +6,12 @@ import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.deadletter.DeadLetters;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -26,7 +26,6 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Deserializer;
 
@@ -40,9 +39,6 @@ import org.apache.kafka.common.serialization.Deserializer;
  */
 public final class LedgerReader {
     private static final Duration POLL = Duration.ofMillis(250);
-    private static final String DEAD_LETTER_TOPIC = "millrace.error.source.topic";
-    private static final String DEAD_LETTER_PARTITION = "millrace.error.source.partition";
-    private static final String DEAD_LETTER_OFFSET = "millrace.error.source.offset";
 
     private final LogConnection connection;
     private final RunTopics topics;
@@ -183,9 +179,9 @@ public final class LedgerReader {
         }
 
         private void deadLetter(ConsumerRecord<byte[], byte[]> record) {
-            if (topics.rollouts().equals(text(record, DEAD_LETTER_TOPIC))) {
-                int partition = Integer.parseInt(text(record, DEAD_LETTER_PARTITION));
-                long offset = Long.parseLong(text(record, DEAD_LETTER_OFFSET));
+            if (topics.rollouts().equals(DeadLetters.text(record.headers(), DeadLetters.SOURCE_TOPIC))) {
+                int partition = Integer.parseInt(DeadLetters.text(record.headers(), DeadLetters.SOURCE_PARTITION));
+                long offset = Long.parseLong(DeadLetters.text(record.headers(), DeadLetters.SOURCE_OFFSET));
                 if (seen(partition, offset)) {
                     ledger.deadLettered(partition, offset);
                 }
@@ -217,10 +213,5 @@ public final class LedgerReader {
             ones += mask.get(i) == 1 ? 1 : 0;
         }
         return ones;
-    }
-
-    private static String text(ConsumerRecord<byte[], byte[]> record, String name) {
-        Header header = record.headers().lastHeader(name);
-        return header == null ? "" : new String(header.value(), StandardCharsets.UTF_8);
     }
 }

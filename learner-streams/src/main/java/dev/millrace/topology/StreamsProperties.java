@@ -1,7 +1,7 @@
 package dev.millrace.topology;
 
 import dev.millrace.schemas.run.LogConnection;
-import dev.millrace.topology.deadletter.DeadLetters;
+import dev.millrace.schemas.deadletter.DeadLetters;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;

@@ -20,7 +20,7 @@ import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.TrainingStep;
-import dev.millrace.topology.deadletter.DeadLetters;
+import dev.millrace.schemas.deadletter.DeadLetters;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;

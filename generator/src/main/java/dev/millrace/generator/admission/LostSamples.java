@@ -2,15 +2,14 @@ package dev.millrace.generator.admission;
 
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.deadletter.DeadLetters;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
-import java.nio.charset.StandardCharsets;
 import java.util.Set;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -56,12 +55,12 @@ final class LostSamples {
     }
 
     private long deadLettered(ConsumerRecord<byte[], byte[]> record) {
-        if (!run.runId().equals(header(record, "run-id"))) {
+        if (!run.runId().equals(DeadLetters.text(record.headers(), DeadLetters.RUN_ID))) {
             return 0;
         }
-        String source = header(record, "source.topic");
+        String source = DeadLetters.text(record.headers(), DeadLetters.SOURCE_TOPIC);
         if (topics.rollouts().equals(source)) {
-            return header(record, "rollout-id").isEmpty() ? 0 : 1;
+            return DeadLetters.text(record.headers(), DeadLetters.ROLLOUT_ID).isEmpty() ? 0 : 1;
         }
         if (topics.prompts().equals(source)) {
             PromptRequest prompt = prompts.deserialize(topics.prompts(), record.value());
@@ -72,11 +71,6 @@ final class LostSamples {
 
     /** Why the record is a dead letter, for a sentence. */
     String reasonOf(ConsumerRecord<byte[], byte[]> record) {
-        return header(record, "reason") + ": " + header(record, "message");
-    }
-
-    private static String header(ConsumerRecord<byte[], byte[]> record, String name) {
-        Header header = record.headers().lastHeader("millrace.error." + name);
-        return header == null ? "" : new String(header.value(), StandardCharsets.UTF_8);
+        return DeadLetters.text(record.headers(), DeadLetters.REASON) + ": " + DeadLetters.text(record.headers(), DeadLetters.MESSAGE);
     }
 }

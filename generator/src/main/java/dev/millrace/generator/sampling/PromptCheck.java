@@ -2,9 +2,9 @@ package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.environment.Environment;
 import dev.millrace.generator.environment.Environments;
-import dev.millrace.generator.sampling.RefusedPrompt.Reason;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
@@ -50,10 +50,10 @@ final class PromptCheck {
         try {
             request = requests.deserialize(record.topic(), record.value());
         } catch (MalformedRecordException e) {
-            return new RefusedPrompt(record, Reason.UNREADABLE, "", e.getMessage(), "");
+            return new RefusedPrompt(record, RefusalReason.UNREADABLE, "", e.getMessage(), "");
         }
         if (request == null) {
-            return new RefusedPrompt(record, Reason.UNREADABLE, "", "the record has no value", "");
+            return new RefusedPrompt(record, RefusalReason.UNREADABLE, "", "the record has no value", "");
         }
         return new Reading(record, request).check();
     }
@@ -70,27 +70,27 @@ final class PromptCheck {
 
         PromptReading check() {
             if (!request.getRunId().equals(run.runId())) {
-                return refuse(Reason.WRONG_RUN, "run_id",
+                return refuse(RefusalReason.WRONG_RUN, "run_id",
                         "it belongs to run " + request.getRunId() + ", not to " + run.runId());
             }
             if (request.getEpoch() != run.epoch()) {
-                return refuse(Reason.WRONG_EPOCH, "epoch",
+                return refuse(RefusalReason.WRONG_EPOCH, "epoch",
                         "it belongs to epoch " + request.getEpoch() + ", not to " + run.epoch());
             }
             String key = record.key() == null ? "" : new String(record.key(), StandardCharsets.UTF_8);
             if (request.getGroupId().isEmpty() || !request.getGroupId().equals(key)) {
-                return refuse(Reason.WRONG_KEY, "group_id",
+                return refuse(RefusalReason.WRONG_KEY, "group_id",
                         "the key '" + key + "' is not the group id '" + request.getGroupId() + "'");
             }
             if (!request.getTokenizerHash().equals(tokenizerHash)) {
-                return refuse(Reason.WRONG_TOKENIZER, "tokenizer_hash", "its tokens belong to the vocabulary "
+                return refuse(RefusalReason.WRONG_TOKENIZER, "tokenizer_hash", "its tokens belong to the vocabulary "
                         + request.getTokenizerHash() + ", the policy's is " + tokenizerHash);
             }
             if (request.getOrdinal() < 0) {
-                return refuse(Reason.IDENTITY, "ordinal", "ordinal must be at least 0: " + request.getOrdinal());
+                return refuse(RefusalReason.IDENTITY, "ordinal", "ordinal must be at least 0: " + request.getOrdinal());
             }
             if (request.getSamples() < 1 || request.getSamples() > MAX_SAMPLES) {
-                return refuse(Reason.IDENTITY, "samples",
+                return refuse(RefusalReason.IDENTITY, "samples",
                         "samples must be 1 to " + MAX_SAMPLES + ": " + request.getSamples());
             }
             return checkSampling();
@@ -100,18 +100,18 @@ final class PromptCheck {
             SamplingParameters sampling = request.getSampling();
             float temperature = (float) sampling.getTemperature(); // as the engine takes it
             if (!(temperature > 0 && temperature < Float.POSITIVE_INFINITY)) {
-                return refuse(Reason.SAMPLING, "sampling.temperature",
+                return refuse(RefusalReason.SAMPLING, "sampling.temperature",
                         "temperature must be finite and above 0: " + sampling.getTemperature());
             }
             if (sampling.getTopK() < 0) {
-                return refuse(Reason.SAMPLING, "sampling.top_k", "top_k must be at least 0: " + sampling.getTopK());
+                return refuse(RefusalReason.SAMPLING, "sampling.top_k", "top_k must be at least 0: " + sampling.getTopK());
             }
             if (!((float) sampling.getTopP() > 0 && sampling.getTopP() <= 1)) {
-                return refuse(Reason.SAMPLING, "sampling.top_p",
+                return refuse(RefusalReason.SAMPLING, "sampling.top_p",
                         "top_p must be above 0 and at most 1: " + sampling.getTopP());
             }
             if (sampling.getMaxTokens() < 1) {
-                return refuse(Reason.SAMPLING, "sampling.max_tokens",
+                return refuse(RefusalReason.SAMPLING, "sampling.max_tokens",
                         "max_tokens must be at least 1: " + sampling.getMaxTokens());
             }
             return checkTokens();
@@ -122,21 +122,21 @@ final class PromptCheck {
             try {
                 length = PackedInts.length(request.getPromptTokens());
             } catch (IllegalArgumentException e) {
-                return refuse(Reason.TOKENS, "prompt_tokens", e.getMessage());
+                return refuse(RefusalReason.TOKENS, "prompt_tokens", e.getMessage());
             }
             if (length == 0) {
-                return refuse(Reason.TOKENS, "prompt_tokens", "a prompt needs at least one token");
+                return refuse(RefusalReason.TOKENS, "prompt_tokens", "a prompt needs at least one token");
             }
             long needed = (long) length + request.getSampling().getMaxTokens();
             if (needed > capacityTokens) {
-                return refuse(Reason.CAPACITY, "sampling.max_tokens", "a prompt of " + length + " tokens and max_tokens="
+                return refuse(RefusalReason.CAPACITY, "sampling.max_tokens", "a prompt of " + length + " tokens and max_tokens="
                         + request.getSampling().getMaxTokens() + " need " + needed + " positions, a slot has "
                         + capacityTokens + " (capacity_tokens)");
             }
             int[] tokens = PackedInts.toArray(request.getPromptTokens());
             for (int i = 0; i < tokens.length; i++) {
                 if (tokens[i] < 0 || tokens[i] >= vocabSize) {
-                    return refuse(Reason.TOKENS, "prompt_tokens[" + i + "]",
+                    return refuse(RefusalReason.TOKENS, "prompt_tokens[" + i + "]",
                             "token " + tokens[i] + " is not among the " + vocabSize + " of the vocabulary");
                 }
             }
@@ -150,11 +150,11 @@ final class PromptCheck {
                 return new AcceptedPrompt(request, tokens, environment,
                         new TopicPartition(record.topic(), record.partition()), record.offset());
             } catch (IllegalArgumentException e) {
-                return refuse(Reason.ENVIRONMENT, "environment", e.getMessage());
+                return refuse(RefusalReason.ENVIRONMENT, "environment", e.getMessage());
             }
         }
 
-        private RefusedPrompt refuse(Reason reason, String field, String message) {
+        private RefusedPrompt refuse(RefusalReason reason, String field, String message) {
             return new RefusedPrompt(record, reason, field, message, request.getRunId());
         }
     }

@@ -3,8 +3,8 @@ package dev.millrace.generator.sampling;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.generator.environment.Environments;
-import dev.millrace.generator.sampling.RefusedPrompt.Reason;
 import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.run.LogConnection;
@@ -37,32 +37,32 @@ class PromptCheckTest {
 
     @Test
     void shouldRefuseEachFieldWithItsReason() {
-        refuses(Reason.WRONG_RUN, "run_id", "other", r -> r.setRunId("other"));
-        refuses(Reason.WRONG_EPOCH, "epoch", "1", r -> r.setEpoch(1));
-        refuses(Reason.WRONG_KEY, "group_id", "0-8", r -> r.setGroupId("0-8"));
-        refuses(Reason.WRONG_TOKENIZER, "tokenizer_hash", "another", r -> r.setTokenizerHash("another"));
-        refuses(Reason.IDENTITY, "ordinal", "-1", r -> r.setOrdinal(-1));
-        refuses(Reason.IDENTITY, "samples", "1 to 4096: 0", r -> r.setSamples(0));
-        refuses(Reason.SAMPLING, "sampling.temperature", "0.0", r -> r.setSampling(Requests.sampling(0, 0, 1, 5)));
-        refuses(Reason.SAMPLING, "sampling.temperature", "NaN",
+        refuses(RefusalReason.WRONG_RUN, "run_id", "other", r -> r.setRunId("other"));
+        refuses(RefusalReason.WRONG_EPOCH, "epoch", "1", r -> r.setEpoch(1));
+        refuses(RefusalReason.WRONG_KEY, "group_id", "0-8", r -> r.setGroupId("0-8"));
+        refuses(RefusalReason.WRONG_TOKENIZER, "tokenizer_hash", "another", r -> r.setTokenizerHash("another"));
+        refuses(RefusalReason.IDENTITY, "ordinal", "-1", r -> r.setOrdinal(-1));
+        refuses(RefusalReason.IDENTITY, "samples", "1 to 4096: 0", r -> r.setSamples(0));
+        refuses(RefusalReason.SAMPLING, "sampling.temperature", "0.0", r -> r.setSampling(Requests.sampling(0, 0, 1, 5)));
+        refuses(RefusalReason.SAMPLING, "sampling.temperature", "NaN",
                 r -> r.setSampling(Requests.sampling(Double.NaN, 0, 1, 5)));
-        refuses(Reason.SAMPLING, "sampling.top_k", "-2", r -> r.setSampling(Requests.sampling(1, -2, 1, 5)));
-        refuses(Reason.SAMPLING, "sampling.top_p", "1.5", r -> r.setSampling(Requests.sampling(1, 0, 1.5, 5)));
-        refuses(Reason.SAMPLING, "sampling.max_tokens", "0", r -> r.setSampling(Requests.sampling(1, 0, 1, 0)));
-        refuses(Reason.CAPACITY, "sampling.max_tokens", "need 13 positions, a slot has 12",
+        refuses(RefusalReason.SAMPLING, "sampling.top_k", "-2", r -> r.setSampling(Requests.sampling(1, -2, 1, 5)));
+        refuses(RefusalReason.SAMPLING, "sampling.top_p", "1.5", r -> r.setSampling(Requests.sampling(1, 0, 1.5, 5)));
+        refuses(RefusalReason.SAMPLING, "sampling.max_tokens", "0", r -> r.setSampling(Requests.sampling(1, 0, 1, 0)));
+        refuses(RefusalReason.CAPACITY, "sampling.max_tokens", "need 13 positions, a slot has 12",
                 r -> r.setSampling(Requests.sampling(1, 0, 1, 9)));
-        refuses(Reason.TOKENS, "prompt_tokens", "at least one", r -> r.setPromptTokens(PackedInts.of()));
-        refuses(Reason.TOKENS, "prompt_tokens[1]", "token 16", r -> r.setPromptTokens(PackedInts.of(0, 16)));
-        refuses(Reason.ENVIRONMENT, "environment", "did you mean guess?", r -> r.setEnvironment("gues"));
-        refuses(Reason.ENVIRONMENT, "environment", "right answer in digits", r -> r.setEnvironmentState("?"));
+        refuses(RefusalReason.TOKENS, "prompt_tokens", "at least one", r -> r.setPromptTokens(PackedInts.of()));
+        refuses(RefusalReason.TOKENS, "prompt_tokens[1]", "token 16", r -> r.setPromptTokens(PackedInts.of(0, 16)));
+        refuses(RefusalReason.ENVIRONMENT, "environment", "did you mean guess?", r -> r.setEnvironment("gues"));
+        refuses(RefusalReason.ENVIRONMENT, "environment", "right answer in digits", r -> r.setEnvironmentState("?"));
     }
 
     @Test
     void shouldRefuseBytesThatAreNoPrompt() {
         assertThat(check.read(record("0-7", new byte[] {1, 2, 3, 4, 5, 6}))).isInstanceOfSatisfying(RefusedPrompt.class,
-                refused -> assertThat(refused.reason()).isEqualTo(Reason.UNREADABLE));
+                refused -> assertThat(refused.reason()).isEqualTo(RefusalReason.UNREADABLE));
         assertThat(check.read(record("0-7", null))).isInstanceOfSatisfying(RefusedPrompt.class,
-                refused -> assertThat(refused.message()).isEqualTo("the record has no value"));
+                refused -> assertThat(refused.refusal().message()).isEqualTo("the record has no value"));
     }
 
     @Test
@@ -85,11 +85,11 @@ class PromptCheckTest {
         assertThat(header(letter, "message")).contains("the first byte");
     }
 
-    private void refuses(Reason reason, String field, String detail, Consumer<PromptRequest.Builder> change) {
+    private void refuses(RefusalReason reason, String field, String detail, Consumer<PromptRequest.Builder> change) {
         assertThat(read(change)).as("%s of %s", reason, field).isInstanceOfSatisfying(RefusedPrompt.class, refused -> {
             assertThat(refused.reason()).isEqualTo(reason);
-            assertThat(refused.field()).isEqualTo(field);
-            assertThat(refused.message()).contains(detail);
+            assertThat(refused.refusal().field()).isEqualTo(field);
+            assertThat(refused.refusal().message()).contains(detail);
         });
     }
 

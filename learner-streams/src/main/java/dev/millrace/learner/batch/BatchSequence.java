@@ -2,8 +2,8 @@ package dev.millrace.learner.batch;
 
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.run.RunIdentity;
-import dev.millrace.topology.deadletter.RefusalReason;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusedException;
 
 /**
  * Decides whether a batch is the next one: batch ids of a policy count from 0 without a gap, and a version is made by

@@ -1,12 +1,11 @@
 package dev.millrace.learner.batch;
 
-import dev.millrace.topology.deadletter.DeadLetters;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.DeadLetters;
+import dev.millrace.schemas.deadletter.RefusedException;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.streams.processor.api.Record;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -29,10 +28,7 @@ final class RefusedBatches {
     void add(ConsumerRecord<byte[], byte[]> record, RefusedException refused) {
         LOG.warn("refused {}-{}@{}, dead letter follows with the next version: {}", record.topic(), record.partition(),
             record.offset(), refused.getMessage());
-        Record<byte[], byte[]> letter = DeadLetters.of(
-            new Record<>(record.key(), record.value(), record.timestamp(), record.headers()),
-            record.topic(), record.partition(), record.offset(), refused.refusal());
-        letters.add(new ProducerRecord<>(topic, null, letter.timestamp(), letter.key(), letter.value(), letter.headers()));
+        letters.add(DeadLetters.of(record, refused.refusal(), topic));
     }
 
     /** Everything that waits. */

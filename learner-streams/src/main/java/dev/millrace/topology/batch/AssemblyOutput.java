@@ -2,8 +2,8 @@ package dev.millrace.topology.batch;
 
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
-import dev.millrace.topology.deadletter.DeadLetters;
-import dev.millrace.topology.deadletter.Refusal;
+import dev.millrace.schemas.deadletter.DeadLetters;
+import dev.millrace.schemas.deadletter.Refusal;
 import dev.millrace.topology.ingress.TrajectoryArrival;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.outcome.Outcomes;
@@ -37,8 +37,9 @@ final class AssemblyOutput {
 
     void refuse(TrajectoryArrival arrival, Refusal refusal) {
         settings.meters().deadLetter(refusal.reason());
-        context.forward(DeadLetters.of(arrival.raw(), settings.topics().trajectories(), arrival.partition(), arrival.offset(),
-            refusal.about(settings.run().runId(), arrival.trajectory().getRolloutId())), nodes.deadLetters());
+        context.forward(arrival.raw().withHeaders(DeadLetters.headers(arrival.raw().headers(),
+            new DeadLetters.Source(settings.topics().trajectories(), arrival.partition(), arrival.offset()),
+            refusal.about(settings.run().runId(), arrival.trajectory().getRolloutId()))), nodes.deadLetters());
     }
 
     /** @throws IllegalStateException if the log would not take it */

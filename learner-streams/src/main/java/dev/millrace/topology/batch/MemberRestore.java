@@ -1,7 +1,7 @@
 package dev.millrace.topology.batch;
 
 import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.RefusedException;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.RecordReader;

@@ -1,7 +1,7 @@
 package dev.millrace.topology.ingress;
 
-import dev.millrace.topology.deadletter.DeadLetters;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.DeadLetters;
+import dev.millrace.schemas.deadletter.RefusedException;
 import dev.millrace.topology.meters.TopologyMeters;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
 import org.apache.kafka.streams.processor.api.Record;
@@ -38,7 +38,8 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
                 .ifPresent(read -> context().forward(new Record<>(null, read, record.timestamp()), next));
         } catch (RefusedException e) {
             meters.deadLetter(e.refusal().reason());
-            context().forward(DeadLetters.of(record, at.topic(), at.partition(), at.offset(), e.refusal()), deadLetters);
+            context().forward(record.withHeaders(DeadLetters.headers(record.headers(),
+                new DeadLetters.Source(at.topic(), at.partition(), at.offset()), e.refusal())), deadLetters);
         }
     }
 }

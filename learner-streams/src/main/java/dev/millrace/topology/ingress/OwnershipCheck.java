@@ -1,8 +1,8 @@
 package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.run.RunIdentity;
-import dev.millrace.topology.deadletter.RefusalReason;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusedException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 

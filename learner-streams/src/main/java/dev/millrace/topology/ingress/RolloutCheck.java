@@ -6,8 +6,8 @@ import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.Speaker;
 import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.run.RunIdentity;
-import dev.millrace.topology.deadletter.RefusalReason;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusedException;
 import java.nio.ByteBuffer;
 import java.util.Map;
 

@@ -1,7 +1,7 @@
 package dev.millrace.topology.ingress;
 
-import dev.millrace.topology.deadletter.RefusalReason;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusedException;
 
 /**
  * The name of a sample, {@code rollout_id = group_id / sample_index}, taken apart.

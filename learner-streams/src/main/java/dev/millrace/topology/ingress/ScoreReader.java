@@ -3,7 +3,7 @@ package dev.millrace.topology.ingress;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.RefusedException;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
 

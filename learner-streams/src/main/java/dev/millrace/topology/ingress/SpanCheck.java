@@ -2,8 +2,8 @@ package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.VersionSpan;
-import dev.millrace.topology.deadletter.RefusalReason;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusedException;
 import java.util.List;
 
 /** Whether spans are in order, without gaps or overlaps, none empty, and cover the response. */

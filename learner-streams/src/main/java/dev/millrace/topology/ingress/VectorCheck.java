@@ -1,7 +1,7 @@
 package dev.millrace.topology.ingress;
 
-import dev.millrace.topology.deadletter.RefusalReason;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusedException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;

@@ -1,8 +1,8 @@
 package dev.millrace.topology.join;
 
 import dev.millrace.schemas.LogCoordinates;
-import dev.millrace.topology.deadletter.DeadLetters;
-import dev.millrace.topology.deadletter.Refusal;
+import dev.millrace.schemas.deadletter.DeadLetters;
+import dev.millrace.schemas.deadletter.Refusal;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.RolloutArrival;
 import dev.millrace.topology.join.Waiting.Kind;
@@ -48,8 +48,9 @@ final class JoinOutput {
     void refuse(Arrival arrival, Refusal refusal) {
         Kind kind = arrival instanceof RolloutArrival ? Kind.ROLLOUT : Kind.SCORE;
         settings.meters().deadLetter(refusal.reason());
-        context.forward(DeadLetters.of(arrival.raw(), topic(kind), partition, arrival.offset(),
-            refusal.about(settings.run().runId(), arrival.name().rolloutId())), nodes.deadLetters());
+        context.forward(arrival.raw().withHeaders(DeadLetters.headers(arrival.raw().headers(),
+            new DeadLetters.Source(topic(kind), partition, arrival.offset()),
+            refusal.about(settings.run().runId(), arrival.name().rolloutId()))), nodes.deadLetters());
     }
 
     /** A rollout and its score have become a trajectory. */

@@ -1,9 +1,9 @@
 package dev.millrace.topology.join;
 
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.topology.deadletter.Refusal;
-import dev.millrace.topology.deadletter.RefusalReason;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.Refusal;
+import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusedException;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.RolloutArrival;

@@ -1,6 +1,6 @@
 package dev.millrace.topology.join;
 
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.RefusedException;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.RecordReader;

@@ -5,9 +5,9 @@ import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.VersionSpan;
-import dev.millrace.topology.deadletter.Refusal;
-import dev.millrace.topology.deadletter.RefusalReason;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.Refusal;
+import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusedException;
 import java.util.List;
 
 /** Whether a score fits the rollout it names; both hold what they claim on their own. Pure. */

@@ -1,6 +1,6 @@
 package dev.millrace.topology.meters;
 
-import dev.millrace.topology.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.topology.outcome.OutcomeReason;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Gauge;

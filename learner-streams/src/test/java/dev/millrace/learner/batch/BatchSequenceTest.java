@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.run.RunIdentity;
-import dev.millrace.topology.deadletter.RefusalReason;
-import dev.millrace.topology.deadletter.RefusedException;
+import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusedException;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

@@ -1,16 +1,17 @@
-package dev.millrace.topology.deadletter;
+package dev.millrace.schemas.deadletter;
 
 import java.nio.charset.StandardCharsets;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
-import org.apache.kafka.streams.processor.api.Record;
 
 /**
  * Makes dead letters: the record exactly as it came (key, value, headers, timestamp) and headers that say why.
  *
- * <p>Header values are UTF-8 text, cut to {@value #MAX_HEADER_CHARS} characters. A record that was replayed from the dead-letter topic and is refused again
- * carries one set of our headers, the newest.
+ * <p>Header values are UTF-8 text, cut to {@value #MAX_HEADER_CHARS} characters. A record that was replayed from the
+ * dead-letter topic and is refused again carries one set of our headers, the newest.
  */
 public final class DeadLetters {
     static final int MAX_HEADER_CHARS = 1024;
@@ -37,16 +38,18 @@ public final class DeadLetters {
     private DeadLetters() {
     }
 
-    /**
-     * The dead letter of a record.
-     *
-     * @param record as it came
-     * @param topic where it was read from
-     */
-    public static Record<byte[], byte[]> of(
-        Record<byte[], byte[]> record, String topic, int partition, long offset, Refusal refusal) {
+    /** Where a record was read from. */
+    public record Source(String topic, int partition, long offset) {
+        /** Where a consumer read it. */
+        public static Source of(ConsumerRecord<?, ?> record) {
+            return new Source(record.topic(), record.partition(), record.offset());
+        }
+    }
+
+    /** The headers of the dead letter of a record that came with {@code original} headers. */
+    public static Headers headers(Headers original, Source source, Refusal refusal) {
         Headers headers = new RecordHeaders();
-        for (Header header : record.headers()) {
+        for (Header header : original) {
             if (!header.key().startsWith(PREFIX)) {
                 headers.add(header);
             }
@@ -54,12 +57,25 @@ public final class DeadLetters {
         put(headers, REASON, refusal.reason().code());
         put(headers, FIELD, refusal.field());
         put(headers, MESSAGE, refusal.message());
-        put(headers, SOURCE_TOPIC, topic);
-        put(headers, SOURCE_PARTITION, Integer.toString(partition));
-        put(headers, SOURCE_OFFSET, Long.toString(offset));
+        put(headers, SOURCE_TOPIC, source.topic());
+        put(headers, SOURCE_PARTITION, Integer.toString(source.partition()));
+        put(headers, SOURCE_OFFSET, Long.toString(source.offset()));
         put(headers, RUN_ID, refusal.runId());
         put(headers, ROLLOUT_ID, refusal.rolloutId());
-        return record.withHeaders(headers);
+        return headers;
+    }
+
+    /** The dead letter of a record that a consumer read, to be sent to {@code topic}. */
+    public static ProducerRecord<byte[], byte[]> of(ConsumerRecord<byte[], byte[]> record, Refusal refusal, String topic) {
+        Long timestamp = record.timestamp() < 0 ? null : record.timestamp(); // -1: it came without one
+        return new ProducerRecord<>(topic, null, timestamp, record.key(), record.value(),
+            headers(record.headers(), Source.of(record), refusal));
+    }
+
+    /** The text of one of these headers; empty if the record has none of that name. */
+    public static String text(Headers headers, String name) {
+        Header header = headers.lastHeader(name);
+        return header == null ? "" : new String(header.value(), StandardCharsets.UTF_8);
     }
 
     private static void put(Headers headers, String name, String value) {

@@ -1,4 +1,4 @@
-package dev.millrace.topology.deadletter;
+package dev.millrace.schemas.deadletter;
 
 /** Why a record was refused, from a closed list; {@link #code()} is what stands in the header and in the metric. */
 public enum RefusalReason {
@@ -38,6 +38,10 @@ public enum RefusalReason {
     SIBLINGS("siblings"),
     /** A score that does not fit the rollout it names. */
     MISFIT("misfit"),
+    /** Prompt and response do not fit a generator's slot. */
+    CAPACITY("capacity"),
+    /** The environment is not known, or cannot read its state. */
+    ENVIRONMENT("environment"),
     /** What would have to be written is larger than a record may be. */
     TOO_LARGE("too-large");
 

@@ -1,4 +1,4 @@
-package dev.millrace.topology.deadletter;
+package dev.millrace.schemas.deadletter;
 
 /**
  * A record is refused; the {@link Refusal} says why. Checked, so that whoever asks for a check sends the record to

@@ -1,4 +1,4 @@
-package dev.millrace.topology.deadletter;
+package dev.millrace.schemas.deadletter;
 
 /**
  * A record is refused: why, which field, and a sentence with the value, the bound and where.

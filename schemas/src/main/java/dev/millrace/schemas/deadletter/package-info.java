@@ -3,4 +3,4 @@
  *
  * <p>A refused record never stops the topology, is never lost, and is written exactly once.
  */
-package dev.millrace.topology.deadletter;
+package dev.millrace.schemas.deadletter;
