@@ -3,7 +3,7 @@ package dev.millrace.generator.environment;
 import java.util.Collection;
 
 /** Words the refusal of an unknown name: which name, the nearest known one, and all of them. */
-final class NearestName {
+public final class NearestName {
 
     private NearestName() {
     }
@@ -22,7 +22,7 @@ final class NearestName {
     }
 
     /** Levenshtein's distance: insertions, deletions and replacements that turn one into the other. */
-    private static int editDistance(String from, String to) {
+    public static int editDistance(String from, String to) {
         int[] row = new int[to.length() + 1];
         for (int j = 0; j < row.length; j++) {
             row[j] = j;
