@@ -8,11 +8,11 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 
 /**
- * Every off-policy diagnostic of a batch in one pass: divergences, perplexities, weights, agreement of probabilities, in
- * all and per version lag.
+ * Every off-policy diagnostic of a batch in one pass: divergences, perplexities, weights, agreement of probabilities,
+ * in all and per version lag.
  *
- * <p>Nothing is corrected, and nothing is divided by what a rejection left: the numbers describe the data as it came, so
- * that they still show what a rejection hides. A batch without trained tokens gives a report of zeros.
+ * <p>Nothing is corrected, and nothing is divided by what a rejection left: the numbers describe the data as it came,
+ * so that they still show what a rejection hides. A batch without trained tokens gives a report of zeros.
  *
  * <p>Immutable and thread-safe. O(tokens); allocates a few numbers per lag.
  */

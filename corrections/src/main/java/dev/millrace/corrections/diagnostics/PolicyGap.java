@@ -5,9 +5,9 @@ import java.util.OptionalDouble;
 /**
  * How far a target policy is from the sampler, on one set of tokens.
  *
- * <p>With {@code l} the log ratio of a token, {@code rho = e^l} bounded to {@code e^-20 .. e^20}, p and q the target's and
- * the sampler's probability of the sampled token; means over tokens unless "sequence" is said. A sequence counts with
- * those of its tokens that are in the set.
+ * <p>With {@code l} the log ratio of a token, {@code rho = e^l} bounded to {@code e^-20 .. e^20}, p and q the
+ * target's and the sampler's probability of the sampled token; means over tokens unless "sequence" is said. A
+ * sequence counts with those of its tokens that are in the set.
  *
  * @param tokens trained tokens in the set; every number below is 0 or empty if there are none
  * @param sequences sequences with at least one of them

@@ -9,13 +9,13 @@ import java.util.Map;
 import java.util.stream.Collectors;
 
 /**
- * verl's named rollout corrections, with the same names, parameters and defaults, so that a configuration that names one
- * can be carried over.
+ * verl's named rollout corrections, with the same names, parameters and defaults, so that a configuration that names
+ * one can be carried over.
  *
  * <p>The name says what it does: {@code decoupled} keeps three policies apart, {@code bypass} takes old := behavior;
- * {@code is} and {@code tis} are truncated weights per token or sequence, {@code icepop} band-masked ones; {@code geo_rs}
- * rejects sequences by the geometric mean of their ratios, {@code k3_rs} by their mean k3; {@code pg} is a REINFORCE
- * loss.
+ * {@code is} and {@code tis} are truncated weights per token or sequence, {@code icepop} band-masked ones; {@code
+ * geo_rs} rejects sequences by the geometric mean of their ratios, {@code k3_rs} by their mean k3; {@code pg} is a
+ * REINFORCE loss.
  */
 public enum Preset {
     DECOUPLED_TOKEN_IS("token", Parameters.CAP, null, Loss.DECOUPLED),

@@ -3,8 +3,8 @@ package dev.millrace.corrections.rejection;
 /**
  * One statistic and the closed interval it must lie in; tokens (or sequences) outside are rejected.
  *
- * <p>Bounds are inclusive, so that identical policies, with every statistic exactly 0, are never rejected by a rule that
- * allows 0.
+ * <p>Bounds are inclusive, so that identical policies, with every statistic exactly 0, are never rejected by a rule
+ * that allows 0.
  *
  * @param mode which statistic
  * @param min smallest statistic that is kept; only looked at if the mode is two-sided

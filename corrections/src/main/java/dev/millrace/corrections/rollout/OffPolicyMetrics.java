@@ -7,10 +7,11 @@ import java.util.Map;
 /**
  * How far two policies are apart on the tokens of a batch, without correcting anything: verl's off-policy metrics.
  *
- * <p>{@code training_ppl, training_log_ppl} of the target; {@code kl, k3_kl, rollout_ppl, rollout_log_ppl, log_ppl_diff,
- * log_ppl_abs_diff, log_ppl_diff_max, log_ppl_diff_min, ppl_ratio, chi2_token, chi2_seq} of target against sampler.
- * Names come without a prefix. Unit: token means, and means over sequences for everything with a perplexity and for
- * {@code chi2_seq}. O(tokens); no allocation proportional to the tokens. Immutable and thread-safe.
+ * <p>{@code training_ppl, training_log_ppl} of the target; {@code kl, k3_kl, rollout_ppl, rollout_log_ppl,
+ * log_ppl_diff, log_ppl_abs_diff, log_ppl_diff_max, log_ppl_diff_min, ppl_ratio, chi2_token, chi2_seq} of target
+ * against sampler. Names come without a prefix. Unit: token means, and means over sequences for everything with a
+ * perplexity and for {@code chi2_seq}. O(tokens); no allocation proportional to the tokens. Immutable and
+ * thread-safe.
  */
 public final class OffPolicyMetrics {
     private final Semantics semantics;

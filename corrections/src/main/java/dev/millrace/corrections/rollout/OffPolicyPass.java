@@ -38,12 +38,11 @@ final class OffPolicyPass implements BlockPass {
 
     @Override
     public void block(TokenBlock block, int s) {
-        int n = block.size();
         target[s] += block.targetSum();
         sampler[s] += block.samplerSum();
         logRatio[s] += block.logRatioSum();
-        k3[s] += BlockSums.sum(block.k3, n);
-        ratioSquares[s] += BlockSums.sumOfSquares(block.ratio, n);
+        k3[s] += BlockSums.sum(block.k3, block.size());
+        ratioSquares[s] += block.ratioSquares();
         if (block.beyondBound()) {
             k3[s] += unboundedLessBoundedK3(block);
         }
@@ -51,9 +50,10 @@ final class OffPolicyPass implements BlockPass {
 
     private static double unboundedLessBoundedK3(TokenBlock block) {
         double difference = 0;
+        double[] bounded = block.bounded();
         for (int i = 0; i < block.size(); i++) {
             double l = block.logRatio[i];
-            if (l != block.bounded[i]) {
+            if (l != bounded[i]) {
                 difference += Math.expm1(l) - l - block.k3[i];
             }
         }

@@ -5,7 +5,8 @@ import dev.millrace.corrections.rejection.Divergence;
 import dev.millrace.corrections.rejection.RejectionRule;
 
 /**
- * Applies one rejection rule while the blocks go by: clears mask elements, and keeps per sequence what the metrics need.
+ * Applies one rejection rule while the blocks go by: clears mask elements, and keeps per sequence what the metrics
+ * need.
  *
  * <p>The block's k3 has a relative error of 1e-14, which could decide for a statistic that lies on its bound. So a
  * statistic next to its bound is computed again the exact way, and masks are those of
@@ -32,7 +33,7 @@ abstract class RejectionPass implements BlockPass {
     final double[] divergences(TokenBlock block) {
         int n = block.size();
         double[] out = block.scratch;
-        double[] l = block.bounded;
+        double[] l = block.bounded();
         Divergence divergence = rule.mode().divergence();
         switch (divergence) {
             case K1 -> {

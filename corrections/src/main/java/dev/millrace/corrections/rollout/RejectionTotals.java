@@ -1,6 +1,7 @@
 package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.TokenBatch;
+import java.util.List;
 
 /**
  * What all rules together rejected.
@@ -13,21 +14,35 @@ import dev.millrace.corrections.TokenBatch;
  */
 record RejectionTotals(int trained, int tokens, int sequences, int allSequences, int trainedSequences) {
 
-    static RejectionTotals of(TokenBatch batch, byte[] mask) {
+    /** @param mask what all {@code passes} left */
+    static RejectionTotals of(TokenBatch batch, byte[] mask, List<RejectionPass> passes) {
         int tokens = 0;
         int sequences = 0;
         int trainedSequences = 0;
         for (int s = 0; s < batch.sequenceCount(); s++) {
-            int left = 0;
-            for (int t = batch.start(s); t < batch.end(s); t++) {
-                left += mask[t];
-            }
-            int lost = batch.trainedTokens(s) - left;
+            int lost = isTouched(s, passes) ? lost(batch, mask, s) : 0;
             tokens += lost;
             sequences += lost > 0 ? 1 : 0;
             trainedSequences += batch.trainedTokens(s) > 0 ? 1 : 0;
         }
         return new RejectionTotals(batch.trainedTokens(), tokens, sequences, batch.sequenceCount(), trainedSequences);
+    }
+
+    private static boolean isTouched(int sequence, List<RejectionPass> passes) {
+        for (RejectionPass pass : passes) {
+            if (pass.rejected[sequence] > 0) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static int lost(TokenBatch batch, byte[] mask, int sequence) {
+        int left = 0;
+        for (int t = batch.start(sequence); t < batch.end(sequence); t++) {
+            left += mask[t];
+        }
+        return batch.trainedTokens(sequence) - left;
     }
 
     void report(Semantics semantics, MetricMap metrics) {

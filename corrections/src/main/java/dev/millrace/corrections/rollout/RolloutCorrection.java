@@ -38,7 +38,8 @@ public final class RolloutCorrection {
      * Corrects {@code batch} on the calling thread.
      *
      * @param ratio the log ratio that is corrected for, one per packed token
-     * @throws IllegalArgumentException if no token is trained, since no statistic of nothing is right; or if the lengths
+     * @throws IllegalArgumentException if no token is trained, since no statistic of nothing is right; or if the
+     *     lengths
      *     differ
      * @throws dev.millrace.corrections.NonFiniteLogProbException naming policy, sequence and token
      */
@@ -127,7 +128,7 @@ public final class RolloutCorrection {
             MetricMap metrics = new MetricMap("rollout_corr/");
             weights.ifPresent(pass -> reportWeights(pass, metrics));
             rejections.forEach(pass -> pass.report(config.semantics(), metrics));
-            RejectionTotals totals = RejectionTotals.of(batch, mask);
+            RejectionTotals totals = RejectionTotals.of(batch, mask, rejections);
             if (!rejections.isEmpty()) {
                 totals.report(config.semantics(), metrics);
             }

@@ -9,8 +9,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * The settings of a rollout correction as people write them, with verl's names and texts, so that a configuration can be
- * carried over by copying it. This is the edge where texts become types; nothing behind it sees them.
+ * The settings of a rollout correction as people write them, with verl's names and texts, so that a configuration can
+ * be carried over by copying it. This is the edge where texts become types; nothing behind it sees them.
  *
  * @param rolloutIs {@code token}, {@code sequence}, or null for no weights
  * @param rolloutIsThreshold {@code upper} (truncated) or {@code lower_upper} (IcePop); null for no weights

@@ -5,8 +5,8 @@ import dev.millrace.corrections.TokenBatch;
 /**
  * Mean, standard deviation (n - 1), extremes and fractions of one number per sequence, over the sequences that count.
  *
- * <p>Which count depends on the metric, so the caller says whether those without a trained token do. Sums run in sequence
- * order, so the result does not depend on how many threads filled the numbers in.
+ * <p>Which count depends on the metric, so the caller says whether those without a trained token do. Sums run in
+ * sequence order, so the result does not depend on how many threads filled the numbers in.
  */
 final class SequenceStatistics {
     private final TokenBatch batch;

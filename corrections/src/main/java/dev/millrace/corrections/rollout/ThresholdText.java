@@ -4,8 +4,8 @@ import java.util.Locale;
 import java.util.regex.Pattern;
 
 /**
- * Numbers in threshold texts, read as Python's {@code float()} reads them: surrounding blanks, a sign, digits with single
- * underscores between them, an exponent, {@code inf} and {@code nan}; neither hexadecimal nor a type suffix.
+ * Numbers in threshold texts, read as Python's {@code float()} reads them: surrounding blanks, a sign, digits with
+ * single underscores between them, an exponent, {@code inf} and {@code nan}; neither hexadecimal nor a type suffix.
  */
 final class ThresholdText {
     private static final String DIGITS = "[0-9](?:_?[0-9])*";

@@ -25,8 +25,6 @@ final class TokenBlock {
     final double[] sampler = new double[CAPACITY + 1];
     /** {@code target - sampler}. */
     final double[] logRatio = new double[CAPACITY + 1];
-    /** {@code logRatio} bounded to {@code [-20, 20]}. */
-    final double[] bounded = new double[CAPACITY + 1];
     /** {@code e^bounded}. */
     final double[] ratio = new double[CAPACITY + 1];
     /** {@code e^bounded - 1}. */
@@ -37,6 +35,8 @@ final class TokenBlock {
     final double[] scratch = new double[CAPACITY + 1];
 
     private final byte[] mask = new byte[CAPACITY];
+    private final double[] moved = new double[CAPACITY + 1];
+    private double[] bounded = logRatio;
     private int from;
     private int length;
     private int size;
@@ -44,6 +44,10 @@ final class TokenBlock {
     private double targetSum;
     private double samplerSum;
     private double logRatioSum;
+    private double ratioSum;
+    private double ratioSquares;
+    private double min;
+    private double max;
     private boolean beyondBound;
 
     /**
@@ -64,7 +68,7 @@ final class TokenBlock {
             size = ratios.gatherTarget(from, length, mask, target);
             ratios.gatherSampler(from, length, mask, sampler);
         }
-        subtract();
+        subtractFrom(target, sampler, logRatio, size);
         targetSum = BlockSums.sum(target, size);
         samplerSum = BlockSums.sum(sampler, size);
         logRatioSum = BlockSums.sum(logRatio, size);
@@ -74,24 +78,44 @@ final class TokenBlock {
         exponentiate();
     }
 
-    private void subtract() {
-        for (int i = 0; i < size; i++) {
-            logRatio[i] = target[i] - sampler[i];
+    private void exponentiate() {
+        findExtremes();
+        beyondBound = max > LogRatio.BOUND || min < -LogRatio.BOUND;
+        bounded = logRatio;
+        if (beyondBound) {
+            for (int i = 0; i < size; i++) {
+                moved[i] = LogRatio.bounded(logRatio[i]);
+            }
+            bounded = moved;
+            min = LogRatio.bounded(min);
+            max = LogRatio.bounded(max);
+        }
+        BlockExp.both(bounded, ratioLessOne, ratio, size);
+        subtractFrom(ratioLessOne, bounded, k3, size);
+        ratioSum = BlockSums.sum(ratio, size);
+        ratioSquares = BlockSums.sumOfSquares(ratio, size);
+    }
+
+    private static void subtractFrom(double[] x, double[] y, double[] difference, int n) {
+        for (int i = 0; i < n; i++) {
+            difference[i] = x[i] - y[i];
         }
     }
 
-    private void exponentiate() {
+    private void findExtremes() {
+        double least = Double.POSITIVE_INFINITY;
+        double most = Double.NEGATIVE_INFINITY;
         for (int i = 0; i < size; i++) {
-            bounded[i] = Math.max(-LogRatio.BOUND, Math.min(LogRatio.BOUND, logRatio[i]));
+            double l = logRatio[i];
+            if (l < least) {
+                least = l;
+            }
+            if (l > most) {
+                most = l;
+            }
         }
-        BlockExp.both(bounded, ratioLessOne, ratio, size);
-        for (int i = 0; i < size; i++) {
-            k3[i] = ratioLessOne[i] - bounded[i];
-        }
-        for (int i = 0; i < size; i++) {
-            scratch[i] = Math.abs(logRatio[i] - bounded[i]);
-        }
-        beyondBound = BlockSums.sum(scratch, size) > 0;
+        min = least;
+        max = most;
     }
 
     private NonFiniteLogProbException firstNonFinite(TokenBatch batch, LogRatio ratios, int sequence) {
@@ -110,6 +134,31 @@ final class TokenBlock {
     /** How many trained tokens. */
     int size() {
         return size;
+    }
+
+    /** {@code logRatio} bounded to {@code [-20, 20]}; the same array unless {@link #beyondBound()}. */
+    double[] bounded() {
+        return bounded;
+    }
+
+    /** Smallest of {@link #bounded()}; positive infinity without trained tokens. */
+    double min() {
+        return min;
+    }
+
+    /** Largest of {@link #bounded()}; negative infinity without trained tokens. */
+    double max() {
+        return max;
+    }
+
+    /** Sum of {@link #ratio}. */
+    double ratioSum() {
+        return ratioSum;
+    }
+
+    /** Sum of squares of {@link #ratio}. */
+    double ratioSquares() {
+        return ratioSquares;
     }
 
     /** Whether a log ratio was moved by the bound. */

@@ -58,7 +58,7 @@ final class TokenRejectionPass extends RejectionPass {
     private void decideExactly(TokenBlock block, double[] statistic, int n) {
         for (int i = 0; i < n; i++) {
             if (isNear(statistic[i])) {
-                statistic[i] = Divergence.K3.of(block.bounded[i]);
+                statistic[i] = Divergence.K3.of(block.bounded()[i]);
             }
         }
     }

@@ -1,9 +1,11 @@
 package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.TokenBatch;
+import java.util.Arrays;
 
 /** One weight per token: {@code min(rho_t, upper)}, or {@code rho_t} within a band and 0 outside. */
 final class TokenWeightPass extends WeightPass {
+    /** Logs of the largest and the smallest weight. */
     private final double[] max;
     private final double[] min;
 
@@ -11,27 +13,42 @@ final class TokenWeightPass extends WeightPass {
         super(batch, rule, weights);
         this.max = new double[batch.sequenceCount()];
         this.min = new double[batch.sequenceCount()];
-        java.util.Arrays.fill(max, Double.NEGATIVE_INFINITY);
-        java.util.Arrays.fill(min, Double.POSITIVE_INFINITY);
+        Arrays.fill(max, Double.NEGATIVE_INFINITY);
+        Arrays.fill(min, Double.POSITIVE_INFINITY);
     }
 
     @Override
     public void block(TokenBlock block, int s) {
         int n = block.size();
-        double[] applied = block.scratch;
         // in log space, where the bounded log ratio is exact and its exponential is not
-        high[s] += BlockSums.countAbove(block.bounded, n, logUpper);
-        low[s] += BlockSums.countBelow(block.bounded, n, logLower);
+        int above = block.max() > logUpper ? BlockSums.countAbove(block.bounded(), n, logUpper) : 0;
+        int below = block.min() < logLower ? BlockSums.countBelow(block.bounded(), n, logLower) : 0;
+        high[s] += above;
+        low[s] += below;
+        ratioSum[s] += block.ratioSum();
+        if (above == 0 && (below == 0 || !isBand())) {
+            weightSum[s] += block.ratioSum();
+            weightSquares[s] += block.ratioSquares();
+            max[s] = Math.max(max[s], block.max());
+            min[s] = Math.min(min[s], block.min());
+            block.scatter(block.ratio, weights);
+        } else {
+            applyBounds(block, s);
+        }
+    }
+
+    private void applyBounds(TokenBlock block, int s) {
+        int n = block.size();
+        double[] applied = block.scratch;
         if (isBand()) {
-            maskOutside(block, applied, n);
+            maskOutside(block, applied, s);
         } else {
             truncate(block.ratio, applied, n, rule.upper());
+            max[s] = logUpper;
+            min[s] = Math.min(min[s], Math.min(block.min(), logUpper));
         }
         weightSum[s] += BlockSums.sum(applied, n);
         weightSquares[s] += BlockSums.sumOfSquares(applied, n);
-        ratioSum[s] += BlockSums.sum(block.ratio, n);
-        max[s] = Math.max(max[s], BlockSums.max(applied, n));
-        min[s] = Math.min(min[s], BlockSums.min(applied, n));
         block.scatter(applied, weights);
     }
 
@@ -41,11 +58,15 @@ final class TokenWeightPass extends WeightPass {
         }
     }
 
-    private void maskOutside(TokenBlock block, double[] applied, int n) {
-        for (int i = 0; i < n; i++) {
-            double l = block.bounded[i];
-            applied[i] = l >= logLower && l <= logUpper ? block.ratio[i] : 0.0;
+    private void maskOutside(TokenBlock block, double[] applied, int s) {
+        double[] bounded = block.bounded();
+        for (int i = 0; i < block.size(); i++) {
+            double l = bounded[i];
+            boolean kept = l >= logLower && l <= logUpper;
+            applied[i] = kept ? block.ratio[i] : 0.0;
+            max[s] = kept ? Math.max(max[s], l) : max[s];
         }
+        min[s] = Double.NEGATIVE_INFINITY; // the log of a weight of 0
     }
 
     @Override
@@ -58,8 +79,13 @@ final class TokenWeightPass extends WeightPass {
         double tokens = batch.trainedTokens() + semantics.countEpsilon();
         metrics.put("rollout_is_ratio_fraction_high", total(high) / tokens);
         metrics.put("rollout_is_ratio_fraction_low", total(low) / tokens);
-        metrics.put("rollout_is_max", new SequenceStatistics(batch, max, false).max());
-        metrics.put("rollout_is_min", new SequenceStatistics(batch, min, false).min());
+        metrics.put("rollout_is_max", weight(new SequenceStatistics(batch, max, false).max()));
+        metrics.put("rollout_is_min", weight(new SequenceStatistics(batch, min, false).min()));
+    }
+
+    /** {@code e^log}, but the bound itself where the log is the bound's. */
+    private double weight(double log) {
+        return log == logUpper ? rule.upper() : Math.exp(log);
     }
 
     @Override
