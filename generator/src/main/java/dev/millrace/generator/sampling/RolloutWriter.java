@@ -5,8 +5,6 @@ import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
-import io.micrometer.core.instrument.Counter;
-import io.micrometer.core.instrument.MeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
@@ -62,11 +60,10 @@ final class RolloutWriter implements AutoCloseable {
     private final Serializer<Serving> servings;
     private final KafkaProducer<byte[], byte[]> producer;
     private final ExecutorService thread;
-    private final MeterRegistry meters;
-    private final Counter committedRollouts;
+    private final GeneratorMeters meters;
     private CompletableFuture<Optional<Work>> running = CompletableFuture.completedFuture(Optional.empty());
 
-    RolloutWriter(LogConnection connection, GeneratorConfig config, MeterRegistry meters) {
+    RolloutWriter(LogConnection connection, GeneratorConfig config, GeneratorMeters meters) {
         this.topics = connection.topics();
         this.config = config;
         this.records = new RolloutRecords(config.id());
@@ -86,8 +83,6 @@ final class RolloutWriter implements AutoCloseable {
             return writer;
         });
         this.meters = meters;
-        this.committedRollouts = Counter.builder("millrace.generator.rollouts")
-                .description("rollouts committed").register(meters);
     }
 
     /** Aborts what a predecessor of the same id left open, and shuts it out. */
@@ -154,10 +149,7 @@ final class RolloutWriter implements AutoCloseable {
                     + " generator of a run needs an id of its own), or the broker gave up a transaction after "
                     + TRANSACTION_TIMEOUT_MS + " ms: " + e.getMessage(), e);
         }
-        committedRollouts.increment(work.rollouts().size());
-        for (RefusedPrompt refused : work.refused()) {
-            meters.counter("millrace.generator.refused.prompts", "reason", refused.reason().code()).increment();
-        }
+        meters.committed(work);
         return Optional.empty();
     }
 

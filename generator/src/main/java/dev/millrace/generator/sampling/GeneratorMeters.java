@@ -1,0 +1,53 @@
+package dev.millrace.generator.sampling;
+
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+
+/** What a generator counts. Thread-safe: the sampling thread and the committing one both do. */
+final class GeneratorMeters {
+    private final MeterRegistry registry;
+    private final Counter tokens;
+    private final Counter forced;
+    private final Counter rollouts;
+    private final Counter swaps;
+    private final Counter idle;
+    private volatile long servedVersion = -1;
+
+    GeneratorMeters(MeterRegistry registry) {
+        this.registry = registry;
+        this.tokens = Counter.builder("millrace.generator.tokens").description("tokens sampled").register(registry);
+        this.forced = Counter.builder("millrace.generator.tokens.forced")
+                .description("tokens forced through the engine: prompts, environments, sequences computed again")
+                .register(registry);
+        this.rollouts = Counter.builder("millrace.generator.rollouts").description("rollouts committed").register(registry);
+        this.swaps = Counter.builder("millrace.generator.swaps").description("versions taken up").register(registry);
+        this.idle = Counter.builder("millrace.generator.idle.seconds")
+                .description("time without anything to sample").register(registry);
+        Gauge.builder("millrace.policy.version", this, m -> m.servedVersion).tag("role", "generator").register(registry);
+    }
+
+    void tokens(long sampled, long forcedThrough) {
+        tokens.increment(sampled);
+        forced.increment(forcedThrough);
+    }
+
+    void idle(long nanos) {
+        idle.increment(nanos / 1e9);
+    }
+
+    /** @param swapped false for the version it begins with */
+    void serving(long version, boolean swapped) {
+        servedVersion = version;
+        if (swapped) {
+            swaps.increment();
+        }
+    }
+
+    void committed(RolloutWriter.Work work) {
+        rollouts.increment(work.rollouts().size());
+        for (RefusedPrompt refused : work.refused()) {
+            registry.counter("millrace.generator.refused.prompts", "reason", refused.reason().code()).increment();
+        }
+    }
+}

@@ -1,0 +1,222 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.generator.sampling.RolloutWriter.Finished;
+import dev.millrace.generator.sampling.RolloutWriter.Work;
+import dev.millrace.schemas.ServerRole;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.weights.NewestWeights;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.function.BooleanSupplier;
+import org.apache.kafka.common.TopicPartition;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * What the sampling thread does, over and over: read prompts, take up weights, fill slots, advance, commit.
+ *
+ * <p>Owned by that thread, with everything in it.
+ */
+final class SamplingLoop implements PromptSource.Moves {
+    private static final Logger LOG = LoggerFactory.getLogger(SamplingLoop.class);
+    private static final Duration IDLE_WAIT = Duration.ofMillis(100);
+    private static final Duration VERSION_POLL = Duration.ofMillis(2);
+    private static final long POLL_INTERVAL_MS = 2;
+    private static final int MAX_UNCOMMITTED_FILLINGS = 4;
+
+    private final RunIdentity run;
+    private final GeneratorConfig config;
+    private final GeneratorMeters meters;
+    private final Clock clock;
+    private final RolloutWriter writer;
+    private final NewestWeights weights;
+    private final SlotPool slots;
+    private final int vocabSize;
+    private final PromptSource prompts;
+    private List<Finished> finished = new ArrayList<>();
+    private NewestWeights.Loaded serving;
+    private long servingSinceMs;
+    private long totalTokens;
+    private long totalForced;
+    private boolean heldBack; // prompts wait for the version that admission knew
+    private long awaited = -1;
+    private long awaitedSinceMs;
+    private long gaveUpWaitingFor = -1;
+    private long lastPollMs;
+    private long lastCommitMs;
+    private long lastHeartbeatMs;
+
+    SamplingLoop(LogConnection connection, GeneratorConfig config, GeneratorMeters meters, Clock clock,
+            RolloutWriter writer, NewestWeights weights, SlotPool slots, int vocabSize, PromptCheck check) {
+        this.run = connection.run();
+        this.config = config;
+        this.meters = meters;
+        this.clock = clock;
+        this.writer = writer;
+        this.weights = weights;
+        this.slots = slots;
+        this.vocabSize = vocabSize;
+        this.prompts = new PromptSource(connection, config, check, this);
+    }
+
+    /** Its prompts; whoever made the loop closes them. */
+    PromptSource prompts() {
+        return prompts;
+    }
+
+    /** Goes on until it is stopped, then finishes what is in flight. */
+    void run(BooleanSupplier stopped) {
+        while (!stopped.getAsBoolean()) {
+            readPrompts();
+            takeUpNewestWeights();
+            fillSlots();
+            advance();
+            commitIfDue();
+        }
+        drain();
+    }
+
+    private void readPrompts() {
+        long now = clock.millis();
+        if (slots.active() == 0 && (heldBack || prompts.isEmpty())) {
+            long from = System.nanoTime();
+            prompts.poll(heldBack ? VERSION_POLL
+                    : finished.isEmpty() ? IDLE_WAIT : Duration.ofMillis(config.commitIntervalMs()));
+            meters.idle(System.nanoTime() - from);
+        } else if (now - lastPollMs >= POLL_INTERVAL_MS) {
+            lastPollMs = now;
+            prompts.poll(Duration.ZERO);
+        }
+    }
+
+    private boolean nothingToSample() {
+        return slots.active() == 0 && prompts.isEmpty();
+    }
+
+    private void takeUpNewestWeights() {
+        NewestWeights.Loaded newest = weights.current();
+        if (serving == null || newest.version() != serving.version()) {
+            meters.serving(newest.version(), serving != null);
+            serving = newest;
+            servingSinceMs = clock.millis();
+            lastHeartbeatMs = 0; // what is served has changed: say so with the next commit
+        }
+    }
+
+    private void fillSlots() {
+        while (slots.hasRoom() && !prompts.isEmpty() && mayBegin(prompts.nextAdmittedVersion())) {
+            slots.add(prompts.next(vocabSize, clock.millis()));
+        }
+        heldBack = slots.hasRoom() && !prompts.isEmpty();
+    }
+
+    /**
+     * A prompt is begun with weights that are no older than what admission counted on, which bounds staleness; they
+     * are on their way when admission knows them.
+     */
+    private boolean mayBegin(long admittedVersion) {
+        if (admittedVersion <= Math.max(serving.version(), gaveUpWaitingFor)) {
+            return true;
+        }
+        long now = clock.millis();
+        if (awaited != admittedVersion) {
+            awaited = admittedVersion;
+            awaitedSinceMs = now;
+        }
+        if (now - awaitedSinceMs < config.versionWaitMs()) {
+            return false;
+        }
+        LOG.warn("generator {} goes on with version {}: version {}, which admission knew, did not come within {} ms"
+                + " (version_wait_ms)", config.id(), serving.version(), admittedVersion, config.versionWaitMs());
+        gaveUpWaitingFor = admittedVersion;
+        return true;
+    }
+
+    private void advance() {
+        if (slots.active() == 0) {
+            return;
+        }
+        slots.advance(serving.weights(), serving.version(), this::finish);
+        meters.tokens(slots.sampledTokens() - totalTokens, slots.forcedTokens() - totalForced);
+        totalTokens = slots.sampledTokens();
+        totalForced = slots.forcedTokens();
+    }
+
+    private void finish(InFlight sequence) {
+        finished.add(new Finished(sequence, clock.millis()));
+        prompts.finished(sequence);
+    }
+
+    private void commitIfDue() {
+        long now = clock.millis();
+        boolean heartbeat = now - lastHeartbeatMs >= config.heartbeatMs();
+        boolean something = !finished.isEmpty() || prompts.hasRefused();
+        if (finished.size() > MAX_UNCOMMITTED_FILLINGS * config.slots()) {
+            settle(); // commits are slower than sampling: wait for one, so that memory stays bounded
+        }
+        boolean worthIt = nothingToSample() || now - lastCommitMs >= config.commitIntervalMs();
+        if (!writer.isBusy() && (heartbeat || something && worthIt)) {
+            settle();
+            commit(heartbeat);
+        }
+    }
+
+    private void commit(boolean heartbeat) {
+        lastCommitMs = clock.millis();
+        Serving record = null;
+        if (heartbeat && serving != null) {
+            lastHeartbeatMs = lastCommitMs;
+            record = new Serving(run.runId(), run.epoch(), config.id(), ServerRole.GENERATOR,
+                    run.policyId(), serving.version(), servingSinceMs, lastCommitMs, totalTokens);
+        }
+        List<Finished> rollouts = finished;
+        finished = new ArrayList<>();
+        writer.submit(new Work(rollouts, prompts.takeRefused(), record, prompts.takeOffsets(), prompts.groupMetadata()));
+    }
+
+    /** Ends the transaction under way; what the group did not take is to be committed again. */
+    private void settle() {
+        writer.await().ifPresent(notWritten -> {
+            List<Finished> again = new ArrayList<>(notWritten.rollouts());
+            again.addAll(finished);
+            finished = again;
+            prompts.putBack(notWritten.refused(), notWritten.offsets().keySet());
+        });
+    }
+
+    private void drain() {
+        prompts.dropNotBegun();
+        long deadline = clock.millis() + config.drainMs();
+        while ((slots.active() > 0 || !prompts.isEmpty()) && clock.millis() < deadline) {
+            fillSlots();
+            advance();
+            commitIfDue();
+        }
+        if (slots.active() > 0 || !prompts.isEmpty()) {
+            LOG.info("generator {} gives up {} rollouts in flight after {} ms (drain_ms); they will be sampled again",
+                    config.id(), slots.active(), config.drainMs());
+        }
+        settle();
+        commit(true);
+        settle();
+    }
+
+    @Override
+    public void beforeMove() {
+        settle();
+        commit(false);
+        settle();
+    }
+
+    @Override
+    public void moved(Set<TopicPartition> partitions) {
+        settle(); // or what it puts back could belong to somebody else by then
+        slots.drop(partitions);
+        finished.removeIf(f -> partitions.contains(f.sequence().prompt().partition()));
+    }
+}
