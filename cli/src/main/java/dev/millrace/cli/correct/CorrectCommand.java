@@ -1,0 +1,141 @@
+package dev.millrace.cli.correct;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.SerializationFeature;
+import dev.millrace.cli.Refusal;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.preset.Preset;
+import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.rollout.RolloutCorrection;
+import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
+import dev.millrace.corrections.rollout.RolloutCorrectionConfig.ObjectiveMode;
+import dev.millrace.corrections.rollout.RolloutCorrectionResult;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace correct}: importance weights, rejection and diagnostics for a file of sequences. */
+@Command(name = "correct", mixinStandardHelpOptions = true,
+    description = "Computes the weights, the mask and the diagnostics of a rollout correction for a file of sequences.",
+    footer = {"", "Input: one JSON object per line with id, mask (0 or 1 per token), and the log-probs of the ratio's two",
+        "policies, one per token: behavior_log_probs, old_log_probs, proximal_log_probs, current_log_probs.",
+        "A log-prob may be null where the mask is 0. The file is one batch.",
+        "Output: id, mask without the rejected tokens, rejected_tokens, and weights if the preset makes them.", "",
+        "A bad line is reported with its number and left out; the rest is corrected.",
+        "Exit codes: 0 every line was corrected; 1 some were not, or none could be; 2 a mistake in the options."})
+public final class CorrectCommand implements Callable<Integer> {
+    private static final int ALL_CORRECTED = 0;
+    private static final int SOME_LEFT_OUT = 1;
+
+    @Option(names = "--preset", required = true, paramLabel = "NAME", completionCandidates = PresetNames.class,
+        description = "The correction: ${COMPLETION-CANDIDATES}.")
+    private String preset;
+
+    @Option(names = "--set", paramLabel = "PARAMETER=VALUE",
+        description = "A parameter of the preset, such as rs_threshold=0.05; repeatable.")
+    private Map<String, String> parameters = new LinkedHashMap<>();
+
+    @Option(names = "--ratio", paramLabel = "RATIO",
+        description = "Which ratio is corrected: ${COMPLETION-CANDIDATES}. Default: engine_mismatch (old/behavior) for "
+            + "decoupled presets, full (current/behavior) for bypass presets.")
+    private RatioKind ratio;
+
+    @Option(names = "--in", required = true, paramLabel = "FILE", description = "The sequences, one JSON object per line.")
+    private Path in;
+
+    @Option(names = "--out", required = true, paramLabel = "FILE", description = "Where the corrected sequences go.")
+    private Path out;
+
+    @Option(names = "--metrics", paramLabel = "FILE", description = "Where the metrics go, as JSON; they are printed too.")
+    private Path metricsFile;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        RolloutCorrectionConfig config = config();
+        RatioKind kind = ratio != null ? ratio : defaultRatio(config);
+        SequenceFile file = read(kind);
+        if (file.lines().isEmpty()) {
+            throw new Refusal(in + " has no line that could be corrected");
+        }
+        TokenBatch batch = file.batch();
+        if (batch.trainedTokens() == 0) {
+            throw new Refusal(in + " has no trained token: every mask is 0, so there is nothing to correct");
+        }
+        RolloutCorrectionResult result = new RolloutCorrection(config).apply(batch, file.ratio(batch, kind));
+        write(file, batch, result);
+        report(file, batch, result, kind);
+        return file.badLines() == 0 ? ALL_CORRECTED : SOME_LEFT_OUT;
+    }
+
+    private RolloutCorrectionConfig config() {
+        try {
+            return Preset.labelled(preset).settings(parameters).resolve();
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), e.getMessage(), e);
+        }
+    }
+
+    private static RatioKind defaultRatio(RolloutCorrectionConfig config) {
+        return config.mode() == ObjectiveMode.DECOUPLED ? RatioKind.ENGINE_MISMATCH : RatioKind.FULL;
+    }
+
+    private SequenceFile read(RatioKind kind) {
+        PrintWriter err = spec.commandLine().getErr();
+        try {
+            return SequenceFile.read(in, kind, (number, problem) -> err.println(in + ":" + number + ": " + problem));
+        } catch (IOException e) {
+            throw new Refusal("cannot read " + in + ": " + reason(e), e);
+        }
+    }
+
+    private void write(SequenceFile file, TokenBatch batch, RolloutCorrectionResult result) {
+        try {
+            new CorrectedFile(out).write(file.lines(), batch, result);
+        } catch (IOException e) {
+            throw new Refusal("cannot write " + out + ": " + reason(e), e);
+        }
+        if (metricsFile != null) {
+            try {
+                new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT)
+                    .writeValue(metricsFile.toFile(), result.metrics());
+            } catch (IOException e) {
+                throw new Refusal("cannot write " + metricsFile + ": " + reason(e), e);
+            }
+        }
+    }
+
+    private void report(SequenceFile file, TokenBatch batch, RolloutCorrectionResult result, RatioKind kind) {
+        PrintWriter to = spec.commandLine().getOut();
+        result.metrics().forEach((name, value) -> to.println(String.format(Locale.ROOT, "%-56s %.9g", name, value)));
+        to.println(batch.sequenceCount() + " sequences, " + batch.trainedTokens() + " trained tokens, ratio "
+            + kind.target() + "/" + kind.sampler() + ": " + result.rejectedTokens() + " tokens rejected in "
+            + result.rejectedSequences() + " sequences; " + file.badLines() + " lines left out");
+    }
+
+    private static String reason(IOException e) {
+        return e instanceof NoSuchFileException ? "there is no such file" : e.toString();
+    }
+
+    /** The names of the presets, for help and completion. */
+    static final class PresetNames implements Iterable<String> {
+        @Override
+        public Iterator<String> iterator() {
+            return Arrays.stream(Preset.values()).map(Preset::label).iterator();
+        }
+    }
+}

@@ -1,0 +1,115 @@
+package dev.millrace.cli.correct;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.cli.config.NearestKey;
+import dev.millrace.corrections.ratio.RatioKind;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/** What a line of the input must look like; see the package. */
+final class LineSchema {
+    private static final String SUFFIX = "_log_probs";
+    private static final List<String> POLICIES = List.of("behavior", "old", "proximal", "current");
+
+    private final ObjectMapper json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
+    private final Set<String> known = new LinkedHashSet<>(List.of("id", "mask"));
+    private final RatioKind ratio;
+
+    /** @param ratio whose two policies every line must have */
+    LineSchema(RatioKind ratio) {
+        this.ratio = ratio;
+        POLICIES.forEach(policy -> known.add(policy + SUFFIX));
+    }
+
+    SequenceLine read(int number, String text) throws BadLineException {
+        JsonNode line = parsed(text);
+        for (Map.Entry<String, JsonNode> field : line.properties()) {
+            if (!known.contains(field.getKey())) {
+                throw new BadLineException("unknown field " + field.getKey() + NearestKey.of(field.getKey(), known)
+                    .map(key -> "; did you mean " + key + "?").orElse("; known: " + String.join(", ", known)));
+            }
+        }
+        JsonNode id = line.path("id");
+        if (!id.isTextual() || id.textValue().isEmpty()) {
+            throw new BadLineException("id must be a text: " + id);
+        }
+        byte[] mask = mask(list(line, "mask"));
+        Map<String, float[]> logProbs = new HashMap<>();
+        for (String policy : POLICIES) {
+            if (line.has(policy + SUFFIX)) {
+                logProbs.put(policy, logProbs(list(line, policy + SUFFIX), policy + SUFFIX, mask));
+            }
+        }
+        requireVector(logProbs, ratio.target());
+        requireVector(logProbs, ratio.sampler());
+        return new SequenceLine(number, id.textValue(), mask, logProbs);
+    }
+
+    private JsonNode parsed(String text) throws BadLineException {
+        JsonNode line;
+        try {
+            line = json.readTree(text);
+        } catch (JsonProcessingException e) {
+            throw new BadLineException("not JSON: " + e.getOriginalMessage());
+        }
+        if (!line.isObject()) {
+            throw new BadLineException("a line must be a JSON object");
+        }
+        return line;
+    }
+
+    private static JsonNode list(JsonNode line, String field) throws BadLineException {
+        JsonNode list = line.path(field);
+        if (list.isMissingNode()) {
+            throw new BadLineException(field + " is missing");
+        }
+        if (!list.isArray()) {
+            throw new BadLineException(field + " must be a list");
+        }
+        return list;
+    }
+
+    private static byte[] mask(JsonNode list) throws BadLineException {
+        byte[] mask = new byte[list.size()];
+        for (int t = 0; t < mask.length; t++) {
+            JsonNode value = list.get(t);
+            if (!value.isIntegralNumber() || value.longValue() < 0 || value.longValue() > 1) {
+                throw new BadLineException("mask[" + t + "] must be 0 or 1: " + value);
+            }
+            mask[t] = (byte) value.intValue();
+        }
+        return mask;
+    }
+
+    private static float[] logProbs(JsonNode list, String field, byte[] mask) throws BadLineException {
+        if (list.size() != mask.length) {
+            throw new BadLineException(field + " has " + list.size() + " elements, mask has " + mask.length);
+        }
+        float[] logProbs = new float[mask.length];
+        for (int t = 0; t < logProbs.length; t++) {
+            JsonNode value = list.get(t);
+            if (mask[t] == 0 && value.isNull()) {
+                continue;
+            }
+            if (!value.isNumber() || mask[t] == 1 && !Float.isFinite(value.floatValue())) {
+                throw new BadLineException(field + "[" + t + "] must be a finite number"
+                    + (mask[t] == 0 ? " or null" : "") + ": " + value);
+            }
+            logProbs[t] = value.floatValue();
+        }
+        return logProbs;
+    }
+
+    private void requireVector(Map<String, float[]> logProbs, String policy) throws BadLineException {
+        if (!logProbs.containsKey(policy)) {
+            throw new BadLineException(policy + SUFFIX + " is missing; the ratio " + ratio.target() + "/"
+                + ratio.sampler() + " needs it");
+        }
+    }
+}

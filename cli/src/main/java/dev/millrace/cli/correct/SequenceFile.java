@@ -1,0 +1,83 @@
+package dev.millrace.cli.correct;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.RatioKind;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.BiConsumer;
+
+/**
+ * The sequences of a file, as one batch.
+ *
+ * @param lines the good lines, in file order; sequence s of the batch is {@code lines.get(s)}
+ * @param badLines how many lines were not
+ */
+record SequenceFile(List<SequenceLine> lines, int badLines) {
+
+    /**
+     * Reads every line; a bad one is reported and left out. Blank lines are passed over.
+     *
+     * @param bad is told the number of a bad line and what is wrong with it
+     */
+    static SequenceFile read(Path path, RatioKind ratio, BiConsumer<Integer, String> bad) throws IOException {
+        LineSchema schema = new LineSchema(ratio);
+        List<SequenceLine> lines = new ArrayList<>();
+        Map<String, Integer> lineOfId = new HashMap<>();
+        int badLines = 0;
+        try (BufferedReader reader = Files.newBufferedReader(path, StandardCharsets.UTF_8)) {
+            int number = 0;
+            for (String text = reader.readLine(); text != null; text = reader.readLine()) {
+                number++;
+                if (text.isBlank()) {
+                    continue;
+                }
+                try {
+                    SequenceLine line = schema.read(number, text);
+                    Integer earlier = lineOfId.putIfAbsent(line.id(), number);
+                    if (earlier != null) {
+                        throw new BadLineException("id " + line.id() + " is already on line " + earlier);
+                    }
+                    lines.add(line);
+                } catch (BadLineException e) {
+                    bad.accept(number, e.getMessage());
+                    badLines++;
+                }
+            }
+        }
+        return new SequenceFile(lines, badLines);
+    }
+
+    /** The layout of the good lines. */
+    TokenBatch batch() {
+        int[] offsets = new int[lines.size() + 1];
+        for (int s = 0; s < lines.size(); s++) {
+            offsets[s + 1] = Math.addExact(offsets[s], lines.get(s).mask().length);
+        }
+        byte[] mask = new byte[offsets[lines.size()]];
+        for (int s = 0; s < lines.size(); s++) {
+            System.arraycopy(lines.get(s).mask(), 0, mask, offsets[s], offsets[s + 1] - offsets[s]);
+        }
+        return new TokenBatch(offsets, mask);
+    }
+
+    /** The ratio of the good lines, packed as {@code batch}. */
+    LogRatio ratio(TokenBatch batch, RatioKind kind) {
+        return LogRatio.of(kind, packed(batch, kind.target()), packed(batch, kind.sampler()));
+    }
+
+    private float[] packed(TokenBatch batch, String policy) {
+        float[] packed = new float[batch.tokenCount()];
+        for (int s = 0; s < lines.size(); s++) {
+            System.arraycopy(lines.get(s).logProbs().get(policy), 0, packed, batch.start(s), batch.length(s));
+        }
+        return packed;
+    }
+}

@@ -1,0 +1,14 @@
+package dev.millrace.cli.correct;
+
+import java.util.Map;
+
+/**
+ * One sequence of the input, checked.
+ *
+ * @param number line number in the file, from 1
+ * @param id name of the sequence
+ * @param mask one per token
+ * @param logProbs the vectors of the line by policy, one element per token; 0 where the line has null
+ */
+record SequenceLine(int number, String id, byte[] mask, Map<String, float[]> logProbs) {
+}

@@ -1,0 +1,24 @@
+/**
+ * The command that corrects a file of sequences without Kafka.
+ *
+ * <p>Input: one JSON object per line, one line per sequence.
+ * <pre>
+ * field                  needed            what
+ * id                     yes               name of the sequence, unique in the file
+ * mask                   yes               one 0 (context) or 1 (trained) per token
+ * behavior_log_probs     by the ratio      log-prob of each token in the engine that sampled it
+ * old_log_probs          by the ratio      in the learner's engine, at the version that sampled
+ * proximal_log_probs     by the ratio      in the learner's engine, at the version the batch is formed at
+ * current_log_probs      by the ratio      of the policy being updated
+ * </pre>
+ * All lists of a line have one element per token. A log-prob is a finite number, or null at a context token. Other
+ * fields are refused, so that a misspelt one is not taken for an absent one; vectors the ratio does not need are checked
+ * and not used.
+ *
+ * <p>Output: one JSON object per sequence that was corrected, in the order of the input, with {@code id}, {@code mask}
+ * (0 where a token was rejected or was context), {@code rejected_tokens}, and {@code weights} if the correction makes
+ * them (0 at context).
+ *
+ * <p>The file is one batch: metrics and batch normalisation are over every line that could be read.
+ */
+package dev.millrace.cli.correct;
