@@ -12,6 +12,9 @@ import org.apache.kafka.streams.StreamsConfig;
 
 /** The settings of the stream engine and its clients for one instance of the topology. */
 final class StreamsProperties {
+    /** The client's 16 KiB hold one trajectory of a few hundred tokens: every one of them would be a request. */
+    private static final int BATCH_BYTES = 256 << 10;
+
     private StreamsProperties() {
     }
 
@@ -34,6 +37,7 @@ final class StreamsProperties {
             settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.GROUP_INSTANCE_ID_CONFIG), config.instanceId());
         }
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.COMPRESSION_TYPE_CONFIG), config.compression());
+        settings.put(StreamsConfig.producerPrefix(ProducerConfig.BATCH_SIZE_CONFIG), BATCH_BYTES);
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG), config.transactionTimeoutMs());
         // a record of the largest size, refused, is larger by its headers
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.MAX_REQUEST_SIZE_CONFIG),
