@@ -93,7 +93,7 @@ public final class MillraceTopology {
         topology.addProcessor("check-scores", () -> new IngressProcessor<>(scores, "join", "dead-letters", meters), "scores");
         topology.addProcessor("join", new JoinSupplier(
             new JoinSettings(config.join(), run, topics, rollouts, scores, fetchers,
-                new ImportanceWeighting(config.corrections().weights()), AvroSerde.of(Trajectory.class, registry).serializer(),
+                new ImportanceWeighting(config.corrections().rolloutCorrection()), AvroSerde.of(Trajectory.class, registry).serializer(),
                 maxValueBytes, meters),
             new JoinNodes("trajectories", "outcomes", "dead-letters"), config.runtime().stateStores()),
             "check-rollouts", "check-scores");

@@ -22,7 +22,8 @@ import dev.millrace.topology.correction.CorrectionConfig;
 import dev.millrace.topology.correction.EssConfig;
 import dev.millrace.topology.correction.M2poConfig;
 import dev.millrace.topology.correction.StalenessConfig;
-import dev.millrace.topology.correction.WeightsConfig;
+import dev.millrace.topology.correction.RolloutCorrectionOptions;
+import dev.millrace.topology.correction.SequenceMaskConfig;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -36,8 +37,9 @@ class GroupRulesTest {
     private static final TopologyConfig DEFAULTS = TopologyConfig.defaults();
     private static final GroupsConfig GROUPS = new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.KEEP);
     private static final GroupsConfig DROPPING = new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.DROP);
-    private static final CorrectionConfig STALE_AFTER_2 = new CorrectionConfig(WeightsConfig.defaults(),
-        AdvantageConfig.defaults(), new StalenessConfig(2), M2poConfig.defaults(), EssConfig.defaults());
+    private static final CorrectionConfig STALE_AFTER_2 = new CorrectionConfig(RolloutCorrectionOptions.defaults(),
+        AdvantageConfig.defaults(), new StalenessConfig(2, 0), SequenceMaskConfig.defaults(), M2poConfig.defaults(),
+        EssConfig.defaults());
 
     @TempDir
     Path directory;
@@ -278,13 +280,13 @@ class GroupRulesTest {
 
     @Test
     void shouldDivideByTheStandardDeviationWhereAsked() {
-        open(2, GROUPS, new CorrectionConfig(WeightsConfig.defaults(), new AdvantageConfig(true), StalenessConfig.defaults(),
-            new M2poConfig(false, 0.04, true), new EssConfig(EssConfig.Rule.NONE, 1)));
+        open(2, GROUPS, new CorrectionConfig(RolloutCorrectionOptions.defaults(), new AdvantageConfig(true),
+            StalenessConfig.defaults(), SequenceMaskConfig.defaults(), new M2poConfig(false, 0.04, true), new EssConfig(EssConfig.Rule.NONE, 1)));
         pipeGroup("g", 0, 1);
         LearnerBatch batch = topology.batches().get(0);
         double std = Math.sqrt(0.5); // of 0 and 1, with n - 1
         assertThat(batch.getEntries().get(1).getAdvantage()).isCloseTo(0.5 / (std + 1e-6), within(1e-12));
-        assertThat(batch.getStages()).extracting(StageReport::getStage).containsExactly("grpo", "staleness", "ess");
+        assertThat(batch.getStages()).extracting(StageReport::getStage).containsExactly("grpo", "staleness", "rollout_correction", "ess");
         assertThat(batch.getStepScale()).isEqualTo(1.0);
     }
 

@@ -71,7 +71,8 @@ class MillraceTopologyTest {
             assertThat(batch.getEntries().get(1).getAdvantage()).isEqualTo(-0.5);
             assertThat(batch.getEssRatio()).isEqualTo(1.0);
             assertThat(batch.getStepScale()).isEqualTo(1.0);
-            assertThat(batch.getStages()).extracting("stage").containsExactly("grpo", "staleness", "m2po", "ess");
+            assertThat(batch.getStages()).extracting("stage")
+                .containsExactly("grpo", "staleness", "rollout_correction", "m2po", "ess");
             assertThat(topology.outcomes()).isEmpty();
             assertThat(topology.deadLetters()).isEmpty();
         }

@@ -9,8 +9,10 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.topology.correction.BatchCorrections;
+import dev.millrace.topology.correction.BatchInput;
+import dev.millrace.topology.correction.BatchVerdict;
 import dev.millrace.topology.correction.CorrectionConfig;
-import dev.millrace.topology.correction.ImportanceWeighting.PolicyLogProbs;
+import dev.millrace.topology.correction.PolicyLogProbs;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -79,9 +81,10 @@ final class BatchMaker {
      */
     LearnerBatch make(long batchId, List<Group> groups, long currentVersion, long assembledAtMs) {
         Layout layout = Layout.of(groups);
-        BatchCorrections.Verdict verdict = corrections.decide(new BatchCorrections.Input(layout.tokens(),
-            logProbs(layout), layout.members().stream().mapToDouble(Member::reward).toArray(), layout.versions(),
-            currentVersion));
+        BatchVerdict verdict = corrections.decide(new BatchInput(layout.tokens(), logProbs(layout),
+            layout.members().stream().mapToDouble(Member::reward).toArray(), layout.versions(),
+            layout.members().stream().mapToLong(Member::proximalVersion).toArray(),
+            layout.members().stream().mapToLong(member -> assembledAtMs - member.finishedAtMs()).toArray(), currentVersion));
         List<BatchEntry> entries = new ArrayList<>(layout.members().size());
         for (int s = 0; s < layout.members().size(); s++) {
             entries.add(entry(layout, verdict, s));
@@ -91,7 +94,7 @@ final class BatchMaker {
             verdict.stepScale(), verdict.stalenessMean(), verdict.stalenessMax(), assembledAtMs);
     }
 
-    private static BatchEntry entry(Layout layout, BatchCorrections.Verdict verdict, int sequence) {
+    private static BatchEntry entry(Layout layout, BatchVerdict verdict, int sequence) {
         Member member = layout.members().get(sequence);
         int trained = verdict.tokens().trainedTokens(sequence);
         ByteBuffer mask = null;

@@ -5,7 +5,7 @@ import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
-import dev.millrace.topology.correction.ImportanceWeighting.PolicyLogProbs;
+import dev.millrace.topology.correction.PolicyLogProbs;
 import java.util.List;
 
 /**
@@ -15,16 +15,17 @@ import java.util.List;
  * @param offset of the trajectory
  * @param rolloutSource the rollout's record
  * @param timestampMs when the trajectory was complete
+ * @param finishedAtMs when its last token was sampled
  * @param mask the trajectory's own; not to be written to
  */
 record Member(String rolloutId, String groupId, long ordinal, int sampleIndex, int groupSize, int partition, long offset,
-    LogCoordinates rolloutSource, long timestampMs, double reward, List<VersionSpan> spans, long proximalVersion, byte[] mask,
+    LogCoordinates rolloutSource, long timestampMs, long finishedAtMs, double reward, List<VersionSpan> spans, long proximalVersion, byte[] mask,
     PolicyLogProbs logProbs) {
 
     static Member of(Trajectory trajectory, int partition, long offset, long timestampMs) {
         return new Member(trajectory.getRolloutId(), trajectory.getGroupId(), trajectory.getOrdinal(),
             trajectory.getSampleIndex(), trajectory.getGroupSize(), partition, offset, trajectory.getRolloutSource(), timestampMs,
-            trajectory.getReward(),
+            trajectory.getFinishedAtMs(), trajectory.getReward(),
             trajectory.getVersionSpans().stream().map(s -> new VersionSpan(s.getVersion(), s.getStart(), s.getEnd())).toList(),
             trajectory.getProximalVersion(), PackedMask.toArray(trajectory.getMask()),
             new PolicyLogProbs(PackedFloats.toArray(trajectory.getBehaviorLogProbs()),

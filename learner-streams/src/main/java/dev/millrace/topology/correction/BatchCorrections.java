@@ -5,140 +5,145 @@ import dev.millrace.corrections.advantage.Grpo;
 import dev.millrace.corrections.advantage.TokenAdvantages;
 import dev.millrace.corrections.m2po.SecondMoment;
 import dev.millrace.corrections.m2po.SecondMomentMask;
-import dev.millrace.corrections.staleness.BatchVersions;
+import dev.millrace.corrections.rollout.RolloutCorrection;
+import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
+import dev.millrace.corrections.rollout.RolloutCorrectionResult;
+import dev.millrace.corrections.rollout.WeightRule;
+import dev.millrace.corrections.staleness.OffPolicySequenceMask;
 import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.corrections.staleness.StalenessSummary;
 import dev.millrace.corrections.vcpo.EffectiveSampleSize;
 import dev.millrace.corrections.vcpo.SequenceLogWeights;
-import dev.millrace.schemas.StageReport;
-import dev.millrace.topology.correction.ImportanceWeighting.PolicyLogProbs;
-import java.util.ArrayList;
-import java.util.List;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * The corrections that are facts about a batch, in their order: group advantages, staleness limit, second-moment
- * mask, effective sample size and step scale. Each reports; the mathematics is the corrections' own.
+ * The corrections that are facts about a batch, in their order: group advantages, staleness, rejection, off-policy
+ * sequence mask, second-moment mask, effective sample size and step scale. The mathematics is the corrections' own.
  *
- * <p>Advantages are taken over whole groups before anything is masked: a masked sibling still is a baseline.
- * Immutable and thread-safe.
+ * <p>Advantages are taken over whole groups before anything is masked: a masked sibling still is a baseline. The
+ * stages after staleness see what the ones before have left; where nothing is left, the rest of them masks nothing, and
+ * the step scale is that of nothing to be damped.
+ *
+ * <p>Immutable and thread-safe.
  */
 public final class BatchCorrections {
     /** Stage name of a sequence whose own rollout leaves nothing to train on. */
-    public static final String OWN_MASK = "rollout";
+    static final String OWN_MASK = "rollout";
 
     private final CorrectionConfig config;
     private final Grpo advantage;
+    private final RolloutCorrection rolloutCorrection;
+    private final double cap;
 
     public BatchCorrections(CorrectionConfig config) {
         this.config = config;
         this.advantage = config.advantage().divideByStd() ? Grpo.withStandardDeviation() : Grpo.withoutStandardDeviation();
+        RolloutCorrectionConfig resolved = config.rolloutCorrection().resolve();
+        this.rolloutCorrection = new RolloutCorrection(resolved);
+        this.cap = resolved.weights().map(WeightRule::upper).orElse(Double.MAX_VALUE);
     }
 
-    /**
-     * A batch as it comes in.
-     *
-     * @param tokens layout, the trajectories' own masks, groups
-     * @param logProbs one per packed token
-     * @param rewards one per sequence
-     * @param versions which version sampled which tokens
-     * @param currentVersion what staleness is counted from; no token is newer
-     */
-    public record Input(TokenBatch tokens, PolicyLogProbs logProbs, double[] rewards, BatchVersions versions,
-        long currentVersion) {
-    }
-
-    /**
-     * What was decided.
-     *
-     * @param tokens the layout under the mask that is left
-     * @param advantages one per sequence
-     * @param maskedBy one per sequence: the stage that masked the last of its tokens; null where some are trained on
-     * @param reports one per stage, in order
-     */
-    public record Verdict(TokenBatch tokens, double[] advantages, String[] maskedBy, List<StageReport> reports,
-        double essRatio, double essRatioTruncated, double secondMoment, double stepScale, double stalenessMean,
-        long stalenessMax) {
-    }
-
-    /**
-     * Decides about a batch.
-     *
-     * @throws IllegalArgumentException if no token of it would be trained on
-     */
-    public Verdict decide(Input input) {
-        List<StageReport> reports = new ArrayList<>();
-        String[] maskedBy = new String[input.tokens().sequenceCount()];
-        noteMasked(input.tokens(), maskedBy, OWN_MASK);
-
-        double[] advantages = advantage.perSequence(input.tokens(), input.rewards());
-        reports.add(reportAdvantages(input, advantages));
-
-        byte[] mask = new byte[input.tokens().tokenCount()];
-        StalenessSummary staleness =
-            new StalenessLimit(config.staleness().maxVersions()).maskTokens(input.versions(), input.currentVersion(), mask);
-        TokenBatch fresh = input.tokens().withMask(mask);
-        noteMasked(fresh, maskedBy, "staleness");
-        reports.add(reportStaleness(input, fresh, staleness));
-
-        TokenBatch kept = fresh;
-        double secondMoment = secondMomentOf(fresh, input);
+    /** Decides about a batch of at least one sequence. */
+    public BatchVerdict decide(BatchInput input) {
+        MaskLedger ledger = new MaskLedger(input.tokens(), OWN_MASK);
+        double[] advantages = advantages(input, ledger);
+        StalenessSummary staleness = limitVersions(input, ledger);
+        if (config.staleness().maxAgeMs() > 0) {
+            limitAge(input, ledger);
+        }
+        correctRollouts(input, ledger);
+        if (config.sequenceMask().enabled()) {
+            maskSequences(input, advantages, ledger);
+        }
+        double secondMoment = secondMomentOf(ledger.left(), input);
         if (config.m2po().enabled()) {
-            SecondMoment moment = applyM2po(fresh, input, advantages, mask);
-            kept = fresh.withMask(mask);
-            noteMasked(kept, maskedBy, "m2po");
-            reports.add(reportM2po(fresh, kept, moment));
+            maskMoments(input, advantages, ledger);
         }
-
-        double[] logWeights = SequenceLogWeights.ofTrainedSequences(kept, input.logProbs().ratio(config.weights().ratio()));
-        double ess = EffectiveSampleSize.ofRaw(logWeights).ratio();
-        double essTruncated = EffectiveSampleSize.ofTruncated(logWeights, config.weights().cap()).ratio();
-        double scale = config.ess().scale(ess);
-        reports.add(reportEss(kept, ess, essTruncated, scale));
-        return new Verdict(kept, advantages, maskedBy, List.copyOf(reports), ess, essTruncated, secondMoment, scale,
-            staleness.mean(), staleness.oldest());
+        EssRatios ess = sampleSize(input, ledger);
+        return new BatchVerdict(ledger.left(), advantages, ledger.maskedBy(), ledger.reports(), ess.raw(), ess.truncated(),
+            secondMoment, ess.stepScale(), staleness.mean(), staleness.oldest());
     }
 
-    private SecondMoment applyM2po(TokenBatch batch, Input input, double[] advantages, byte[] mask) {
-        SecondMomentMask m2po = new SecondMomentMask(config.m2po().threshold());
-        return config.m2po().harmfulOnly()
-            ? m2po.computeHarmful(batch, input.logProbs().ratio(WeightsConfig.Ratio.ANCHOR),
-                TokenAdvantages.spread(batch, advantages), mask)
-            : m2po.compute(batch, input.logProbs().ratio(WeightsConfig.Ratio.ANCHOR), mask);
-    }
-
-    /** Over all trained tokens, whatever the mask goes by. */
-    private double secondMomentOf(TokenBatch batch, Input input) {
-        return new SecondMomentMask(config.m2po().threshold())
-            .compute(batch, input.logProbs().ratio(WeightsConfig.Ratio.ANCHOR), new byte[batch.tokenCount()]).before();
-    }
-
-    private StageReport reportAdvantages(Input input, double[] advantages) {
+    private double[] advantages(BatchInput input, MaskLedger ledger) {
+        double[] advantages = advantage.perSequence(input.tokens(), input.rewards());
         Map<String, Double> values = new TreeMap<>();
-        double sum = 0;
-        int zero = 0;
-        for (double value : advantages) {
-            sum += Math.abs(value);
-            zero += value == 0.0 ? 1 : 0;
-        }
         values.put("groups", (double) input.tokens().groupCount());
-        values.put("mean_absolute", sum / advantages.length);
-        values.put("zero_sequences", (double) zero);
+        values.put("mean_absolute", Arrays.stream(advantages).map(Math::abs).average().orElse(0));
+        values.put("zero_sequences", (double) Arrays.stream(advantages).filter(a -> a == 0.0).count());
         values.put("divide_by_std", config.advantage().divideByStd() ? 1.0 : 0.0);
-        return new StageReport("grpo", (long) input.tokens().trainedTokens(), 0L, sequences(input.tokens()), 0L, values);
+        ledger.observed("grpo", values);
+        return advantages;
     }
 
-    private StageReport reportStaleness(Input input, TokenBatch fresh, StalenessSummary summary) {
+    private StalenessSummary limitVersions(BatchInput input, MaskLedger ledger) {
+        byte[] mask = new byte[input.tokens().tokenCount()];
+        StalenessSummary summary =
+            new StalenessLimit(config.staleness().maxVersions()).maskTokens(input.versions(), input.currentVersion(), mask);
+        double inQueue = inQueue(input);
         Map<String, Double> values = new TreeMap<>();
         values.put("max_versions", (double) config.staleness().maxVersions());
         values.put("current_version", (double) input.currentVersion());
         values.put("mean", summary.mean());
         values.put("oldest", (double) summary.oldest());
-        return masking("staleness", input.tokens(), fresh, values);
+        values.put("in_queue_mean", inQueue);
+        values.put("in_flight_mean", summary.mean() - inQueue);
+        ledger.masked("staleness", mask, values);
+        return summary;
     }
 
-    private StageReport reportM2po(TokenBatch before, TokenBatch after, SecondMoment moment) {
+    /** Versions between scoring and assembly, mean over trained tokens; what is older than that was in flight. */
+    private static double inQueue(BatchInput input) {
+        double sum = 0;
+        for (int s = 0; s < input.tokens().sequenceCount(); s++) {
+            sum += (double) input.tokens().trainedTokens(s) * (input.currentVersion() - input.proximalVersions()[s]);
+        }
+        return input.tokens().trainedTokens() == 0 ? 0 : sum / input.tokens().trainedTokens();
+    }
+
+    private void limitAge(BatchInput input, MaskLedger ledger) {
+        byte[] mask = ledger.left().mask();
+        long oldest = 0;
+        for (int s = 0; s < input.agesMs().length; s++) {
+            oldest = Math.max(oldest, input.agesMs()[s]);
+            if (input.agesMs()[s] > config.staleness().maxAgeMs()) {
+                Arrays.fill(mask, input.tokens().start(s), input.tokens().end(s), (byte) 0);
+            }
+        }
+        Map<String, Double> values = new TreeMap<>();
+        values.put("max_age_ms", (double) config.staleness().maxAgeMs());
+        values.put("oldest_ms", (double) oldest);
+        ledger.masked("age", mask, values);
+    }
+
+    private void correctRollouts(BatchInput input, MaskLedger ledger) {
+        if (ledger.left().trainedTokens() == 0) {
+            ledger.masked("rollout_correction", ledger.left().mask(), new TreeMap<>());
+            return;
+        }
+        RolloutCorrectionResult result =
+            rolloutCorrection.apply(ledger.left(), input.logProbs().ratio(config.rolloutCorrection().compare()));
+        ledger.masked("rollout_correction", result.mask(), new TreeMap<>(result.metrics()));
+    }
+
+    private void maskSequences(BatchInput input, double[] advantages, MaskLedger ledger) {
+        byte[] mask = new byte[input.tokens().tokenCount()];
+        OffPolicySequenceMask.Summary summary = new OffPolicySequenceMask(config.sequenceMask().threshold())
+            .compute(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR), advantages, mask);
+        Map<String, Double> values = new TreeMap<>();
+        values.put("threshold", config.sequenceMask().threshold());
+        values.put("negative_sequences", (double) summary.negative());
+        ledger.masked("sequence_mask", mask, values);
+    }
+
+    private void maskMoments(BatchInput input, double[] advantages, MaskLedger ledger) {
+        byte[] mask = new byte[input.tokens().tokenCount()];
+        SecondMomentMask m2po = new SecondMomentMask(config.m2po().threshold());
+        SecondMoment moment = config.m2po().harmfulOnly()
+            ? m2po.computeHarmful(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR),
+                TokenAdvantages.spread(ledger.left(), advantages), mask)
+            : m2po.compute(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR), mask);
         Map<String, Double> values = new TreeMap<>();
         values.put("threshold", config.m2po().threshold());
         values.put("harmful_only", config.m2po().harmfulOnly() ? 1.0 : 0.0);
@@ -146,40 +151,33 @@ public final class BatchCorrections {
         values.put("second_moment_before", moment.before());
         values.put("second_moment_after", moment.after());
         values.put("within_threshold", moment.withinThreshold() ? 1.0 : 0.0);
-        return masking("m2po", before, after, values);
+        ledger.masked("m2po", mask, values);
     }
 
-    private StageReport reportEss(TokenBatch batch, double ess, double essTruncated, double scale) {
+    /** Over all trained tokens, whatever the mask goes by. */
+    private double secondMomentOf(TokenBatch batch, BatchInput input) {
+        return new SecondMomentMask(config.m2po().threshold())
+            .compute(batch, input.logProbs().ratio(ComparedPolicies.ANCHOR), new byte[batch.tokenCount()]).before();
+    }
+
+    private record EssRatios(double raw, double truncated, double stepScale) {
+    }
+
+    private EssRatios sampleSize(BatchInput input, MaskLedger ledger) {
+        double[] logWeights = SequenceLogWeights.ofTrainedSequences(
+            ledger.left(), input.logProbs().ratio(config.rolloutCorrection().compare()));
+        EssRatios ess = logWeights.length == 0 ? new EssRatios(1, 1, 1) : essOf(logWeights);
         Map<String, Double> values = new TreeMap<>();
-        values.put("ess_ratio", ess);
-        values.put("ess_ratio_truncated", essTruncated);
+        values.put("ess_ratio", ess.raw());
+        values.put("ess_ratio_truncated", ess.truncated());
         values.put("base_ratio", config.ess().baseRatio());
-        values.put("step_scale", scale);
-        return new StageReport("ess", (long) batch.trainedTokens(), 0L, sequences(batch), 0L, values);
+        values.put("step_scale", ess.stepScale());
+        ledger.observed("ess", values);
+        return ess;
     }
 
-    private static StageReport masking(String stage, TokenBatch before, TokenBatch after, Map<String, Double> values) {
-        long changed = 0;
-        for (int s = 0; s < before.sequenceCount(); s++) {
-            changed += before.trainedTokens(s) != after.trainedTokens(s) ? 1 : 0;
-        }
-        return new StageReport(stage, (long) before.trainedTokens(), (long) before.trainedTokens() - after.trainedTokens(),
-            sequences(before), changed, values);
-    }
-
-    private static long sequences(TokenBatch batch) {
-        long trained = 0;
-        for (int s = 0; s < batch.sequenceCount(); s++) {
-            trained += batch.trainedTokens(s) > 0 ? 1 : 0;
-        }
-        return trained;
-    }
-
-    private static void noteMasked(TokenBatch batch, String[] maskedBy, String stage) {
-        for (int s = 0; s < maskedBy.length; s++) {
-            if (maskedBy[s] == null && batch.trainedTokens(s) == 0) {
-                maskedBy[s] = stage;
-            }
-        }
+    private EssRatios essOf(double[] logWeights) {
+        double raw = EffectiveSampleSize.ofRaw(logWeights).ratio();
+        return new EssRatios(raw, EffectiveSampleSize.ofTruncated(logWeights, cap).ratio(), config.ess().scale(raw));
     }
 }

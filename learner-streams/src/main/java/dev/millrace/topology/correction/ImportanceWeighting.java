@@ -2,64 +2,96 @@ package dev.millrace.topology.correction;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.rollout.RolloutCorrection;
+import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
+import dev.millrace.corrections.rollout.WeightRule;
 import dev.millrace.corrections.weights.SequenceTruncatedWeights;
 import dev.millrace.corrections.weights.TokenTruncatedWeights;
 import dev.millrace.corrections.weights.WeightMethod;
 import dev.millrace.corrections.weights.WeightSummary;
 import dev.millrace.schemas.StageReport;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * The configured importance weights, with the report of what they did. What a weight is, is the corrections' to say;
- * this names the log-probs it is made of.
+ * The configured importance weights of one trajectory, with the report of what they did. What a weight is, is the
+ * corrections' to say; this names the log-probs it is made of.
  *
  * <p>Immutable and thread-safe.
  */
 public final class ImportanceWeighting {
-    private final WeightsConfig config;
-    private final WeightMethod method;
-    private final String stage;
+    private final ComparedPolicies compare;
+    private final Stage stage;
 
-    public ImportanceWeighting(WeightsConfig config) {
-        this.config = config;
-        this.method = switch (config.unit()) {
-            case TOKEN -> new TokenTruncatedWeights(config.cap());
-            case SEQUENCE -> new SequenceTruncatedWeights(config.cap());
-        };
-        this.stage = switch (config.unit()) {
-            case TOKEN -> "token_tis";
-            case SEQUENCE -> "sequence_tis";
-        };
+    /** Makes the weights of a trajectory that has a trained token, or leaves them to others. */
+    private interface Stage {
+        List<StageReport> apply(TokenBatch batch, LogRatio ratio, float[] weights);
     }
 
-    /** The log-probs of one trajectory, or of a batch of them, one per packed token. */
-    public record PolicyLogProbs(float[] behavior, float[] old, float[] proximal) {
+    public ImportanceWeighting(RolloutCorrectionOptions options) {
+        this.compare = options.compare();
+        RolloutCorrectionConfig config = options.resolve();
+        this.stage = config.weights().map(rule -> stageOf(rule, config)).orElse(ImportanceWeighting::ones);
+    }
 
-        /** The configured comparison of two of them. */
-        public LogRatio ratio(WeightsConfig.Ratio ratio) {
-            return switch (ratio) {
-                case ANCHOR -> LogRatio.of(ratio.kind(), proximal, behavior);
-                case ENGINE_MISMATCH -> LogRatio.of(ratio.kind(), old, behavior);
-                case STALENESS -> LogRatio.of(ratio.kind(), proximal, old);
-            };
+    private static Stage stageOf(WeightRule rule, RolloutCorrectionConfig config) {
+        String level = rule.level() == WeightRule.Level.TOKEN ? "token" : "sequence";
+        if (rule instanceof WeightRule.Truncate) {
+            WeightMethod method = rule.level() == WeightRule.Level.TOKEN
+                ? new TokenTruncatedWeights(rule.upper())
+                : new SequenceTruncatedWeights(rule.upper());
+            return (batch, ratio, weights) ->
+                List.of(truncated(level + "_tis", rule, method.compute(batch, ratio, weights)));
         }
+        RolloutCorrection banded = new RolloutCorrection(
+            new RolloutCorrectionConfig(config.weights(), false, List.of(), config.mode(), config.semantics()));
+        return (batch, ratio, weights) -> List.of(banded(level + "_icepop", rule, banded, batch, ratio, weights));
     }
 
     /**
-     * Overwrites {@code weights}, one per packed token, and reports.
+     * Overwrites {@code weights}, one per token, and reports; without a rule every trained token weighs 1.
      *
+     * @param batch of one sequence
      * @throws dev.millrace.corrections.NonFiniteLogProbException if a trained token has no finite log-prob
      */
-    public StageReport compute(TokenBatch batch, PolicyLogProbs logProbs, float[] weights) {
-        WeightSummary summary = method.compute(batch, logProbs.ratio(config.ratio()), weights);
+    public List<StageReport> compute(TokenBatch batch, PolicyLogProbs logProbs, float[] weights) {
+        return stage.apply(batch, logProbs.ratio(compare), weights);
+    }
+
+    private static StageReport truncated(String name, WeightRule rule, WeightSummary summary) {
         Map<String, Double> values = new TreeMap<>();
-        values.put("cap", config.cap());
+        values.put("upper", rule.upper());
         values.put("mean_weight", summary.meanWeight());
         values.put("min_weight", summary.minWeight());
         values.put("max_weight", summary.maxWeight());
-        return new StageReport(stage, (long) summary.trainedTokens(),
+        return new StageReport(name, (long) summary.trainedTokens(),
             (long) summary.truncatedTokens() + summary.maskedTokens(), (long) summary.trainedSequences(),
             (long) summary.changedSequences(), values);
+    }
+
+    private static StageReport banded(
+        String name, WeightRule rule, RolloutCorrection correction, TokenBatch batch, LogRatio ratio, float[] weights) {
+        long zeroed = 0;
+        if (batch.trainedTokens() > 0) {
+            float[] banded = correction.apply(batch, ratio).weights().orElseThrow();
+            for (int t = 0; t < weights.length; t++) {
+                weights[t] = banded[t];
+                zeroed += batch.isTrained(t) && banded[t] == 0f ? 1 : 0;
+            }
+        }
+        Map<String, Double> values = new TreeMap<>();
+        values.put("lower", rule.lower());
+        values.put("upper", rule.upper());
+        return new StageReport(
+            name, (long) batch.trainedTokens(), zeroed, batch.trainedTokens() > 0 ? 1L : 0L, zeroed > 0 ? 1L : 0L, values);
+    }
+
+    private static List<StageReport> ones(TokenBatch batch, LogRatio ratio, float[] weights) {
+        ratio.requireFinite(batch);
+        for (int t = 0; t < weights.length; t++) {
+            weights[t] = batch.isTrained(t) ? 1f : 0f;
+        }
+        return List.of();
     }
 }

@@ -12,7 +12,7 @@ import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.topology.correction.ImportanceWeighting;
-import dev.millrace.topology.correction.ImportanceWeighting.PolicyLogProbs;
+import dev.millrace.topology.correction.PolicyLogProbs;
 import dev.millrace.topology.ingress.RolloutArrival;
 import dev.millrace.topology.ingress.ScoreArrival;
 import java.nio.ByteBuffer;
@@ -48,7 +48,7 @@ final class TrajectoryMaker {
             rollout.getTemperedLogProbs() == null ? rollout.getBehaviorLogProbs() : rollout.getTemperedLogProbs();
         int tokens = rollout.getMask().remaining();
         float[] weights = new float[tokens];
-        StageReport report = weighting.compute(
+        List<StageReport> reports = weighting.compute(
             new TokenBatch(new int[] {0, tokens}, PackedMask.toArray(rollout.getMask())),
             new PolicyLogProbs(PackedFloats.toArray(behavior), PackedFloats.toArray(old.getLogProbs()),
                 PackedFloats.toArray(proximal.getLogProbs())),
@@ -57,7 +57,7 @@ final class TrajectoryMaker {
             rollout.getOrdinal(), rollout.getSampleIndex(), rollout.getGroupSize(), rolloutAt, scoreAt,
             rollout.getPromptTokens(), rollout.getResponseTokens(), rollout.getMask(), rollout.getSampling().getTemperature(),
             rollout.getVersionSpans(), behavior, old.getLogProbs(), proximal.getLogProbs(),
-            proximal.getVersionSpans().get(0).getVersion(), PackedFloats.of(weights), List.of(report), rollout.getReward(),
+            proximal.getVersionSpans().get(0).getVersion(), PackedFloats.of(weights), reports, rollout.getReward(),
             rollout.getFinishReason().name(), rollout.getFinishedAtMs(), score.getScoredAtMs());
     }
 
