@@ -11,9 +11,9 @@
  * proximal_log_probs     by the ratio      in the learner's engine, at the version the batch is formed at
  * current_log_probs      by the ratio      of the policy being updated
  * </pre>
- * All lists of a line have one element per token. A log-prob is a finite number, or null at a context token. Other
- * fields are refused, so that a misspelt one is not taken for an absent one; vectors the ratio does not need are checked
- * and not used.
+ * All lists of a line have one element per token. A log-prob is a finite number, or null at a context token.
+ * Other fields are refused, so that a misspelt one is not taken for an absent one; vectors the ratio does not need
+ * are checked and not used.
  *
  * <p>Output: one JSON object per sequence that was corrected, in the order of the input, with {@code id}, {@code mask}
  * (0 where a token was rejected or was context), {@code rejected_tokens}, and {@code weights} if the correction makes

@@ -9,13 +9,13 @@ import java.util.function.IntToDoubleFunction;
  *
  * <p>The metrics are verl's {@code compute_offpolicy_metrics}, by name:
  * <ul>
- *   <li>{@code kl} = mean(sampler - target), {@code k3_kl} = mean(rho - 1 - log rho), over tokens; the ratio in k3 is not
- *       bounded;
+ *   <li>{@code kl} = mean(sampler - target), {@code k3_kl} = mean(rho - 1 - log rho), over tokens; the ratio in k3 is
+ *       not bounded;
  *   <li>{@code training_ppl} = mean over sequences of exp(-mean target), {@code rollout_ppl} the same of the sampler,
  *       {@code *_log_ppl} of their logs, {@code log_ppl_diff} of mean sampler - mean target, {@code ppl_ratio} of its
  *       exponential;
- *   <li>{@code chi2_token} = mean(rho^2) - 1 over tokens, {@code chi2_seq} = mean((prod rho)^2) - 1 over sequences, both
- *       with logs bounded to 20.
+ *   <li>{@code chi2_token} = mean(rho^2) - 1 over tokens, {@code chi2_seq} = mean((prod rho)^2) - 1 over sequences,
+ *       both with logs bounded to 20.
  * </ul>
  */
 final class OffPolicyPass implements BlockPass {

@@ -39,8 +39,7 @@ public final class RolloutCorrection {
      *
      * @param ratio the log ratio that is corrected for, one per packed token
      * @throws IllegalArgumentException if no token is trained, since no statistic of nothing is right; or if the
-     *     lengths
-     *     differ
+     *     lengths differ
      * @throws dev.millrace.corrections.NonFiniteLogProbException naming policy, sequence and token
      */
     public RolloutCorrectionResult apply(TokenBatch batch, LogRatio ratio) {

@@ -7,8 +7,7 @@ import java.util.Optional;
  * What a rollout correction found and did. The arrays belong to the caller.
  *
  * @param weights one weight per packed token, 0 at context tokens; empty if the configuration makes none. A token
- *     that was
- *     rejected keeps its weight: the mask is what takes it out
+ *     that was rejected keeps its weight: the mask is what takes it out
  * @param mask the batch's mask without the rejected tokens
  * @param rejectedTokens trained tokens that are rejected
  * @param rejectedSequences sequences that lost at least one token

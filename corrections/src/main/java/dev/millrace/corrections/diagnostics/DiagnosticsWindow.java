@@ -1,0 +1,23 @@
+package dev.millrace.corrections.diagnostics;
+
+import java.util.List;
+
+/**
+ * The last steps of a run, oldest first, and what was in force while they were made.
+ *
+ * @param steps at least one, each with trained tokens
+ * @param inForce what is corrected already
+ */
+public record DiagnosticsWindow(List<DiagnosticsStep> steps, CorrectionInForce inForce) {
+    public DiagnosticsWindow {
+        steps = List.copyOf(steps);
+        if (steps.isEmpty()) {
+            throw new IllegalArgumentException("a window needs at least one step");
+        }
+        for (int i = 0; i < steps.size(); i++) {
+            if (steps.get(i).gap().all().tokens() == 0) {
+                throw new IllegalArgumentException("a step of a window needs trained tokens: step=" + i);
+            }
+        }
+    }
+}

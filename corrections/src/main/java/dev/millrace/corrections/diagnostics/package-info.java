@@ -1,0 +1,8 @@
+/**
+ * What the data says about how far off-policy it is, why, and what is the least that helps.
+ *
+ * <p>{@link dev.millrace.corrections.diagnostics.OffPolicyDiagnostics} measures one batch, in all and per version
+ * lag. {@link dev.millrace.corrections.diagnostics.DecisionTree} reads a window of such measurements and names a
+ * cause with its evidence. Nothing here changes a batch.
+ */
+package dev.millrace.corrections.diagnostics;
