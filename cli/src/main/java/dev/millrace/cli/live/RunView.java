@@ -36,7 +36,10 @@ public sealed interface RunView extends AutoCloseable {
     static RunView open(boolean plain, PrintWriter out) {
         if (!plain && System.getenv("TERM") != null && !System.getenv("TERM").equals("dumb")) {
             try {
-                Terminal terminal = TerminalBuilder.builder().system(true).dumb(false).build();
+                // standard error is no substitute: who sends standard output to a file wants the lines there; and the
+                // signals are the run's, which ends in order on Ctrl-C, where the terminal would end the process
+                Terminal terminal = TerminalBuilder.builder().system(true).dumb(false)
+                    .systemOutput(TerminalBuilder.SystemOutput.SysOut).nativeSignals(false).build();
                 if (terminal.getSize().getColumns() > 0 && terminal.getSize().getRows() > 0) {
                     return new Panel(terminal);
                 }
@@ -52,9 +55,11 @@ public sealed interface RunView extends AutoCloseable {
     final class Panel implements RunView {
         private final Terminal terminal;
         private final Display display;
+        private final Glyphs glyphs;
 
         Panel(Terminal terminal) {
             this.terminal = terminal;
+            this.glyphs = Glyphs.of(terminal.outputEncoding());
             this.display = new Display(terminal, false);
         }
 
@@ -67,12 +72,14 @@ public sealed interface RunView extends AutoCloseable {
         public void show(RunStatus status) {
             int width = Math.max(20, terminal.getSize().getColumns());
             int height = Math.max(2, terminal.getSize().getRows());
-            display.resize(Size.of(width, height));
-            List<String> lines = StatusText.panel(status, width - 1);
+            Size size = Size.of(width, height);
+            display.resize(size);
+            List<String> lines = StatusText.panel(status, width - 1, glyphs);
             // on a screen with few rows the top lines say most
             List<AttributedString> shown = lines.subList(0, Math.min(lines.size(), height - 1)).stream()
                 .map(Panel::styled).toList();
-            display.update(shown, 0);
+            // the cursor waits at the end, where the ^C of an interrupt and whatever comes after the panel belong
+            display.update(shown, size.cursorPos(shown.size() - 1, shown.get(shown.size() - 1).columnLength()));
             terminal.flush();
         }
 
