@@ -1,8 +1,11 @@
 package dev.millrace.cli;
 
 import dev.millrace.cli.config.ConfigException;
+import dev.millrace.cli.role.StopSignals;
+import dev.millrace.cli.role.StoppedException;
+import dev.millrace.infra.broker.BrokerException;
+import dev.millrace.infra.topics.LogSetupException;
 import java.io.PrintWriter;
-import java.util.Arrays;
 import picocli.CommandLine;
 import picocli.CommandLine.IExecutionExceptionHandler;
 import picocli.CommandLine.IParameterExceptionHandler;
@@ -13,7 +16,8 @@ import picocli.CommandLine.UnmatchedArgumentException;
 /**
  * Says what went wrong in one sentence, with the stack trace only under {@code --verbose}.
  *
- * <p>Exit codes: 1 for a failure while running, 2 for a mistake in the command line or the configuration.
+ * <p>Exit codes: 1 for a failure while running, 2 for a mistake in the command line or the configuration, 130 for a
+ * signal that came before there was anything to stop.
  */
 final class Failures implements IParameterExceptionHandler, IExecutionExceptionHandler {
     static final int FAILED = 1;
@@ -33,20 +37,28 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
     @Override
     public int handleExecutionException(Exception failure, CommandLine command, ParseResult parsed) {
         PrintWriter err = command.getErr();
-        boolean mistake = failure instanceof ConfigException;
         err.println("millrace: " + sentence(failure));
-        if (Arrays.asList(parsed.originalArgs().toArray()).contains("--verbose")) {
+        if (parsed.originalArgs().contains("--verbose")) {
             failure.printStackTrace(err);
-        } else if (!mistake && !(failure instanceof Refusal)) {
+        } else if (!saysItAll(failure)) {
             err.println("(--verbose shows where)");
         }
-        return mistake ? MISTAKEN : FAILED;
+        if (failure instanceof StoppedException) {
+            return StopSignals.INTERRUPTED;
+        }
+        return failure instanceof ConfigException ? MISTAKEN : FAILED;
+    }
+
+    /** Whether the message was written for the user, so that neither causes nor a trace would add to it. */
+    private static boolean saysItAll(Throwable failure) {
+        return failure instanceof Refusal || failure instanceof ConfigException || failure instanceof StoppedException
+            || failure instanceof LogSetupException || failure instanceof BrokerException;
     }
 
     /** The message and, where it adds something, those of the causes. */
     static String sentence(Throwable failure) {
         StringBuilder text = new StringBuilder(own(failure));
-        if (!(failure instanceof Refusal) && !(failure instanceof ConfigException)) {
+        if (!saysItAll(failure)) {
             for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
                 if (cause.getMessage() != null && text.indexOf(cause.getMessage()) < 0) {
                     text.append("; because ").append(own(cause));

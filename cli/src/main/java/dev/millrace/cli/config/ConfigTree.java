@@ -13,6 +13,8 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.stream.Collectors;
+import org.yaml.snakeyaml.error.MarkedYAMLException;
 
 /** The configuration as it was written: a YAML file with {@code key=value} settings put over it. */
 public final class ConfigTree {
@@ -46,8 +48,7 @@ public final class ConfigTree {
         } catch (NoSuchFileException e) {
             throw new ConfigException("there is no configuration file " + file, e);
         } catch (JsonProcessingException e) {
-            throw new ConfigException(file + " is not valid YAML: " + e.getOriginalMessage()
-                + (e.getLocation() == null ? "" : " (line " + e.getLocation().getLineNr() + ")"), e);
+            throw new ConfigException(file + " is not valid YAML" + problem(e), e);
         } catch (IOException e) {
             throw new ConfigException("cannot read the configuration file " + file + ": " + e.getMessage(), e);
         }
@@ -74,7 +75,7 @@ public final class ConfigTree {
         try {
             value = YAML.readTree(setting.substring(equals + 1));
         } catch (JsonProcessingException e) {
-            throw new ConfigException("--set " + setting + ": the value is not valid YAML: " + e.getOriginalMessage(), e);
+            throw new ConfigException("--set " + setting + ": the value is not valid YAML" + problem(e), e);
         }
         if (value == null || value.isMissingNode() || value.isNull()) {
             value = JsonNodeFactory.instance.textNode("");
@@ -89,6 +90,16 @@ public final class ConfigTree {
             at = next instanceof ObjectNode object ? object : at.putObject(path[i]);
         }
         at.set(path[path.length - 1], value);
+    }
+
+    /** Where and what, on one line: the parser's own message draws the place over several. */
+    private static String problem(JsonProcessingException e) {
+        if (e.getCause() instanceof MarkedYAMLException marked && marked.getProblemMark() != null) {
+            return " at line " + (marked.getProblemMark().getLine() + 1) + ", column " + (marked.getProblemMark().getColumn() + 1)
+                + ": " + marked.getProblem();
+        }
+        return (e.getLocation() == null ? "" : " at line " + e.getLocation().getLineNr()) + ": "
+            + e.getOriginalMessage().lines().map(String::strip).collect(Collectors.joining(" "));
     }
 
     /** The tree as YAML text. */

@@ -65,13 +65,19 @@ public final class HttpEndpoint implements AutoCloseable {
     }
 
     /**
-     * Opens the configured port, with the schemas' read side where schemas are on the log.
+     * Opens the configured port.
      *
      * @param port -1 opens none
      */
-    public static HttpEndpoint openIfWanted(int port, PrometheusMeterRegistry metrics, Optional<RegistryContents> schemas) {
-        return port < 0 ? new HttpEndpoint(null, null)
-            : open(port, metrics, server -> schemas.ifPresent(contents -> new RegistryHttpApi(contents).mount(server)));
+    public static HttpEndpoint openIfWanted(int port, PrometheusMeterRegistry metrics) {
+        return port < 0 ? new HttpEndpoint(null, null) : open(port, metrics, server -> { });
+    }
+
+    /** Answers for schemas too, if the port is open and they are on the log. */
+    public void serve(Optional<RegistryContents> schemas) {
+        if (server != null) {
+            schemas.ifPresent(contents -> new RegistryHttpApi(contents).mount(server));
+        }
     }
 
     /** The port that is open; -1 if none is. */

@@ -12,13 +12,14 @@ import java.util.Map;
  * What a run came to, as summary.json carries it.
  *
  * @param steps all committed steps of the run, this invocation's and those before it
+ * @param newSteps how many of them this invocation made
  * @param secondsToFirstStep from the start of the JVM to this invocation's first committed step; NaN if it made none
  * @param secondsTotal wall-clock of this invocation
  * @param tokens generated, scored and trained over the whole run, policy tokens only
  * @param idle fraction of this invocation's wall-clock in which a role waited for input, by role
  * @param goalReached whether the run stopped because its goal was reached
  */
-public record RunSummary(String runId, List<StepRow> steps, double secondsToFirstStep, double secondsTotal,
+public record RunSummary(String runId, List<StepRow> steps, int newSteps, double secondsToFirstStep, double secondsTotal,
     Tokens tokens, Balance balance, Map<String, Double> idle, boolean goalReached, String stoppedBecause) {
 
     /** Policy tokens over a whole run. */

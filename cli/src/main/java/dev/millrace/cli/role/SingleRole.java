@@ -15,7 +15,6 @@ import java.util.function.Function;
 
 /** One role in a process of its own, with a line now and then that says how it does. */
 final class SingleRole {
-    private static final int INTERRUPTED = 130;
     private static final long LINE_PERIOD_MS = 5_000;
     private static final Duration STOP_PATIENCE = Duration.ofSeconds(30);
 
@@ -33,11 +32,12 @@ final class SingleRole {
         client.put("bootstrap.servers", config.run().bootstrapServers());
         try (Meters meters = new Meters();
              StopSignals signals = new StopSignals();
-             RunLog log = RunLog.open(client, config.run().topics(), config.run().identity(), config.topics(),
-                 config.run().schemaRegistryUrl(), Clock.systemUTC());
-             HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry(), log.registryContents());
+             HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry());
+             RunLog log = signals.starting(() -> RunLog.open(client, config.run().topics(), config.run().identity(),
+                 config.topics(), config.run().schemaRegistryUrl(), Clock.systemUTC()));
              Pipeline pipeline = new Pipeline(config, log.connection(), meters.registry(), Clock.systemUTC());
              RoleThreads threads = new RoleThreads(STOP_PATIENCE)) {
+            endpoint.serve(log.registryContents());
             Role role = made.apply(pipeline);
             out.println(role.name() + " of run " + config.run().id() + " on " + config.run().bootstrapServers() + ", topics "
                 + config.run().topics().prefix() + "*" + (endpoint.port() < 0 ? "" : ", metrics at http://127.0.0.1:" + endpoint.port() + "/metrics"));
@@ -48,7 +48,7 @@ final class SingleRole {
             if (threads.failure().isPresent()) {
                 throw threads.failure().get();
             }
-            return signals.received() ? INTERRUPTED : 0;
+            return signals.received() ? StopSignals.INTERRUPTED : 0;
         }
     }
 

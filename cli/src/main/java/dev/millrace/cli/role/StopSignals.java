@@ -1,5 +1,6 @@
 package dev.millrace.cli.role;
 
+import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -13,10 +14,13 @@ import org.jline.utils.Signals;
  * at once: the log's transactions make that safe too, only the results are not written.
  */
 public final class StopSignals implements AutoCloseable {
-    private static final int INTERRUPTED = 130;
+    /** Exit status of a process that a signal ended, as shells give it. */
+    public static final int INTERRUPTED = 130;
 
     private final AtomicInteger count = new AtomicInteger();
     private final CountDownLatch first = new CountDownLatch(1);
+    /** Waits for something outside to come up, and is to be interrupted; null while nobody does. Guarded by this. */
+    private Thread starting;
     private final Object previousInterrupt;
     private final Object previousTerminate;
 
@@ -27,9 +31,43 @@ public final class StopSignals implements AutoCloseable {
                 Runtime.getRuntime().halt(INTERRUPTED);
             }
             first.countDown();
+            interruptStart();
         };
         previousInterrupt = Signals.register("INT", handler);
         previousTerminate = Signals.register("TERM", handler);
+    }
+
+    private synchronized void interruptStart() {
+        if (starting != null) {
+            starting.interrupt();
+        }
+    }
+
+    /**
+     * Does what may wait long before there is anything to stop, such as a first contact with a cluster; a signal
+     * interrupts it. What it made is returned even if a signal came in its last moment.
+     *
+     * @throws StoppedException if a signal came first
+     */
+    public <T> T starting(Callable<T> start) throws Exception {
+        synchronized (this) {
+            if (received()) {
+                throw new StoppedException(null);
+            }
+            starting = Thread.currentThread();
+        }
+        try {
+            return start.call();
+        } catch (Exception e) {
+            throw received() ? new StoppedException(e) : e;
+        } finally {
+            synchronized (this) {
+                starting = null;
+                if (received()) {
+                    Thread.interrupted(); // it has done its work, and closing in order must not be cut short by it
+                }
+            }
+        }
     }
 
     /** True once a signal came. */

@@ -5,11 +5,16 @@ import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.FileStore;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
+import java.util.Comparator;
+import java.util.stream.Stream;
 
 /**
  * The folder that holds everything of one run: its configuration, its broker's log, its results.
@@ -17,6 +22,8 @@ import java.nio.file.StandardOpenOption;
  * <p>One process at a time: the folder is locked while it is open.
  */
 public final class RunDirectory implements AutoCloseable {
+    private static final String LOCK = "lock";
+    private static final String LOG = "millrace.log";
     private static final long LEAST_FREE_BYTES = 200L << 20;
 
     private final Path path;
@@ -33,7 +40,12 @@ public final class RunDirectory implements AutoCloseable {
 
     /** True if a run was begun at this path. */
     public static boolean holdsRun(Path path) {
-        return Files.isRegularFile(path.resolve("config.yaml"));
+        return Files.isRegularFile(config(path));
+    }
+
+    /** Where a run's folder has its configuration; the file is what makes it a run's folder. */
+    static Path config(Path path) {
+        return path.resolve("config.yaml");
     }
 
     /**
@@ -44,6 +56,9 @@ public final class RunDirectory implements AutoCloseable {
     public static RunDirectory open(Path path) {
         boolean resumed = holdsRun(path);
         try {
+            if (Files.exists(path) && !Files.isDirectory(path)) {
+                throw new Refusal(path + " is a file; give --run-dir a new or empty folder, or one of an earlier run");
+            }
             if (Files.exists(path) && !resumed && !isEmptyFolder(path)) {
                 throw new Refusal(path + " is not empty and holds no run (it has no config.yaml); "
                     + "give --run-dir a new or empty folder, or one of an earlier run");
@@ -54,7 +69,7 @@ public final class RunDirectory implements AutoCloseable {
                 throw new Refusal("there are " + (store.getUsableSpace() >> 20) + " MB free for " + path.toAbsolutePath() + ", and a run needs at least "
                     + (LEAST_FREE_BYTES >> 20) + " MB; make room or give --run-dir a folder on another disk");
             }
-            FileChannel channel = FileChannel.open(path.resolve("lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+            FileChannel channel = FileChannel.open(path.resolve(LOCK), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
             FileLock lock = tryLock(channel);
             if (lock == null) {
                 channel.close();
@@ -62,7 +77,7 @@ public final class RunDirectory implements AutoCloseable {
             }
             return new RunDirectory(path, resumed, channel, lock);
         } catch (IOException e) {
-            throw new Refusal("cannot use " + path + " as run directory: " + reason(e) + "; give --run-dir a folder that can be written", e);
+            throw new Refusal("cannot use " + path + " as run directory (" + reason(e) + "); give --run-dir a folder that can be written", e);
         }
     }
 
@@ -75,16 +90,23 @@ public final class RunDirectory implements AutoCloseable {
     }
 
     private static boolean isEmptyFolder(Path path) throws IOException {
-        if (!Files.isDirectory(path)) {
-            return false;
-        }
-        try (var entries = Files.list(path)) {
-            return entries.allMatch(entry -> entry.endsWith("lock"));
+        try (Stream<Path> entries = Files.list(path)) {
+            return entries.allMatch(entry -> entry.endsWith(LOCK) || entry.endsWith(LOG));
         }
     }
 
-    private static String reason(IOException e) {
-        return e.getClass().getSimpleName().replace("Exception", "") + " " + e.getMessage();
+    /** What the operating system says, without the path that every one of its exceptions begins with. */
+    static String reason(IOException e) {
+        if (e instanceof AccessDeniedException) {
+            return "permission denied";
+        }
+        if (e instanceof NoSuchFileException) {
+            return "it cannot be made there";
+        }
+        if (e instanceof FileSystemException known && known.getReason() != null) {
+            return known.getReason();
+        }
+        return e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage();
     }
 
     /** The folder. */
@@ -98,7 +120,7 @@ public final class RunDirectory implements AutoCloseable {
     }
 
     public Path config() {
-        return path.resolve("config.yaml");
+        return config(path);
     }
 
     public Path broker() {
@@ -122,7 +144,7 @@ public final class RunDirectory implements AutoCloseable {
     }
 
     public Path log() {
-        return path.resolve("millrace.log");
+        return path.resolve(LOG);
     }
 
     /** Writes a file so that a reader, or a kill, never sees half of it. */
@@ -133,6 +155,25 @@ public final class RunDirectory implements AutoCloseable {
             Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
         } catch (IOException e) {
             throw new Refusal("cannot write " + file + ": " + reason(e), e);
+        }
+    }
+
+    /**
+     * Takes back the beginning of a run that came to nothing, such as one whose port was taken: its configuration,
+     * mistake included, must not be what the next attempt goes on with. Only the log of what happened stays.
+     */
+    void discard() {
+        try {
+            Files.deleteIfExists(config());
+            if (Files.exists(broker())) {
+                try (Stream<Path> all = Files.walk(broker())) {
+                    for (Path each : all.sorted(Comparator.reverseOrder()).toList()) {
+                        Files.delete(each);
+                    }
+                }
+            }
+        } catch (IOException e) {
+            throw new Refusal("cannot empty " + path + " after a beginning that failed: " + reason(e) + "; delete it before the next one", e);
         }
     }
 

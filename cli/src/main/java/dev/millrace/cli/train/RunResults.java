@@ -31,23 +31,11 @@ final class RunResults {
     /**
      * Everything at the end.
      *
-     * @param copy another place for the summary; null for none
      * @param err where a sentence goes if the picture cannot be drawn
      */
-    void write(RunSummary summary, Path copy, PrintWriter err) {
+    void write(RunSummary summary, PrintWriter err) {
         writeSteps(summary.steps());
-        String json = summary.json().toPrettyString() + "\n";
-        directory.write(directory.summary(), json);
-        if (copy != null) {
-            try {
-                if (copy.toAbsolutePath().getParent() != null) {
-                    Files.createDirectories(copy.toAbsolutePath().getParent());
-                }
-                Files.writeString(copy, json);
-            } catch (IOException e) {
-                throw new Refusal("cannot write the summary to " + copy + ": " + e.getMessage() + "; it is in " + directory.summary(), e);
-            }
-        }
+        directory.write(directory.summary(), summary.json().toPrettyString() + "\n");
         try {
             RunPicture.write(summary.steps(), "run " + summary.runId(), directory.picture());
         } catch (IOException e) {
@@ -55,10 +43,21 @@ final class RunResults {
         }
     }
 
+    /** The summary in another place as well. */
+    void writeCopy(RunSummary summary, Path copy) {
+        try {
+            Files.writeString(copy, summary.json().toPrettyString() + "\n");
+        } catch (IOException e) {
+            throw new Refusal("cannot write the summary to " + copy + " (" + RunDirectory.reason(e) + "); it is in " + directory.summary(), e);
+        }
+    }
+
     /** The table at the end of a run. */
     static void print(RunSummary summary, PrintWriter out) {
         Rewards rewards = Rewards.over(summary.steps());
-        row(out, "steps", summary.steps().size() + " to version " + summary.policyVersion() + " in " + format("%.1f s", summary.secondsTotal())
+        boolean resumed = summary.newSteps() < summary.steps().size();
+        row(out, "steps", summary.steps().size() + " to version " + summary.policyVersion()
+            + (resumed ? ", " + summary.newSteps() + " of them in these " : " in ") + format("%.1f s", summary.secondsTotal())
             + (Double.isNaN(summary.secondsToFirstStep()) ? "" : format(", the first after %.1f s", summary.secondsToFirstStep())));
         row(out, "reward", format("%.3f first, %.3f best, %.3f last (means of %d steps)", rewards.first(), rewards.best(), rewards.last(), Rewards.WINDOW));
         row(out, "staleness", format("%.2f versions on average, %d at most", summary.stalenessMean(), summary.stalenessMax()));

@@ -1,11 +1,13 @@
 package dev.millrace.cli.train;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.cli.config.ConfigBinder;
+import dev.millrace.cli.Refusal;
 import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.cli.config.ConfigTree;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.cli.role.StopSignals;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.LocalDateTime;
 import java.time.format.DateTimeFormatter;
@@ -20,7 +22,7 @@ import picocli.CommandLine.Spec;
 @Command(name = "train", mixinStandardHelpOptions = true, sortOptions = false,
     description = {"Trains a policy while it generates: broker, generator, scorer, topology and learner in one process.",
         "Without options: the task 'inc' from random weights, until its mean reward is 0.9 over ten steps."},
-    footer = {"", "Ctrl-C stops after the step in progress; the same --run-dir goes on from there.", "",
+    footer = {"", "Ctrl-C stops at the last finished step; the same --run-dir goes on from there.", "",
         "Exit codes: 0 the goal or the last step was reached; 3 the time was over before; 130 Ctrl-C; 1 a failure;",
         "2 a mistake in the configuration."})
 public final class TrainCommand implements Callable<Integer> {
@@ -45,11 +47,13 @@ public final class TrainCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
-        boolean resuming = runDirectory != null && RunDirectory.holdsRun(runDirectory);
-        ObjectNode base = resuming ? ConfigTree.read(runDirectory.resolve("config.yaml")) : ConfigTree.empty();
-        MillraceConfig config = resolved(base);
+        MillraceConfig config = runDirectory != null && RunDirectory.holdsRun(runDirectory)
+            ? resumed(RunDirectory.config(runDirectory)) : resolved(ConfigTree.empty());
         if (config.run().id().isEmpty()) {
             config = config.withRunId(config.task().name() + "-" + LocalDateTime.now().format(DateTimeFormatter.ofPattern("yyyyMMdd-HHmmss")));
+        }
+        if (summary != null) {
+            requireWritable(summary.toAbsolutePath());
         }
         Path folder = runDirectory != null ? runDirectory : Path.of("runs", config.run().id());
         try (RunDirectory directory = RunDirectory.open(folder); StopSignals signals = new StopSignals()) {
@@ -57,8 +61,27 @@ public final class TrainCommand implements Callable<Integer> {
             if (options.verbose()) {
                 System.setProperty("millrace.log.level", "debug");
             }
-            directory.write(directory.config(), ConfigTree.write(ConfigBinder.unbind(config)));
             return new TrainRun(config, directory, signals, summary, plain, spec.commandLine().getOut(), spec.commandLine().getErr()).run().code();
+        }
+    }
+
+    private MillraceConfig resumed(Path file) {
+        ObjectNode begun = ConfigTree.read(file);
+        ResumeCheck check = ResumeCheck.of(file, begun);
+        MillraceConfig now = resolved(begun.deepCopy());
+        check.require(now);
+        return now;
+    }
+
+    /** Said before the run, not after it. */
+    private static void requireWritable(Path file) {
+        try {
+            Files.createDirectories(file.getParent());
+            if (Files.isDirectory(file) || !Files.isWritable(Files.exists(file) ? file : file.getParent())) {
+                throw new IOException(Files.isDirectory(file) ? "it is a folder" : "permission denied");
+            }
+        } catch (IOException e) {
+            throw new Refusal("cannot write the summary to " + file + " (" + RunDirectory.reason(e) + "); give --summary a file that can be written", e);
         }
     }
 

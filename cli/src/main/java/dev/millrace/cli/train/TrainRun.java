@@ -1,5 +1,7 @@
 package dev.millrace.cli.train;
 
+import dev.millrace.cli.config.ConfigBinder;
+import dev.millrace.cli.config.ConfigTree;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.cli.http.HttpEndpoint;
 import dev.millrace.cli.live.ConsumerLag;
@@ -10,6 +12,7 @@ import dev.millrace.cli.report.RunSummary;
 import dev.millrace.cli.report.StepRow;
 import dev.millrace.cli.role.Pipeline;
 import dev.millrace.cli.role.Role;
+import dev.millrace.cli.role.RoleFailure;
 import dev.millrace.cli.role.RoleThreads;
 import dev.millrace.cli.role.StopSignals;
 import dev.millrace.infra.broker.BrokerException;
@@ -52,6 +55,8 @@ final class TrainRun {
     private final PrintWriter out;
     private final PrintWriter err;
     private final AtomicReference<BrokerException> brokerFailure = new AtomicReference<>();
+    /** Whether the run's log was there and took us; before that nothing has happened that would be worth keeping. */
+    private boolean begun;
     private final long jvmStartMs = ManagementFactory.getRuntimeMXBean().getStartTime();
 
     TrainRun(MillraceConfig config, RunDirectory directory, StopSignals signals, Path summaryCopy, boolean plain,
@@ -67,34 +72,50 @@ final class TrainRun {
 
     /** Runs until the goal, a limit, a signal or a failure. */
     RunEnd run() throws Exception {
-        out.println((directory.resumed() ? "going on with run " : "run ") + config.run().id() + " in " + directory.path());
-        out.flush();
-        try (Meters meters = new Meters()) {
+        say((directory.resumed() ? "going on with run " : "run ") + config.run().id() + " in " + directory.path());
+        if (!directory.resumed()) {
+            writeConfiguration(); // first, so that a kill leaves a folder that can be gone on with
+        }
+        try (Meters meters = new Meters();
+             HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry())) {
+            if (endpoint.port() >= 0) {
+                say("metrics at http://127.0.0.1:" + endpoint.port() + "/metrics");
+            }
             if (!config.run().embedded()) {
-                return onLog(config.run().bootstrapServers(), meters.registry());
+                return onLog(config.run().bootstrapServers(), endpoint, meters.registry());
             }
-            try (EmbeddedBroker broker = EmbeddedBroker.start(directory.broker(), config.broker())) {
+            try (EmbeddedBroker broker = signals.starting(() -> EmbeddedBroker.start(directory.broker(), config.broker()))) {
                 broker.failure().thenAccept(brokerFailure::set);
-                out.println("broker at " + broker.bootstrapServers() + ", topics " + config.run().topics().prefix() + "*");
-                out.flush();
-                return onLog(broker.bootstrapServers(), meters.registry());
+                say("broker at " + broker.bootstrapServers() + ", topics " + config.run().topics().prefix() + "*");
+                return onLog(broker.bootstrapServers(), endpoint, meters.registry());
             }
+        } catch (Exception e) {
+            if (!begun && !directory.resumed()) {
+                directory.discard();
+            }
+            throw e;
         }
     }
 
-    private RunEnd onLog(String bootstrapServers, PrometheusMeterRegistry meters) throws Exception {
+    private RunEnd onLog(String bootstrapServers, HttpEndpoint endpoint, PrometheusMeterRegistry meters) throws Exception {
         Map<String, Object> client = new HashMap<>(config.kafka());
         client.put("bootstrap.servers", bootstrapServers);
-        try (RunLog log = RunLog.open(client, config.run().topics(), config.run().identity(), config.topics(),
-                config.run().schemaRegistryUrl(), Clock.systemUTC())) {
-            try (HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters, log.registryContents())) {
-                if (endpoint.port() >= 0) {
-                    out.println("metrics at http://127.0.0.1:" + endpoint.port() + "/metrics");
-                    out.flush();
-                }
-                return trained(log.connection(), meters);
-            }
+        try (RunLog log = signals.starting(() -> RunLog.open(client, config.run().topics(), config.run().identity(),
+                config.topics(), config.run().schemaRegistryUrl(), Clock.systemUTC()))) {
+            begun = true;
+            writeConfiguration(); // only now is it known that the run can go on with it
+            endpoint.serve(log.registryContents());
+            return trained(log.connection(), meters);
         }
+    }
+
+    private void writeConfiguration() {
+        directory.write(directory.config(), ConfigTree.write(ConfigBinder.unbind(config)));
+    }
+
+    private void say(String line) {
+        out.println(line);
+        out.flush();
     }
 
     private RunEnd trained(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
@@ -115,14 +136,32 @@ final class TrainRun {
             threads.start(new Role("step log", stepLog, stepLog::stop));
             end = watch(stepLog.steps(), meters, lag(admin, connection), threads, learner);
             idle = idleFractions(meters, elapsedSeconds() - rolesStartedAt);
+            if (signals.received()) {
+                say("stopping; a second signal ends at once, without the summary");
+            }
             threads.stop();
             if (threads.failure().isPresent()) {
-                report(connection, idle, "a role failed", false);
+                reportFailed(connection, idle, threads.failure().get());
                 throw threads.failure().get();
             }
         }
-        report(connection, idle, end.reason(), end == RunEnd.GOAL_REACHED);
+        RunSummary summary = report(connection, idle, end.reason(), end == RunEnd.GOAL_REACHED);
+        if (summary.newSteps() == 0 && end != RunEnd.INTERRUPTED && end != RunEnd.TIME_OVER) {
+            say("there was nothing left to do: " + (end == RunEnd.LAST_STEP
+                ? "learner.max_steps is " + config.learner().maxSteps() + "; a larger --max-steps goes on"
+                : "goal.mean_reward is " + config.goal().meanReward() + "; --set goal.mean_reward=... with a larger one goes on"));
+        }
         return end;
+    }
+
+    /** What can be told of a run that failed; that it cannot be told must not hide why it failed. */
+    private void reportFailed(LogConnection connection, Map<String, Double> idle, RoleFailure failure) {
+        try {
+            report(connection, idle, "a role failed", false);
+        } catch (RuntimeException e) {
+            failure.addSuppressed(e);
+            err.println("there is no summary: " + e.getMessage());
+        }
     }
 
     private static ConsumerLag lag(Admin admin, LogConnection connection) {
@@ -166,19 +205,24 @@ final class TrainRun {
         }
     }
 
-    private void report(LogConnection connection, Map<String, Double> idle, String stoppedBecause, boolean goalReached) {
+    private RunSummary report(LogConnection connection, Map<String, Double> idle, String stoppedBecause, boolean goalReached) {
         Account account = new LedgerReader(connection).read(LEDGER_PATIENCE);
         List<StepRow> steps = account.steps().stream().map(StepRow::of).toList();
-        double firstStepSeconds = steps.stream().filter(step -> step.finishedAtMs() >= jvmStartMs)
-            .mapToDouble(step -> (step.finishedAtMs() - jvmStartMs) / 1e3).findFirst().orElse(Double.NaN);
-        RunSummary summary = new RunSummary(config.run().id(), steps, firstStepSeconds, elapsedSeconds(),
+        double[] secondsOfNew = steps.stream().filter(step -> step.finishedAtMs() >= jvmStartMs)
+            .mapToDouble(step -> (step.finishedAtMs() - jvmStartMs) / 1e3).toArray();
+        RunSummary summary = new RunSummary(config.run().id(), steps, secondsOfNew.length,
+            secondsOfNew.length == 0 ? Double.NaN : secondsOfNew[0], elapsedSeconds(),
             new RunSummary.Tokens(account.generatedTokens(), account.scoredTokens(), account.trainedTokens()),
             account.balance(), idle, goalReached, stoppedBecause);
-        new RunResults(directory).write(summary, summaryCopy, err);
+        RunResults results = new RunResults(directory);
+        results.write(summary, err);
         out.println("the run stopped because " + stoppedBecause);
         RunResults.print(summary, out);
-        out.println("  all of it is in " + directory.path() + ": config.yaml, summary.json, steps.csv, run.png");
-        out.flush();
+        say("  all of it is in " + directory.path() + ": config.yaml, summary.json, steps.csv, run.png");
+        if (summaryCopy != null) {
+            results.writeCopy(summary, summaryCopy);
+        }
+        return summary;
     }
 
     private static Map<String, Double> idleFractions(PrometheusMeterRegistry meters, double seconds) {

@@ -21,7 +21,7 @@ class RunSummaryTest {
 
     private static RunSummary summary(List<StepRow> steps) {
         Balance balance = new Balance(10, 5, 1, Map.of("duplicate", 2L), 1, 1, List.of(), 0);
-        return new RunSummary("r", steps, Double.NaN, 12.5, new RunSummary.Tokens(3, 2, 1), balance,
+        return new RunSummary("r", steps, steps.size(), Double.NaN, 12.5, new RunSummary.Tokens(3, 2, 1), balance,
             Map.of("generator", 0.25, "learner", 0.5), true, "the goal was reached");
     }
 

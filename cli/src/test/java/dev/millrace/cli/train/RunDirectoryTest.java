@@ -43,7 +43,24 @@ class RunDirectoryTest {
     void shouldRefuseAPathThatIsAFile() throws Exception {
         Path file = folder.resolve("file");
         Files.writeString(file, "x");
-        assertThatThrownBy(() -> RunDirectory.open(file)).isInstanceOf(Refusal.class);
-        assertThatThrownBy(() -> RunDirectory.open(file.resolve("below"))).isInstanceOf(Refusal.class).hasMessageContaining("cannot use");
+        assertThatThrownBy(() -> RunDirectory.open(file)).isInstanceOf(Refusal.class).hasMessageContaining(file + " is a file; give --run-dir");
+        assertThatThrownBy(() -> RunDirectory.open(file.resolve("below"))).isInstanceOf(Refusal.class)
+            .hasMessageContaining("cannot use").hasMessageContaining("Not a directory");
+    }
+
+    @Test
+    void shouldTakeBackABeginningThatFailed() throws Exception {
+        try (RunDirectory first = RunDirectory.open(folder)) {
+            first.write(first.config(), "broker:\n  port: 80\n");
+            Files.createDirectories(first.broker().resolve("topic-0"));
+            Files.writeString(first.broker().resolve("topic-0/segment"), "x");
+            Files.writeString(first.log(), "what happened");
+            first.discard();
+            assertThat(first.broker()).doesNotExist();
+            assertThat(first.log()).exists();
+        }
+        try (RunDirectory second = RunDirectory.open(folder)) {
+            assertThat(second.resumed()).isFalse();
+        }
     }
 }

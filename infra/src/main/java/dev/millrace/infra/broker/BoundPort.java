@@ -31,7 +31,7 @@ final class BoundPort implements AutoCloseable {
         } catch (IOException e) {
             closeAfter(e, channel);
             throw new BrokerException("the broker cannot listen on 127.0.0.1:" + port + ": " + e.getMessage()
-                + "; set port to another number, or to 0 for any free one", e);
+                + "; set broker.port to another number, or to 0 for any free one", e);
         }
     }
 

@@ -85,7 +85,7 @@ class EmbeddedBrokerIT {
 
             assertThatThrownBy(() -> EmbeddedBroker.start(directory, config)).isInstanceOf(BrokerException.class)
                 .hasMessage("the broker cannot listen on 127.0.0.1:" + taken.getLocalPort()
-                    + ": Address already in use; set port to another number, or to 0 for any free one");
+                    + ": Address already in use; set broker.port to another number, or to 0 for any free one");
         }
     }
 
