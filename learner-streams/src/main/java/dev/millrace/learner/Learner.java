@@ -133,8 +133,8 @@ public final class Learner implements AutoCloseable {
             meters.progress();
             before = now;
             if (next.isEmpty() && now - reported > config.idleReportMs() * 1_000_000) {
-                LOG.info("has waited {} s for batch {}; the newest version is {}", (now - start) / 1_000_000_000, reader.due(),
-                    state.newest().getVersion());
+                LOG.info("has waited {} s for batch {}; the newest version is {}",
+                    (now - start) / 1_000_000_000, reader.due(), state.newest().getVersion());
                 reported = now;
             }
         }

@@ -16,20 +16,22 @@ final class LearnerMeters {
     private final Counter tokens;
     private final Counter idleSeconds;
     private final AtomicLong version = new AtomicLong(-1);
-    private final AtomicLong lastProgressNanos = new AtomicLong(System.nanoTime());
+    private volatile long lastProgressNanos = System.nanoTime();
     private final List<Gauge> gauges;
 
     LearnerMeters(MeterRegistry registry) {
         this.registry = registry;
-        this.steps = Counter.builder("millrace.learner.steps").description("Batches trained on and committed").register(registry);
-        this.tokens = Counter.builder("millrace.learner.tokens").description("Tokens trained on").register(registry);
+        this.steps = Counter.builder("millrace.learner.steps")
+            .description("Batches trained on and committed").register(registry);
+        this.tokens = Counter.builder("millrace.learner.tokens")
+            .description("Tokens trained on").register(registry);
         this.idleSeconds = Counter.builder("millrace.learner.idle.seconds")
             .description("Wall-clock seconds spent waiting for batches").register(registry);
         this.gauges = List.of(
             Gauge.builder("millrace.policy.version", version, AtomicLong::get)
                 .description("Newest policy version, as each role knows it").tag("role", "learner")
                 .strongReference(true).register(registry),
-            Gauge.builder("millrace.learner.progress.age.seconds", lastProgressNanos, at -> (System.nanoTime() - at.get()) / 1e9)
+            Gauge.builder("millrace.learner.progress.age.seconds", this, LearnerMeters::secondsSinceProgress)
                 .description("Seconds since the learner last looked for a batch or ended a phase of a step")
                 .strongReference(true).register(registry));
     }
@@ -39,12 +41,16 @@ final class LearnerMeters {
         gauges.forEach(registry::remove);
     }
 
+    private double secondsSinceProgress() {
+        return (System.nanoTime() - lastProgressNanos) / 1e9;
+    }
+
     void idle(double seconds) {
         idleSeconds.increment(seconds);
     }
 
     void progress() {
-        lastProgressNanos.set(System.nanoTime());
+        lastProgressNanos = System.nanoTime();
     }
 
     void version(long newest) {

@@ -51,8 +51,8 @@ final class KilledProducer implements VersionCommitter.Producers {
     @SuppressWarnings("unchecked")
     public Producer<byte[], byte[]> create(Map<String, Object> properties) {
         Producer<byte[], byte[]> real = VersionCommitter.Producers.kafka().create(properties);
-        return (Producer<byte[], byte[]>) Proxy.newProxyInstance(getClass().getClassLoader(), new Class<?>[] {Producer.class},
-            (proxy, method, arguments) -> {
+        return (Producer<byte[], byte[]>) Proxy.newProxyInstance(
+            getClass().getClassLoader(), new Class<?>[] {Producer.class}, (proxy, method, arguments) -> {
                 if (method.getName().equals("close")) {
                     real.close(Duration.ZERO);
                     return null;

@@ -165,9 +165,9 @@ class LearnerIT {
         assertThat(log.hashes()).isEqualTo(undisturbed);
         assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L);
         assertThat(log.committedOffset()).isEqualTo(5);
-        assertThat(lastCalls).contains("initTransactions", "initTransactions heard", "beginTransaction", "send", "send heard",
-            "flush", "flush heard", "sendOffsetsToTransaction", "sendOffsetsToTransaction heard", "commitTransaction",
-            "commitTransaction heard");
+        assertThat(lastCalls).contains("initTransactions", "initTransactions heard", "beginTransaction", "send",
+            "send heard", "flush", "flush heard", "sendOffsetsToTransaction", "sendOffsetsToTransaction heard",
+            "commitTransaction", "commitTransaction heard");
     }
 
     @Test
@@ -271,7 +271,8 @@ class LearnerIT {
         log.produce(entries);
 
         assertThatThrownBy(() -> run(5)).isInstanceOf(TrajectoryUnavailableException.class)
-            .hasMessageStartingWith("batch 1 points at a trajectory at " + log.connection().topics().trajectories() + "-0@7000");
+            .hasMessageStartingWith(
+                "batch 1 points at a trajectory at " + log.connection().topics().trajectories() + "-0@7000");
         assertThat(log.versions()).hasSize(2);
     }
 
@@ -287,7 +288,8 @@ class LearnerIT {
             .hasMessageEndingWith("give it the run's shape, or start another run");
         assertThatThrownBy(() -> run(InitialPolicy.random(s, "other", 5)))
             .isInstanceOf(IllegalArgumentException.class)
-            .hasMessageStartingWith("the run's version 1 has the vocabulary vocabulary, this learner is configured for other");
+            .hasMessageStartingWith(
+                "the run's version 1 has the vocabulary vocabulary, this learner is configured for other");
     }
 
     private List<String> firstVersions(int count) {
@@ -311,7 +313,8 @@ class LearnerIT {
         }
     }
 
-    private static Learner learner(SyntheticLog log, int maxSteps, MeterRegistry registry, VersionCommitter.Producers producers) {
+    private static Learner learner(
+            SyntheticLog log, int maxSteps, MeterRegistry registry, VersionCommitter.Producers producers) {
         return new Learner(log.connection(), config(maxSteps), weights(),
             InitialPolicy.random(SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
             Engine.cpu(), registry, Clock.systemUTC(), producers);

@@ -46,15 +46,16 @@ final class SyntheticLog implements AutoCloseable {
         this.log = RunLog.open(Map.of("bootstrap.servers", bootstrapServers), new RunTopics(prefix), SyntheticRollouts.RUN,
             topics(), "", Clock.systemUTC());
         this.connection = log.connection();
-        this.producer = new KafkaProducer<>(connection.clientProperties(), new ByteArraySerializer(), new ByteArraySerializer());
+        this.producer = new KafkaProducer<>(
+            connection.clientProperties(), new ByteArraySerializer(), new ByteArraySerializer());
     }
 
     /** As usual, but with one partition each: a cluster of one core makes them faster. */
     private static TopicsConfig topics() {
         TopicsConfig usual = TopicsConfig.defaults();
         return new TopicsConfig(1, usual.replicationFactor(), usual.minInsyncReplicas(), usual.recordRetentionMs(),
-            usual.passingRetentionMs(), usual.weightsRetentionBytes(), usual.optimizerRetentionBytes(), usual.maxRecordBytes(),
-            usual.schemasTopic(), usual.timeoutMs());
+            usual.passingRetentionMs(), usual.weightsRetentionBytes(), usual.optimizerRetentionBytes(),
+            usual.maxRecordBytes(), usual.schemasTopic(), usual.timeoutMs());
     }
 
     LogConnection connection() {

@@ -55,8 +55,8 @@ public final class SyntheticRollouts implements AutoCloseable {
         for (int t = 0; t < mask.length; t++) {
             mask[t] = (byte) (t == 0 || random.nextInt(5) > 0 ? 1 : 0);
         }
-        float[] old = session.score(weights, new SequenceBatch(new int[][] {tokens}, new int[] {promptTokens}), new float[] {1f})
-            .logProbs();
+        SequenceBatch sequence = new SequenceBatch(new int[][] {tokens}, new int[] {promptTokens});
+        float[] old = session.score(weights, sequence, new float[] {1f}).logProbs();
         float[] behavior = new float[old.length];
         float[] importance = new float[old.length];
         double reward = 0;
@@ -77,7 +77,8 @@ public final class SyntheticRollouts implements AutoCloseable {
             .setMask(PackedMask.of(mask)).setTemperature(1)
             .setVersionSpans(List.of(new VersionSpan(0L, 0, response.length)))
             .setBehaviorLogProbs(PackedFloats.of(behavior)).setOldLogProbs(PackedFloats.of(old))
-            .setProximalLogProbs(PackedFloats.of(old)).setProximalVersion(0).setImportanceWeights(PackedFloats.of(importance))
+            .setProximalLogProbs(PackedFloats.of(old)).setProximalVersion(0)
+            .setImportanceWeights(PackedFloats.of(importance))
             .setStages(List.of()).setReward(reward).setFinishReason("STOP").setFinishedAtMs(1).setScoredAtMs(2)
             .build();
     }

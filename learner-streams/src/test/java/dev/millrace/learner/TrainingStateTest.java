@@ -53,7 +53,8 @@ class TrainingStateTest {
         return PolicyVersion.newBuilder()
             .setRunId("run-1").setEpoch(0).setPolicyId("policy").setVersion(3).setParentVersion(2).setBatchId(2)
             .setShape("{}").setTokenizerHash("vocabulary")
-            .setWeights(TensorLocation.newBuilder().setTopic("weights").setPartition(0).setFirstOffset(0).setLastOffset(0)
+            .setWeights(TensorLocation.newBuilder()
+                .setTopic("weights").setPartition(0).setFirstOffset(0).setLastOffset(0)
                 .setTensors(List.of()).setSha256("").build())
             .setOptimizerSteps(3).setRolloutsConsumed(100).setTokensTrained(1000).setPublishedAtMs(0)
             .build();

@@ -54,7 +54,7 @@ final class ManifestHistory {
             throw new VersionUnavailableException(version, "version " + version + " is older than the " + kept
                 + " newest manifests that are kept (kept_manifests)");
         }
-        throw new VersionUnavailableException(version, "version " + version + " is not among the published ones; the newest is "
-            + (byVersion.isEmpty() ? "none" : byVersion.lastKey()));
+        throw new VersionUnavailableException(version, "version " + version
+            + " is not among the published ones; the newest is " + (byVersion.isEmpty() ? "none" : byVersion.lastKey()));
     }
 }

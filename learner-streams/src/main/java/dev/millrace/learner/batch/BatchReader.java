@@ -101,8 +101,8 @@ public final class BatchReader implements AutoCloseable {
                 return Optional.empty();
             } catch (OffsetOutOfRangeException e) {
                 throw new OutOfSequenceException("batch " + sequence.next() + " is missing: offset "
-                    + e.offsetOutOfRangePartitions() + " is no longer on the log; the retention of that topic is shorter than"
-                    + " this learner was away");
+                    + e.offsetOutOfRangePartitions() + " is no longer on the log; this learner was away for longer than the"
+                    + " retention of that topic");
             }
         } while (!polled.isEmpty() || System.nanoTime() < deadline);
         return Optional.empty();

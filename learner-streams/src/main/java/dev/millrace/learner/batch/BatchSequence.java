@@ -44,12 +44,13 @@ public final class BatchSequence {
             return false;
         }
         if (id <= last) {
-            throw new OutOfSequenceException("batch " + id + " at " + where + " was trained on already: the newest version was"
-                + " made by batch " + last + ", and the offset committed with it lies behind this batch. Someone moved the"
-                + " group's offset, or two assemblers write to this topic");
+            throw new OutOfSequenceException("batch " + id + " at " + where + " was trained on already: the newest version"
+                + " was made by batch " + last + ", and the offset committed with it lies behind this batch. Someone moved"
+                + " the group's offset, or two assemblers write to this topic");
         }
         throw new OutOfSequenceException("batch " + (last + 1) + " is missing: "
-            + (last < 0 ? "the first on the log is" : "after batch " + last + " comes") + " batch " + id + " at " + where + ". Its record was deleted or refused; roll the run back to a new epoch, or restore the topic");
+            + (last < 0 ? "the first on the log is" : "after batch " + last + " comes") + " batch " + id + " at " + where
+            + ". Its record was deleted or refused; roll the run back to a new epoch, or restore the topic");
     }
 
     /** The batch was trained on and its version committed. */
@@ -71,9 +72,9 @@ public final class BatchSequence {
                 "run_id is " + batch.getRunId() + ", this learner trains " + run.runId());
         }
         if (batch.getEpoch() > run.epoch()) {
-            throw new OutOfSequenceException("batch " + batch.getBatchId() + " at " + where + " is of epoch " + batch.getEpoch()
-                + ", but this learner was started for epoch " + run.epoch() + ": the run was rolled back and goes on"
-                + " elsewhere; start the learner for the new epoch");
+            throw new OutOfSequenceException("batch " + batch.getBatchId() + " at " + where + " is of epoch "
+                + batch.getEpoch() + ", but this learner was started for epoch " + run.epoch()
+                + ": the run was rolled back and goes on elsewhere; start the learner for the new epoch");
         }
         if (batch.getEpoch() < run.epoch()) {
             throw new RefusedException(RefusalReason.WRONG_EPOCH, "epoch",

@@ -75,6 +75,7 @@ public final class VersionCommitter implements AutoCloseable {
             "enable.idempotence", true,
             "acks", "all",
             "compression.type", "none", // floats of weights do not compress
+            "retry.backoff.ms", 20, // a step's first send may meet the last transaction still being closed
             "transaction.timeout.ms", Math.toIntExact(config.sendTimeoutMs() + 30_000))));
         this.producer = producers.create(properties);
         try {

@@ -98,7 +98,8 @@ public final class BatchOptimizer implements AutoCloseable {
         return rate;
     }
 
-    private static NonFiniteStepException nonFinite(TrainingBatch batch, Minibatch minibatch, int member, RuntimeException e) {
+    private static NonFiniteStepException nonFinite(
+            TrainingBatch batch, Minibatch minibatch, int member, RuntimeException e) {
         return new NonFiniteStepException(batch.batch().getBatchId(),
             "rollout " + minibatch.members().get(member).entry().getRolloutId() + ": " + e.getMessage(), e);
     }
@@ -111,13 +112,15 @@ public final class BatchOptimizer implements AutoCloseable {
             anchor = shards.score(weights, minibatch).logProbs();
             means.addSeconds("forward", start);
         }
-        // for an objective linear in the log-probs any finite ones give the coefficients, and the backward pass finds the real ones
+        // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come out of the
+        // backward pass
         ObjectiveResult result = objective.evaluate(minibatch.input(config.objective().kind(), anchor));
         double entropyCoefficient = config.entropy().coefficient(batch.meanReward());
         double[] aggregation = config.objective().perMinibatch().coefficients(layout);
         float[] entropyCoefficients = entropyCoefficients(layout, aggregation, entropyCoefficient);
         long start = System.nanoTime();
-        GradientShards.Scores scores = shards.differentiate(weights, minibatch, result.gradient(), entropyCoefficients, gradients);
+        GradientShards.Scores scores =
+            shards.differentiate(weights, minibatch, result.gradient(), entropyCoefficients, gradients);
         means.addSeconds("gradient", start);
         if (!config.objective().needsCurrentLogProbs()) {
             result = objective.evaluate(minibatch.input(config.objective().kind(), scores.logProbs()));
@@ -177,8 +180,8 @@ public final class BatchOptimizer implements AutoCloseable {
             while (tensor.hasRemaining()) {
                 float value = tensor.get();
                 if (!Float.isFinite(value)) {
-                    throw new NonFiniteStepException(batch.batch().getBatchId(),
-                        "the step made " + what + spec.name() + " " + value + " at element " + (tensor.position() - 1), null);
+                    throw new NonFiniteStepException(batch.batch().getBatchId(), "the step made " + what + spec.name() + " "
+                        + value + " at element " + (tensor.position() - 1), null);
                 }
             }
         }

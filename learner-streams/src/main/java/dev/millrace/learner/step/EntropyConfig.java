@@ -14,7 +14,10 @@ public record EntropyConfig(double bonus, Rule rule) {
     public enum Rule {
         /** β is the bonus. */
         CONSTANT,
-        /** β = bonus · (1 − mean reward of the batch), kept in [0, bonus]: exploring ends as the task is solved. For rewards in [0, 1]. */
+        /**
+         * β = bonus · (1 − mean reward of the batch), kept in [0, bonus]: exploring ends as the task is solved. For rewards
+         * in [0, 1].
+         */
         REWARD_GAP
     }
 

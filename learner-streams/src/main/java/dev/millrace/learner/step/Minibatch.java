@@ -91,7 +91,8 @@ final class Minibatch {
 
     /** One part of {@code shards}: the members {@code i} with {@code i mod shards == shard}, which may be none. */
     Shard shard(int shard, int shards) {
-        return new Shard(sequences, temperatures, IntStream.range(0, members.size()).filter(i -> i % shards == shard).toArray());
+        return new Shard(sequences, temperatures,
+            IntStream.range(0, members.size()).filter(i -> i % shards == shard).toArray());
     }
 
     List<Member> members() {

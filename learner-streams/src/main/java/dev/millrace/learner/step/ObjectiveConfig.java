@@ -48,7 +48,7 @@ public record ObjectiveConfig(
         return new ObjectiveConfig(Kind.REINFORCE, 0.2, 0.2, PpoClip.DEFAULT_DUAL_CLIP, AggregationKind.TOKEN_MEAN, 0);
     }
 
-    /** True if the derivative by a log-prob depends on the current log-probs, which then cost a forward pass of their own. */
+    /** True if the loss is not linear in the current log-probs, which then cost a forward pass of their own. */
     boolean needsCurrentLogProbs() {
         return kind != Kind.REINFORCE;
     }

@@ -53,9 +53,12 @@ class BatchSequenceTest {
 
     @Test
     void shouldRefuseOtherRunsPoliciesAndOlderEpochs() {
-        assertRefused(new RunIdentity("run-2", 0, "policy"), RefusalReason.WRONG_RUN, "run_id is run-1, this learner trains run-2");
-        assertRefused(new RunIdentity("run-1", 1, "policy"), RefusalReason.WRONG_EPOCH, "epoch is 0, this learner trains epoch 1");
-        assertRefused(new RunIdentity("run-1", 0, "p2"), RefusalReason.IDENTITY, "policy_id is policy, this learner trains p2");
+        assertRefused(new RunIdentity("run-2", 0, "policy"), RefusalReason.WRONG_RUN,
+            "run_id is run-1, this learner trains run-2");
+        assertRefused(new RunIdentity("run-1", 1, "policy"), RefusalReason.WRONG_EPOCH,
+            "epoch is 0, this learner trains epoch 1");
+        assertRefused(new RunIdentity("run-1", 0, "p2"), RefusalReason.IDENTITY,
+            "policy_id is policy, this learner trains p2");
     }
 
     @Test

@@ -50,7 +50,8 @@ class TrainingBatchTest {
 
     @Test
     void shouldRefuseAPointerToAnotherRollout() {
-        assertRefused(SyntheticRollouts.entry(first, 0, 10), second, "points at rollout g0/1 of run run-1 epoch 0 policy policy");
+        assertRefused(SyntheticRollouts.entry(first, 0, 10), second,
+            "points at rollout g0/1 of run run-1 epoch 0 policy policy");
     }
 
     @Test
@@ -86,7 +87,8 @@ class TrainingBatchTest {
         BatchEntry entry = SyntheticRollouts.entry(first, 0, 10);
         set(first, "proximal_log_probs", PackedFloats.of(new float[tokens + 1]));
 
-        assertRefused(entry, first, "has " + tokens + " response tokens and " + (tokens + 1) + " values of proximal log-probs");
+        assertRefused(entry, first,
+            "has " + tokens + " response tokens and " + (tokens + 1) + " values of proximal log-probs");
     }
 
     @Test

@@ -52,7 +52,7 @@ class BatchOptimizerTest {
     @Test
     void shouldStepAlongTheGradientOfTheWeightedAdvantages() {
         TrainingBatch batch = batch(6);
-        Weights weights = Weights.random(SHAPE, SyntheticRollouts.SEED);
+        Weights weights = initial();
         Gradients expected = new Gradients(SHAPE);
         double beta = BONUS * (1 - batch.meanReward());
         double loss = 0;
@@ -66,7 +66,8 @@ class BatchOptimizerTest {
                 float[] e = new float[length];
                 for (int t = 0; t < length; t++) {
                     double trained = PackedMask.get(member.mask(), t) / (double) batch.trainedTokens();
-                    c[t] = (float) (-trained * PackedFloats.get(trajectory.getImportanceWeights(), t) * member.entry().getAdvantage());
+                    double weight = PackedFloats.get(trajectory.getImportanceWeights(), t);
+                    c[t] = (float) (-trained * weight * member.entry().getAdvantage());
                     e[t] = (float) (-trained * beta);
                 }
                 TokenScores scores = session.accumulate(weights, sequence(trajectory), new float[] {1f}, c, e, expected);
@@ -97,7 +98,8 @@ class BatchOptimizerTest {
         assertThat(report.metrics().get("approx_kl_behavior")).isCloseTo(kl, within(1e-6));
         assertThat(report.metrics().get("grad_norm")).isCloseTo(norm, within(1e-5 * norm));
         assertThat(report.metrics().get("grad_clipped")).isEqualTo(1);
-        for (TensorSpec spec : SHAPE.tensors()) { // m = (1 - b1) g is linear in the gradient, the weights after a first step are not
+        // m = (1 - b1) g is linear in the gradient; the weights after a first step are not
+        for (TensorSpec spec : SHAPE.tensors()) {
             float[] m = floats(adamW.state().first().tensor(spec.name()));
             float[] expectedM = floats(twin.state().first().tensor(spec.name()));
             for (int i = 0; i < m.length; i++) {
@@ -130,29 +132,30 @@ class BatchOptimizerTest {
         BatchOptimizer learner = optimizer(Kind.PPO_CLIP, 3, 2, 1, 0);
         AdamW adamW = learner.newOptimizer();
 
-        StepReport report = learner.train(batch(7), Weights.random(SHAPE, SyntheticRollouts.SEED), adamW);
+        StepReport report = learner.train(batch(7), initial(), adamW);
 
         assertThat(report.updates()).isEqualTo(6);
         assertThat(adamW.state().steps()).isEqualTo(6);
-        assertThat(report.metrics()).containsKeys("clip_fraction", "clip_fraction_lower", "approx_kl_proximal", "seconds_forward");
+        assertThat(report.metrics())
+            .containsKeys("clip_fraction", "clip_fraction_lower", "approx_kl_proximal", "seconds_forward");
     }
 
     @Test
     void shouldClipOnlyOnceThePolicyHasMovedAwayFromItsAnchor() {
         BatchOptimizer once = optimizer(Kind.DECOUPLED_PPO, 1, 1, 1, 0);
-        StepReport first = once.train(batch(8), Weights.random(SHAPE, SyntheticRollouts.SEED), once.newOptimizer());
+        StepReport first = once.train(batch(8), initial(), once.newOptimizer());
         assertThat(first.metrics().get("clip_fraction")).isZero();
         assertThat(first.metrics().get("approx_kl_proximal")).isCloseTo(0, within(1e-6));
 
         BatchOptimizer often = optimizer(Kind.DECOUPLED_PPO, 1, 30, 1, 0);
-        StepReport later = often.train(batch(8), Weights.random(SHAPE, SyntheticRollouts.SEED), often.newOptimizer());
+        StepReport later = often.train(batch(8), initial(), often.newOptimizer());
         assertThat(later.metrics().get("clip_fraction")).isPositive();
     }
 
     @Test
     void shouldMakeRewardedTokensLikelier() {
         BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 2, 0);
-        Weights weights = Weights.random(SHAPE, SyntheticRollouts.SEED);
+        Weights weights = initial();
         AdamW adamW = learner.newOptimizer();
         TrainingBatch batch = batch(16);
         double before = learner.train(batch, weights, adamW).metrics().get("policy_loss");
@@ -171,14 +174,14 @@ class BatchOptimizerTest {
         TrainingBatch empty = TrainingBatch.of(SyntheticRollouts.batch(1, List.of()), List.of());
         BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 2, 0);
         AdamW adamW = learner.newOptimizer();
-        Weights weights = Weights.random(SHAPE, SyntheticRollouts.SEED);
+        Weights weights = initial();
 
         for (TrainingBatch batch : List.of(masked, empty)) {
             StepReport report = learner.train(batch, weights, adamW);
             assertThat(report.updates()).isZero();
             assertThat(report.learningRate()).isZero();
         }
-        assertThat(bytes(weights)).isEqualTo(bytes(Weights.random(SHAPE, SyntheticRollouts.SEED)));
+        assertThat(bytes(weights)).isEqualTo(bytes(initial()));
         assertThat(adamW.state().steps()).isZero();
     }
 
@@ -187,10 +190,10 @@ class BatchOptimizerTest {
         BatchOptimizer learner = unclipped(AggregationKind.TOKEN_SUM);
 
         assertThatThrownBy(() -> learner.train(
-            withAdvantages(batch(4), 3e38), Weights.random(SHAPE, SyntheticRollouts.SEED), learner.newOptimizer()))
+            withAdvantages(batch(4), 3e38), initial(), learner.newOptimizer()))
             .isInstanceOf(NonFiniteStepException.class)
-            .hasMessageMatching("batch 4: the gradient of [a-z_.0-9]+ is (NaN|-?Infinity) at element \\d+; nothing was published,.*"
-                + "Lower learning_rate or max_grad_norm.*");
+            .hasMessageMatching("batch 4: the gradient of [a-z_.0-9]+ is (NaN|-?Infinity) at element \\d+; nothing was"
+                + " published,.*Lower learning_rate or max_grad_norm.*");
     }
 
     @Test
@@ -198,14 +201,14 @@ class BatchOptimizerTest {
         BatchOptimizer learner = unclipped(AggregationKind.TOKEN_MEAN);
 
         assertThatThrownBy(() -> learner.train(
-            withAdvantages(batch(4), 1e30), Weights.random(SHAPE, SyntheticRollouts.SEED), learner.newOptimizer()))
+            withAdvantages(batch(4), 1e30), initial(), learner.newOptimizer()))
             .isInstanceOf(NonFiniteStepException.class)
             .hasMessageMatching("batch 4: the step made the second moment of \\S+ Infinity at element \\d+; .*");
     }
 
     @Test
     void shouldNameTheRolloutAtWhichTheWeightsGiveNoNumber() {
-        Weights weights = Weights.random(SHAPE, SyntheticRollouts.SEED);
+        Weights weights = initial();
         weights.tensor("model.norm.weight").put(0, Float.NaN);
         BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 1, 0);
 
@@ -220,8 +223,9 @@ class BatchOptimizerTest {
         BatchOptimizer learner = open(new BatchOptimizer(Engine.cpu(), SHAPE, new StepConfig(
             huge, ObjectiveConfig.defaults(), EntropyConfig.defaults(), 1, 1, 256, 1)));
 
-        assertThatThrownBy(() -> learner.train(batch(4), Weights.random(SHAPE, SyntheticRollouts.SEED), learner.newOptimizer()))
-            .isInstanceOf(NonFiniteStepException.class).hasMessageMatching("batch 4: the step made \\S+ (NaN|-?Infinity) at element .*");
+        assertThatThrownBy(() -> learner.train(batch(4), initial(), learner.newOptimizer()))
+            .isInstanceOf(NonFiniteStepException.class)
+            .hasMessageMatching("batch 4: the step made \\S+ (NaN|-?Infinity) at element .*");
     }
 
     @Test
@@ -229,19 +233,20 @@ class BatchOptimizerTest {
         BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 2, 0);
         learner.cancel();
 
-        assertThatThrownBy(() -> learner.train(batch(4), Weights.random(SHAPE, SyntheticRollouts.SEED), learner.newOptimizer()))
+        assertThatThrownBy(() -> learner.train(batch(4), initial(), learner.newOptimizer()))
             .isInstanceOf(CancellationException.class);
     }
 
     private double gradNorm(TrainingBatch batch, int shards, int tokensPerMicrobatch) {
         BatchOptimizer learner = open(new BatchOptimizer(Engine.cpu(), SHAPE, new StepConfig(
-            OptimizerConfig.defaults(), ObjectiveConfig.defaults(), EntropyConfig.defaults(), 1, 1, tokensPerMicrobatch, shards)));
-        return learner.train(batch, Weights.random(SHAPE, SyntheticRollouts.SEED), learner.newOptimizer()).metrics().get("grad_norm");
+            OptimizerConfig.defaults(), ObjectiveConfig.defaults(), EntropyConfig.defaults(), 1, 1,
+            tokensPerMicrobatch, shards)));
+        return learner.train(batch, initial(), learner.newOptimizer()).metrics().get("grad_norm");
     }
 
     private byte[] trained(TrainingBatch batch, Kind kind, int minibatches, int epochs, int shards) {
         BatchOptimizer learner = optimizer(kind, minibatches, epochs, shards, 0.5);
-        Weights weights = Weights.random(SHAPE, SyntheticRollouts.SEED);
+        Weights weights = initial();
         AdamW adamW = learner.newOptimizer();
         learner.train(batch, weights, adamW);
         learner.train(batch, weights, adamW);
@@ -253,6 +258,10 @@ class BatchOptimizerTest {
             new OptimizerConfig(1e-2, 0, Decay.NONE, 0, 0.9, 0.999, 1e-8, 0, maxGradNorm),
             new ObjectiveConfig(kind, 0.2, 0.2, 3, AggregationKind.TOKEN_MEAN, 0),
             new EntropyConfig(BONUS, Rule.REWARD_GAP), minibatches, epochs, 64, shards)));
+    }
+
+    private static Weights initial() {
+        return Weights.random(SHAPE, SyntheticRollouts.SEED);
     }
 
     private BatchOptimizer open(BatchOptimizer learner) {
