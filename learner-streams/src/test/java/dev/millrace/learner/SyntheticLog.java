@@ -35,6 +35,9 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** The log of a run with synthetic batches: writes what a topology would, and reads what a learner left. */
 final class SyntheticLog implements AutoCloseable {
+    /** Behind a transaction that a killed learner left open nothing can be read; a transaction's end comes sooner. */
+    private static final Duration OPEN_TRANSACTION = Duration.ofSeconds(2);
+
     private final RunLog log;
     private final LogConnection connection;
     private final KafkaProducer<byte[], byte[]> producer;
@@ -168,9 +171,13 @@ final class SyntheticLog implements AutoCloseable {
         try {
             consumer.assign(List.of(partition));
             consumer.seekToBeginning(List.of(partition));
-            long end = consumer.endOffsets(List.of(partition)).get(partition);
-            while (consumer.position(partition) < end) {
-                consumer.poll(Duration.ofMillis(200)).forEach(records::add);
+            long end = end(partition);
+            long lastProgress = System.nanoTime();
+            while (consumer.position(partition) < end && System.nanoTime() - lastProgress < OPEN_TRANSACTION.toNanos()) {
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
+                    records.add(record);
+                    lastProgress = System.nanoTime();
+                }
             }
         } finally {
             consumer.close(CloseOptions.timeout(Duration.ZERO));
@@ -178,9 +185,24 @@ final class SyntheticLog implements AutoCloseable {
         return records;
     }
 
+    /** The end of everything, committed or not: a commit is answered a moment before what it commits can be read. */
+    private long end(TopicPartition partition) {
+        KafkaConsumer<byte[], byte[]> consumer = consumer("read_uncommitted");
+        try {
+            consumer.assign(List.of(partition));
+            return consumer.endOffsets(List.of(partition)).get(partition);
+        } finally {
+            consumer.close(CloseOptions.timeout(Duration.ZERO));
+        }
+    }
+
     private KafkaConsumer<byte[], byte[]> consumer() {
+        return consumer("read_committed");
+    }
+
+    private KafkaConsumer<byte[], byte[]> consumer(String isolation) {
         return new KafkaConsumer<>(
-            connection.with(Map.of("isolation.level", "read_committed", "group.id", connection.scoped("learner"),
+            connection.with(Map.of("isolation.level", isolation, "group.id", connection.scoped("learner"),
                 "enable.auto.commit", false)),
             new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }

@@ -42,8 +42,12 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * The newest version after everything that was committed when this feed was made has been read; empty if
-     * there was none. For a caller that must know that there is no newer one, such as a learner that starts.
+     * The newest version after everything that could be read when this feed was made has been read; empty if there was
+     * none.
+     *
+     * <p>A commit is answered a moment before what it commits can be read. A caller that must know that there is no
+     * newer version, such as a learner that starts, therefore first initialises a producer under the transactional id of
+     * whoever publishes: that waits for the end of the last transaction.
      *
      * @throws VersionUnavailableException if the log could not be read to its end within {@code read_timeout_ms}
      */

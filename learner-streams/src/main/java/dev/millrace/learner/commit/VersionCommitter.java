@@ -75,6 +75,8 @@ public final class VersionCommitter implements AutoCloseable {
             "enable.idempotence", true,
             "acks", "all",
             "compression.type", "none", // floats of weights do not compress
+            "batch.size", 1 << 20, // small tensors go together, and a version of a small model in one request
+            "max.in.flight.requests.per.connection", 1, // or what follows a retried first send is refused out of order
             "retry.backoff.ms", 20, // a step's first send may meet the last transaction still being closed
             "transaction.timeout.ms", Math.toIntExact(config.sendTimeoutMs() + 30_000))));
         this.producer = producers.create(properties);
