@@ -15,12 +15,18 @@ final class RolloutCorrectionOptions {
     /** @param bypass whether behavior stands in for old, whatever the options say */
     static RolloutCorrectionConfig read(CaseConfig config, boolean bypass) {
         config.ignore("bypass_mode");
-        String isThreshold = config.mentions("rollout_is_threshold")
+        config.ignore("rollout_is_threshold", "rollout_rs_threshold"); // nobody looks at them unless they are used
+        String rolloutIs = config.text("rollout_is", null);
+        String rolloutRs = config.text("rollout_rs", null);
+        return new RolloutCorrectionSettings(rolloutIs, rolloutIs == null ? null : isThreshold(config),
+            config.flag("rollout_is_batch_normalize", false), rolloutRs,
+            rolloutRs == null ? null : threshold(config, "rollout_rs_threshold"), bypass,
+            config.text("loss_type", "ppo_clip")).resolve(Semantics.VERL_REFERENCE);
+    }
+
+    private static String isThreshold(CaseConfig config) {
+        return config.mentions("rollout_is_threshold")
             ? threshold(config, "rollout_is_threshold") : DEFAULT_IS_THRESHOLD;
-        return new RolloutCorrectionSettings(config.text("rollout_is", null), isThreshold,
-            config.flag("rollout_is_batch_normalize", false), config.text("rollout_rs", null),
-            threshold(config, "rollout_rs_threshold"), bypass, config.text("loss_type", "ppo_clip"))
-            .resolve(Semantics.VERL_REFERENCE);
     }
 
     private static String threshold(CaseConfig config, String name) {
