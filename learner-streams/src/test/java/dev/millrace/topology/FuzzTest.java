@@ -53,7 +53,7 @@ class FuzzTest {
         TopologyConfig defaults = TopologyConfig.defaults();
         TopologyConfig config = new TopologyConfig(defaults.ingress(),
             new JoinConfig(60_000, 30_000, 10_000, 20_000, 600_000, 1_000), defaults.corrections(),
-            new GroupsConfig(60_000, 2, 10_000, 600_000, GroupsConfig.ZeroVariance.DROP), new BatchConfig(8), defaults.runtime());
+            new GroupsConfig(60_000, 2, 10_000, 600_000, GroupsConfig.ZeroVariance.DROP), new BatchConfig(8, 0, BatchConfig.Order.COMPLETION, 0), defaults.runtime());
         try (TopologyHarness opened = new TopologyHarness(config, directory, 60_000)) {
             topology = opened;
             for (int i = 0; i < RECORDS; i++) {

@@ -52,7 +52,7 @@ class GroupRulesTest {
 
     private void open(int sequences, GroupsConfig groups, CorrectionConfig corrections) {
         topology = new TopologyHarness(new TopologyConfig(DEFAULTS.ingress(), DEFAULTS.join(), corrections, groups,
-            new BatchConfig(sequences), DEFAULTS.runtime()), directory);
+            new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0), DEFAULTS.runtime()), directory);
     }
 
     private void open(int sequences) {
@@ -286,7 +286,7 @@ class GroupRulesTest {
         LearnerBatch batch = topology.batches().get(0);
         double std = Math.sqrt(0.5); // of 0 and 1, with n - 1
         assertThat(batch.getEntries().get(1).getAdvantage()).isCloseTo(0.5 / (std + 1e-6), within(1e-12));
-        assertThat(batch.getStages()).extracting(StageReport::getStage).containsExactly("grpo", "staleness", "rollout_correction", "ess");
+        assertThat(batch.getStages()).extracting(StageReport::getStage).containsExactly("order", "grpo", "staleness", "rollout_correction", "ess");
         assertThat(batch.getStepScale()).isEqualTo(1.0);
     }
 

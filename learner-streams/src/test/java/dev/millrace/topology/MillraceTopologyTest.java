@@ -24,7 +24,7 @@ class MillraceTopologyTest {
 
     static TopologyConfig batchesOf(int sequences) {
         return new TopologyConfig(DEFAULTS.ingress(), DEFAULTS.join(), DEFAULTS.corrections(), DEFAULTS.groups(),
-            new BatchConfig(sequences), DEFAULTS.runtime());
+            new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0), DEFAULTS.runtime());
     }
 
     @Test
@@ -72,7 +72,7 @@ class MillraceTopologyTest {
             assertThat(batch.getEssRatio()).isEqualTo(1.0);
             assertThat(batch.getStepScale()).isEqualTo(1.0);
             assertThat(batch.getStages()).extracting("stage")
-                .containsExactly("grpo", "staleness", "rollout_correction", "m2po", "ess");
+                .containsExactly("order", "grpo", "staleness", "rollout_correction", "m2po", "ess");
             assertThat(topology.outcomes()).isEmpty();
             assertThat(topology.deadLetters()).isEmpty();
         }

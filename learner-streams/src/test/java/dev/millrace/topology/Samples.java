@@ -79,8 +79,13 @@ public final class Samples {
         return score(rollout, offset, PackedFloats.toArray(rollout.getBehaviorLogProbs()));
     }
 
+    /** A version that is made from batch {@code version - 1}. */
     public static PolicyVersion version(long version) {
-        return new PolicyVersion(RUN.runId(), RUN.epoch(), RUN.policyId(), version, version - 1, version - 1, "{}", "vocabulary",
+        return version(version, version - 1);
+    }
+
+    public static PolicyVersion version(long version, long batchId) {
+        return new PolicyVersion(RUN.runId(), RUN.epoch(), RUN.policyId(), version, version - 1, batchId, "{}", "vocabulary",
             new TensorLocation(TOPICS.weights(), 0, 0L, 0L, List.of(), "00"), null, version, 0L, 0L, 1000L);
     }
 

@@ -43,7 +43,7 @@ final class TopologyProcess {
     static TopologyConfig config(String instanceId, int sequences) {
         TopologyConfig config = MillraceTopologyTest.batchesOf(sequences);
         RuntimeConfig runtime = config.runtime();
-        return new TopologyConfig(config.ingress(), config.join(), config.corrections(), config.groups(), new BatchConfig(sequences),
+        return new TopologyConfig(config.ingress(), config.join(), config.corrections(), config.groups(), new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0),
             new RuntimeConfig(runtime.threads(), runtime.commitIntervalMs(), runtime.maxTaskIdleMs(), runtime.stateStores(),
                 runtime.storeCacheBytes(), runtime.bufferedRecords(), runtime.standbyReplicas(), runtime.sessionTimeoutMs(),
                 instanceId, runtime.transactionTimeoutMs(), runtime.compression(), runtime.startTimeoutMs(),

@@ -2,8 +2,9 @@ package dev.millrace.topology.batch;
 
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
-import dev.millrace.topology.batch.BatchMaker.Freshness;
 import dev.millrace.topology.batch.MemberRestore.Restored;
+import dev.millrace.topology.batch.ReadyGroups.Turn;
+import dev.millrace.topology.batch.VersionHistory.Publication;
 import dev.millrace.schemas.deadletter.Refusal;
 import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.topology.fetch.RecordFetcher;
@@ -29,7 +30,7 @@ import org.apache.kafka.streams.processor.api.Record;
  * Gathers trajectories into groups and groups into batches.
  *
  * <p>Each trajectory leaves exactly once: in a batch, as an outcome, or as a dead letter. The decisions are
- * {@link GroupDecision}, {@link VersionHistory} and {@link BatchMaker}; this carries them out.
+ * {@link GroupDecision}, {@link VersionHistory}, {@link BatchQueue} and {@link BatchCutter}; this carries them out.
  */
 final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArrival, Object, Object> {
     private static final Duration TICK = Duration.ofSeconds(1);
@@ -45,7 +46,8 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
     private ClosedGroups closed;
     /** In the order in which they began. */
     private Map<String, Group> open;
-    private ReadyGroups ready;
+    private BatchQueue queue;
+    private BatchCutter cutter;
     private long lastOffset;
     private Map<String, MemberPlace> lost;
 
@@ -64,7 +66,9 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
         store.forEachVersion(versions::add);
         closed = new ClosedGroups(store, settings.groups().closedRetentionMs());
         open = new LinkedHashMap<>();
-        ready = new ReadyGroups();
+        queue = new BatchQueue(settings.batch(), store, settings.groups().deadlineMs());
+        cutter = new BatchCutter(
+            settings.batch(), settings.corrections().staleness().maxVersions(), store, versions, queue, maker);
         Restored restored;
         try (RecordFetcher fetcher = settings.fetchers().get()) {
             restored = MemberRestore.restore(store,
@@ -94,10 +98,10 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
             Long afterOffset = released.get(group.groupId());
             if (afterOffset != null) {
                 open.remove(group.groupId());
-                ready.addShort(group, afterOffset);
+                queue.add(group, new Turn(afterOffset, true));
             } else if (group.isComplete() && group.members().stream().noneMatch(versions::lacksVersionOf)) {
                 open.remove(group.groupId());
-                ready.addComplete(group);
+                queue.add(group, new Turn(group.lastOffset(), false));
             }
         }
     }
@@ -107,19 +111,21 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
         clock.record(record.timestamp());
         settle(context().currentStreamTimeMs());
         if (record.value() instanceof VersionArrival version) {
-            versions.add(version.version(), version.timestampMs());
-            store.putVersion(version.version(), version.timestampMs());
+            Publication publication = new Publication(version.batchId(), version.timestampMs());
+            versions.add(version.version(), publication);
+            store.putVersion(version.version(), publication);
+            cutter.consumed(version.batchId());
             decideComplete(context().currentStreamTimeMs());
         } else {
             take((TrajectoryArrival) record.value(), record.timestamp());
         }
-        cutBatches();
+        cutBatches(context().currentStreamTimeMs());
     }
 
     private void tick(long wallClockMs) {
         if (clock.tick(wallClockMs)) {
             settle(wallClockMs);
-            cutBatches();
+            cutBatches(wallClockMs);
         }
     }
 
@@ -200,9 +206,9 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
                 "every reward of the group is " + group.members().get(0).reward());
             default -> {
                 if (group.isComplete()) {
-                    ready.addComplete(group);
+                    queue.add(group, new Turn(group.lastOffset(), false));
                 } else {
-                    ready.addShort(group, lastOffset);
+                    queue.add(group, new Turn(lastOffset, true));
                     store.putReleased(group.groupId(), lastOffset);
                 }
             }
@@ -221,39 +227,14 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
         }
     }
 
-    private void cutBatches() {
-        int wanted = settings.batch().sequences();
-        while (ready.sequences() >= wanted) {
-            List<Group> groups = ready.first(wanted);
-            long currentVersion = versions.current(membersOf(groups));
-            Map<Group, Freshness> freshness = new LinkedHashMap<>();
-            groups.forEach(group -> freshness.put(group, maker.freshness(group, currentVersion)));
-            List<Group> stale = groups.stream().filter(group -> freshness.get(group) == Freshness.ALL_STALE).toList();
-            if (!stale.isEmpty()) {
-                ready.remove(stale);
-                stale.forEach(group -> leave(group, OutcomeReason.STALE, context().currentStreamTimeMs(),
-                    "all its tokens are more than " + settings.corrections().staleness().maxVersions()
-                        + " versions behind version " + currentVersion));
-            } else if (freshness.containsValue(Freshness.SOME)) {
-                cut(groups, currentVersion);
-                wanted = settings.batch().sequences();
-            } else {
-                wanted = membersOf(groups).size() + 1; // nothing to train on: they go along with those that come next
-            }
-        }
-    }
-
-    private void cut(List<Group> groups, long currentVersion) {
-        List<Member> members = membersOf(groups);
-        long assembledAtMs = members.stream().mapToLong(Member::timestampMs).max().orElseThrow();
-        out.batch(maker.make(store.takeBatchId(), groups, currentVersion, assembledAtMs));
-        ready.remove(groups);
-        groups.forEach(this::forget);
-        versions.forgetBefore(assembledAtMs).forEach(store::deleteVersion);
+    private void cutBatches(long decidedAtMs) {
+        queue.advance(clock.nowMs());
+        cutter.cut(open.values(), out, (group, reason, detail) -> leave(group, reason, decidedAtMs, detail), this::forget);
     }
 
     private void leave(Group group, OutcomeReason reason, long decidedAtMs, String detail) {
         group.members().forEach(member -> out.leave(reason, member, decidedAtMs, detail));
+        queue.leave(group);
         forget(group);
     }
 
@@ -262,9 +243,5 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
         if (!group.isComplete()) {
             store.deleteReleased(group.groupId());
         }
-    }
-
-    private static List<Member> membersOf(List<Group> groups) {
-        return groups.stream().flatMap(group -> group.members().stream()).toList();
     }
 }

@@ -1,8 +1,10 @@
 package dev.millrace.topology.batch;
 
+import dev.millrace.topology.batch.VersionHistory.Publication;
 import dev.millrace.topology.state.CompactBytes;
 import java.nio.charset.StandardCharsets;
 import java.util.function.BiConsumer;
+import java.util.function.LongConsumer;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
 import org.apache.kafka.streams.state.KeyValueIterator;
@@ -15,8 +17,11 @@ import org.apache.kafka.streams.state.KeyValueStore;
  *   m group/sample   a member that is in no batch yet: where its trajectory and its rollout lie, since when
  *   r group          a short group that was released: after which trajectory
  *   c group          a group that was closed short: when
- *   v version        a policy version: when it was published
+ *   v version        a policy version: what batch it was made from, when it was published
  *   n                the next batch's number
+ *   b                the newest batch that a version was made from
+ *   o                the next ordinal in the order of submission
+ *   g ordinal        a group that left before its turn in that order
  * </pre>
  *
  * <p>Nothing of a trajectory itself is in it. Confined to one task.
@@ -81,24 +86,62 @@ final class AssemblyStore {
         forEach('c', (groupId, value) -> action.accept(groupId, value.number()));
     }
 
-    void putVersion(long version, long timestampMs) {
-        putNumber('v', Long.toString(version), timestampMs);
+    void putVersion(long version, Publication publication) {
+        store.put(key('v', Long.toString(version)), new CompactBytes.Writer(FORMAT).number(publication.batchId())
+            .number(publication.timestampMs()).toByteArray());
     }
 
     void deleteVersion(long version) {
         store.delete(key('v', Long.toString(version)));
     }
 
-    void forEachVersion(BiConsumer<Long, Long> action) {
-        forEach('v', (version, value) -> action.accept(Long.parseLong(version), value.number()));
+    void forEachVersion(BiConsumer<Long, Publication> action) {
+        forEach('v', (version, value) ->
+            action.accept(Long.parseLong(version), new Publication(value.number(), value.number())));
     }
 
-    /** The next batch's number, which is then taken. */
-    long takeBatchId() {
-        byte[] value = store.get(key('n', ""));
-        long next = value == null ? 0 : reader(value).number();
-        putNumber('n', "", next + 1);
-        return next;
+    /** The next batch's number. */
+    long nextBatchId() {
+        return number('n', 0);
+    }
+
+    void putNextBatchId(long next) {
+        putNumber('n', "", next);
+    }
+
+    /** The newest batch that a version was made from; -1 if none was. */
+    long consumedBatchId() {
+        return number('b', -1);
+    }
+
+    void putConsumedBatchId(long consumed) {
+        putNumber('b', "", consumed);
+    }
+
+    /** The next ordinal in the order of submission. */
+    long nextOrdinal() {
+        return number('o', 0);
+    }
+
+    void putNextOrdinal(long next) {
+        putNumber('o', "", next);
+    }
+
+    void putGone(long ordinal) {
+        putNumber('g', Long.toString(ordinal), 0);
+    }
+
+    void deleteGone(long ordinal) {
+        store.delete(key('g', Long.toString(ordinal)));
+    }
+
+    void forEachGone(LongConsumer action) {
+        forEach('g', (ordinal, value) -> action.accept(Long.parseLong(ordinal)));
+    }
+
+    private long number(char section, long byDefault) {
+        byte[] value = store.get(key(section, ""));
+        return value == null ? byDefault : reader(value).number();
     }
 
     private void putNumber(char section, String name, long number) {

@@ -6,6 +6,7 @@ import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.corrections.staleness.StalenessSummary;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.topology.correction.BatchCorrections;
@@ -78,8 +79,9 @@ final class BatchMaker {
      * The batch of these groups, in their order.
      *
      * @param groups at least one of them with something to train on at {@code currentVersion}
+     * @param order how they were chosen; stands before what the corrections report
      */
-    LearnerBatch make(long batchId, List<Group> groups, long currentVersion, long assembledAtMs) {
+    LearnerBatch make(long batchId, List<Group> groups, long currentVersion, long assembledAtMs, StageReport order) {
         Layout layout = Layout.of(groups);
         BatchVerdict verdict = corrections.decide(new BatchInput(layout.tokens(), logProbs(layout),
             layout.members().stream().mapToDouble(Member::reward).toArray(), layout.versions(),
@@ -89,7 +91,9 @@ final class BatchMaker {
         for (int s = 0; s < layout.members().size(); s++) {
             entries.add(entry(layout, verdict, s));
         }
-        return new LearnerBatch(run.runId(), run.epoch(), run.policyId(), batchId, currentVersion, entries, verdict.reports(),
+        List<StageReport> reports = new ArrayList<>(List.of(order));
+        reports.addAll(verdict.reports());
+        return new LearnerBatch(run.runId(), run.epoch(), run.policyId(), batchId, currentVersion, entries, reports,
             (long) verdict.tokens().trainedTokens(), verdict.essRatio(), verdict.essRatioTruncated(), verdict.secondMoment(),
             verdict.stepScale(), verdict.stalenessMean(), verdict.stalenessMax(), assembledAtMs);
     }

@@ -32,6 +32,15 @@ record Member(String rolloutId, String groupId, long ordinal, int sampleIndex, i
                 PackedFloats.toArray(trajectory.getOldLogProbs()), PackedFloats.toArray(trajectory.getProximalLogProbs())));
     }
 
+    /** Tokens that its own mask leaves to train on. */
+    int trainableTokens() {
+        int trainable = 0;
+        for (byte value : mask) {
+            trainable += value;
+        }
+        return trainable;
+    }
+
     int tokens() {
         return mask.length;
     }

@@ -2,12 +2,12 @@ package dev.millrace.topology.batch;
 
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.NavigableMap;
-import java.util.TreeMap;
+import java.util.TreeSet;
 
-/** Groups that wait for a batch, in the order in which they became ready. Confined to one task. */
+/** Groups that may go into the next batch, in the configured order. Confined to one task. */
 final class ReadyGroups {
 
     /**
@@ -15,58 +15,71 @@ final class ReadyGroups {
      *
      * @param offset of the trajectory
      * @param isShort released by the deadline
-     * @param ordinal settles what the others leave open
-     * @param groupId settles the rest
      */
-    private record Turn(long offset, boolean isShort, long ordinal, String groupId) {
-        static final Comparator<Turn> ORDER = Comparator.comparingLong(Turn::offset).thenComparing(Turn::isShort)
-            .thenComparingLong(Turn::ordinal).thenComparing(Turn::groupId);
-    }
+    record Turn(long offset, boolean isShort) implements Comparable<Turn> {
+        private static final Comparator<Turn> ORDER =
+            Comparator.comparingLong(Turn::offset).thenComparing(Turn::isShort);
 
-    private final NavigableMap<Turn, Group> groups = new TreeMap<>(Turn.ORDER);
-    private int sequences;
-
-    /** A group is complete. */
-    void addComplete(Group group) {
-        add(new Turn(group.lastOffset(), false, group.ordinal(), group.groupId()), group);
-    }
-
-    /** A short group was released after the trajectory at {@code afterOffset}. */
-    void addShort(Group group, long afterOffset) {
-        add(new Turn(afterOffset, true, group.ordinal(), group.groupId()), group);
-    }
-
-    private void add(Turn turn, Group group) {
-        groups.put(turn, group);
-        sequences += group.members().size();
-    }
-
-    /** Sequences of all groups that are ready. */
-    int sequences() {
-        return sequences;
-    }
-
-    /** The first groups that hold at least so many sequences together, or all if there are not so many. They stay. */
-    List<Group> first(int wanted) {
-        List<Group> first = new ArrayList<>();
-        int found = 0;
-        for (Group group : groups.values()) {
-            if (found >= wanted) {
-                break;
-            }
-            first.add(group);
-            found += group.members().size();
+        @Override
+        public int compareTo(Turn other) {
+            return ORDER.compare(this, other);
         }
-        return first;
     }
 
-    /** Takes these groups out. */
+    private record Ready(Group group, Turn turn, int sequences, long tokens, long oldestVersion) {
+        static Ready of(Group group, Turn turn) {
+            List<Member> members = group.members();
+            return new Ready(group, turn, members.size(), members.stream().mapToLong(Member::trainableTokens).sum(),
+                members.stream().mapToLong(Member::oldestVersion).min().orElseThrow());
+        }
+    }
+
+    private final TreeSet<Ready> ready;
+    private final Map<Group, Ready> byGroup = new HashMap<>();
+
+    ReadyGroups(BatchConfig.Order order) {
+        Comparator<Ready> first = switch (order) {
+            case COMPLETION -> Comparator.comparing(Ready::turn);
+            case SUBMISSION -> Comparator.comparingLong(r -> r.group().ordinal());
+            case FRESHEST -> Comparator.comparingLong(Ready::oldestVersion).reversed().thenComparing(Ready::turn);
+        };
+        ready = new TreeSet<>(
+            first.thenComparingLong(r -> r.group().ordinal()).thenComparing(r -> r.group().groupId()));
+    }
+
+    void add(Group group, Turn turn) {
+        Ready added = Ready.of(group, turn);
+        ready.add(added);
+        byGroup.put(group, added);
+    }
+
+    /** Takes groups out. */
     void remove(List<Group> leaving) {
-        for (Map.Entry<Turn, Group> entry : List.copyOf(groups.entrySet())) {
-            if (leaving.contains(entry.getValue())) {
-                groups.remove(entry.getKey());
-                sequences -= entry.getValue().members().size();
+        leaving.forEach(group -> ready.remove(byGroup.remove(group)));
+    }
+
+    /**
+     * The first groups that are enough for a batch together; none if all of them are not. They stay.
+     *
+     * @param atLeast how many groups to take in any case
+     */
+    List<Group> first(BatchConfig config, int atLeast) {
+        List<Group> first = new ArrayList<>();
+        int sequences = 0;
+        long tokens = 0;
+        for (Ready next : ready) {
+            first.add(next.group());
+            sequences += next.sequences();
+            tokens += next.tokens();
+            if (first.size() >= atLeast && config.isEnough(sequences, tokens)) {
+                return first;
             }
         }
+        return List.of();
+    }
+
+    /** Every group, in order. */
+    List<Group> all() {
+        return ready.stream().map(Ready::group).toList();
     }
 }

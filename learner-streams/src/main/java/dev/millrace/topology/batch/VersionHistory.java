@@ -16,11 +16,20 @@ import java.util.TreeMap;
 final class VersionHistory {
     private static final long NONE = -1;
 
-    private final NavigableMap<Long, Long> publishedMs = new TreeMap<>();
+    /**
+     * When a version was published, and what of.
+     *
+     * @param batchId the batch it was made from; -1 for the initial weights
+     * @param timestampMs when, Unix milliseconds
+     */
+    record Publication(long batchId, long timestampMs) {
+    }
+
+    private final NavigableMap<Long, Publication> published = new TreeMap<>();
 
     /** A version was published; one that is known already keeps its time. */
-    void add(long version, long timestampMs) {
-        publishedMs.putIfAbsent(version, timestampMs);
+    void add(long version, Publication publication) {
+        published.putIfAbsent(version, publication);
     }
 
     /**
@@ -29,7 +38,7 @@ final class VersionHistory {
      * nobody publishes any, and members are believed.
      */
     boolean lacksVersionOf(Member member) {
-        return !publishedMs.isEmpty() && newestNamedBy(member) > publishedMs.lastKey();
+        return !published.isEmpty() && newestNamedBy(member) > published.lastKey();
     }
 
     private static long newestNamedBy(Member member) {
@@ -39,9 +48,11 @@ final class VersionHistory {
     /**
      * The version that was current for these members: the newest that was published by the time the last of them was
      * complete, or a newer one if a member shows that it existed, whatever the clocks say. -1 if nothing is known.
+     *
+     * @param notBeforeMs a later time than the members', if something else had to be waited for
      */
-    long current(Collection<Member> members) {
-        long timeMs = Long.MIN_VALUE;
+    long current(Collection<Member> members, long notBeforeMs) {
+        long timeMs = notBeforeMs;
         long shown = NONE;
         for (Member member : members) {
             timeMs = Math.max(timeMs, member.timestampMs());
@@ -51,12 +62,22 @@ final class VersionHistory {
     }
 
     private long publishedBy(long timeMs) {
-        for (Map.Entry<Long, Long> version : publishedMs.descendingMap().entrySet()) {
-            if (version.getValue() <= timeMs) {
+        for (Map.Entry<Long, Publication> version : published.descendingMap().entrySet()) {
+            if (version.getValue().timestampMs() <= timeMs) {
                 return version.getKey();
             }
         }
         return NONE;
+    }
+
+    /** When the version was published that was made from a batch; the beginning of time if that is not known. */
+    long publishedMsOf(long batchId) {
+        for (Publication publication : published.descendingMap().values()) {
+            if (publication.batchId() == batchId) {
+                return publication.timestampMs();
+            }
+        }
+        return Long.MIN_VALUE;
     }
 
     /**
@@ -66,7 +87,7 @@ final class VersionHistory {
      */
     Collection<Long> forgetBefore(long timeMs) {
         long current = publishedBy(timeMs);
-        Map<Long, Long> older = publishedMs.headMap(current, false);
+        Map<Long, Publication> older = published.headMap(current, false);
         Collection<Long> forgotten = List.copyOf(older.keySet());
         older.clear();
         return forgotten;

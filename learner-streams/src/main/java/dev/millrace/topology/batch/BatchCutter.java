@@ -1,0 +1,123 @@
+package dev.millrace.topology.batch;
+
+import dev.millrace.schemas.StageReport;
+import dev.millrace.topology.batch.BatchMaker.Freshness;
+import dev.millrace.topology.outcome.OutcomeReason;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Consumer;
+
+/**
+ * Cuts batches off the queue as long as there is enough in it and the learner can do with more.
+ *
+ * <p>Groups that have become stale through and through leave instead; groups with nothing to train on go along with
+ * the next ones. Confined to one task.
+ */
+final class BatchCutter {
+    private final BatchConfig config;
+    private final long maxVersions;
+    private final AssemblyStore store;
+    private final VersionHistory versions;
+    private final BatchQueue queue;
+    private final BatchMaker maker;
+    private long nextBatchId;
+    private long consumedBatchId;
+
+    /** @param maxVersions limit on staleness, for a sentence */
+    BatchCutter(BatchConfig config, long maxVersions, AssemblyStore store, VersionHistory versions, BatchQueue queue, BatchMaker maker) {
+        this.config = config;
+        this.maxVersions = maxVersions;
+        this.store = store;
+        this.versions = versions;
+        this.queue = queue;
+        this.maker = maker;
+        this.nextBatchId = store.nextBatchId();
+        this.consumedBatchId = store.consumedBatchId();
+    }
+
+    /** The learner has made a version from this batch. */
+    void consumed(long batchId) {
+        if (batchId > consumedBatchId) {
+            consumedBatchId = batchId;
+            store.putConsumedBatchId(batchId);
+        }
+    }
+
+    /**
+     * Cuts what can be cut.
+     *
+     * @param open members of groups that are not ready, for comparison
+     * @param out takes batches
+     * @param leave takes groups that leave, with a sentence
+     * @param batched takes groups that are in a batch now
+     */
+    void cut(Collection<Group> open, AssemblyOutput out, GroupExit leave, Consumer<Group> batched) {
+        int atLeast = 1;
+        while (config.maxOutstanding() == 0 || nextBatchId - 1 - consumedBatchId < config.maxOutstanding()) {
+            List<Group> groups = queue.next(atLeast);
+            if (groups.isEmpty()) {
+                return;
+            }
+            long roomMs = config.maxOutstanding() == 0
+                ? Long.MIN_VALUE
+                : versions.publishedMsOf(nextBatchId - config.maxOutstanding());
+            long currentVersion = versions.current(membersOf(groups), roomMs);
+            Map<Group, Freshness> freshness = new LinkedHashMap<>();
+            groups.forEach(group -> freshness.put(group, maker.freshness(group, currentVersion)));
+            List<Group> stale = groups.stream().filter(group -> freshness.get(group) == Freshness.ALL_STALE).toList();
+            if (!stale.isEmpty()) {
+                queue.remove(stale);
+                stale.forEach(group -> leave.leave(group, OutcomeReason.STALE,
+                    "all its tokens are more than " + maxVersions + " versions behind version " + currentVersion));
+            } else if (freshness.containsValue(Freshness.SOME)) {
+                queue.remove(groups);
+                long completeMs = membersOf(groups).stream().mapToLong(Member::timestampMs).max().orElseThrow();
+                long assembledAtMs = Math.max(completeMs, roomMs);
+                out.batch(maker.make(nextBatchId++, groups, currentVersion, assembledAtMs, lengthReport(groups, open)));
+                store.putNextBatchId(nextBatchId);
+                groups.forEach(batched);
+                versions.forgetBefore(assembledAtMs).forEach(store::deleteVersion);
+                atLeast = 1;
+            } else {
+                atLeast = groups.size() + 1;
+            }
+        }
+    }
+
+    /** How a group leaves. */
+    interface GroupExit {
+        void leave(Group group, OutcomeReason reason, String detail);
+    }
+
+    /** Whether the order in which groups are taken favours short answers: those batched beside those left behind. */
+    private StageReport lengthReport(List<Group> batched, Collection<Group> open) {
+        List<Member> taken = membersOf(batched);
+        long tokens = tokensOf(taken);
+        long trainable = taken.stream().mapToLong(Member::trainableTokens).sum();
+        long waitingTokens = 0;
+        long waiting = 0;
+        for (Collection<Group> groups : List.of(queue.all(), open)) {
+            for (Group group : groups) {
+                waiting += group.members().size();
+                waitingTokens += tokensOf(group.members());
+            }
+        }
+        double mean = (double) tokens / taken.size();
+        Map<String, Double> values = new TreeMap<>();
+        values.put("mean_tokens", mean);
+        values.put("waiting_sequences", (double) waiting);
+        values.put("length_bias", mean / ((double) (tokens + waitingTokens) / (taken.size() + waiting)));
+        return new StageReport("order", trainable, 0L, (long) taken.size(), 0L, values);
+    }
+
+    private static long tokensOf(List<Member> members) {
+        return members.stream().mapToLong(Member::tokens).sum();
+    }
+
+    private static List<Member> membersOf(List<Group> groups) {
+        return groups.stream().flatMap(group -> group.members().stream()).toList();
+    }
+}
