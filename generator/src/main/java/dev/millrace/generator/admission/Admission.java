@@ -32,7 +32,7 @@ import org.slf4j.LoggerFactory;
  */
 public final class Admission implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Admission.class);
-    private static final Duration POLL = Duration.ofMillis(20);
+    private static final Duration POLL = Duration.ofMillis(5);
     private static final int MAX_PROMPTS_PER_TRANSACTION = 1000;
 
     private final LogConnection connection;

@@ -47,7 +47,7 @@ class InFlightTest {
                 new Turn(Speaker.POLICY, 0, 1), new Turn(Speaker.ENVIRONMENT, 1, 2),
                 new Turn(Speaker.POLICY, 2, 3), new Turn(Speaker.ENVIRONMENT, 3, 4),
                 new Turn(Speaker.POLICY, 4, 5), new Turn(Speaker.ENVIRONMENT, 5, 6));
-        assertThat(rollout.getReward()).isEqualTo(1.0 / 3); // found with the third of three guesses
+        assertThat(rollout.getReward()).isEqualTo(1.0); // found with the last of three guesses
         assertThat(rollout.getRolloutId()).isEqualTo("0-9/2");
         assertThat(rollout.getSampleIndex()).isEqualTo(2);
         assertThat(rollout.getGroupSize()).isEqualTo(4);

@@ -12,9 +12,9 @@ import java.util.Map;
  * Guess a number: the policy writes its digits, the environment answers {@code <higher>}, {@code <lower>} or
  * {@code <found>}, and so on for as many guesses as the request allows.
  *
- * <p>{@code reward = (turns - guesses + 1) / turns} if the last guess is right, so the first guess is worth 1 and the
- * last possible one {@code 1 / turns}; 0 if the number was not found. A token that is no digit ends the game.
- * {@code <higher>} means that the number looked for is higher than the guess.
+ * <p>The reward is 1 if the number was found and 0 if not; with as many guesses as halving the range needs, a policy that
+ * halves it always gets 1. A token that is no digit ends the game. {@code <higher>} means that the number looked for is
+ * higher than the guess.
  */
 public final class Guess implements Environment {
     private static final Reaction HIGHER = Reaction.say(Symbols.HIGHER);
@@ -76,8 +76,7 @@ public final class Guess implements Environment {
                 guesses++;
                 found = guess == state.number();
             }
-            double reward = found ? (double) (state.turns() - guesses + 1) / state.turns() : 0.0;
-            return new Verdict(reward, Map.of("found", found ? 1.0 : 0.0, "guesses", (double) guesses));
+            return new Verdict(found ? 1.0 : 0.0, Map.of("guesses", (double) guesses));
         }
 
         /** The guess that begins at a position, or -1 if one of its tokens is no digit of the policy's. */

@@ -2,7 +2,6 @@ package dev.millrace.generator.environment.guess;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.generator.environment.Episode;
 import dev.millrace.generator.environment.Prompt;
@@ -30,13 +29,12 @@ class GuessTest {
                 Symbols.digit(4), Symbols.digit(2), Symbols.FOUND);
         assertThat(response.byPolicy(2)).isFalse();
         assertThat(response.byPolicy(3)).isTrue();
-        // the third of five guesses: (5 - 3 + 1) / 5
-        assertThat(game.verify(response).reward()).isEqualTo(0.6, within(1e-12));
-        assertThat(game.verify(response).components()).containsEntry("guesses", 3.0).containsEntry("found", 1.0);
+        assertThat(game.verify(response).reward()).isEqualTo(1.0);
+        assertThat(game.verify(response).components()).containsEntry("guesses", 3.0);
     }
 
     @Test
-    void shouldBeWorthOneAtTheFirstGuessAndLittleAtTheLast() {
+    void shouldRewardANumberFoundWithTheLastGuessAsMuchAsWithTheFirst() {
         Episode first = new Guess().begin("7/4");
         guess(first, 7);
         assertThat(first.verify(response).reward()).isEqualTo(1.0);
@@ -46,7 +44,28 @@ class GuessTest {
         for (int digit : new int[] {4, 5, 6, 7}) {
             slow.policy(Symbols.digit(digit), last);
         }
-        assertThat(last.verify(slow).reward()).isEqualTo(0.25);
+        assertThat(last.verify(slow).reward()).isEqualTo(1.0);
+    }
+
+    @Test
+    void shouldAlwaysBeWonByHalvingTheRange() {
+        for (int number = 0; number < 10; number++) {
+            Episode game = new Guess().begin(number + "/4");
+            WrittenResponse halving = new WrittenResponse();
+            int low = 0;
+            int high = 9;
+            Reaction reaction = Reaction.GO_ON;
+            while (!reaction.ends()) {
+                int guess = (low + high) / 2;
+                reaction = halving.policy(Symbols.digit(guess), game);
+                if (reaction.tokens().length > 0 && reaction.tokens()[0] == Symbols.HIGHER) {
+                    low = guess + 1;
+                } else {
+                    high = guess - 1;
+                }
+            }
+            assertThat(game.verify(halving).reward()).as("number %d", number).isEqualTo(1.0);
+        }
     }
 
     @Test
