@@ -88,7 +88,7 @@ class ScorerIT {
     @Test
     void shouldAgreeWithTheGeneratorPerVersionSpanWhileWeightsAreSwappedInFlight() {
         run.publish(0, 0);
-        for (int ordinal = 0; ordinal < 80; ordinal++) {
+        for (int ordinal = 0; ordinal < 40; ordinal++) {
             release(ordinal, ordinal % 4 == 0 ? new GuessPrompts(1, 4).prompt(1, ordinal) : new IncPrompts(5).prompt(1, ordinal),
                     ordinal % 4 == 0 ? "guess" : "fixed-answer");
         }
@@ -102,18 +102,18 @@ class ScorerIT {
             for (int version = 1; version <= 5; version++) {
                 run.publish(version, 0);
             }
-            List<ConsumerRecord<byte[], byte[]>> scores = run.await(scoresTopic, records -> records.size() >= 320);
+            List<ConsumerRecord<byte[], byte[]>> scores = run.await(scoresTopic, records -> records.size() >= 160);
             generating.stop();
             scoringRole.stop();
 
             Map<String, Rollout> rollouts = new HashMap<>();
             Map<Integer, String> order = new TreeMap<>();
-            for (ConsumerRecord<byte[], byte[]> record : run.await(rolloutsTopic, records -> records.size() >= 320)) {
+            for (ConsumerRecord<byte[], byte[]> record : run.await(rolloutsTopic, records -> records.size() >= 160)) {
                 Rollout rollout = run.decode(Rollout.class, record);
                 rollouts.put(rollout.getRolloutId(), rollout);
                 order.merge(record.partition(), rollout.getRolloutId(), (a, b) -> a + " " + b);
             }
-            assertThat(scores).hasSize(320);
+            assertThat(scores).hasSize(160);
             Map<Integer, String> scoredOrder = new TreeMap<>();
             for (ConsumerRecord<byte[], byte[]> record : scores) {
                 Score score = run.decode(Score.class, record);
@@ -124,7 +124,7 @@ class ScorerIT {
             assertThat(scoredOrder).isEqualTo(order);
             assertThat(rollouts.values()).anyMatch(rollout -> rollout.getVersionSpans().size() > 1);
         }
-        assertThat(meters.counter("millrace.scorer.rollouts").count()).isEqualTo(320);
+        assertThat(meters.counter("millrace.scorer.rollouts").count()).isEqualTo(160);
         assertThat(run.await(Serving.class, run.connection().topics().serving(), 2))
                 .anyMatch(s -> s.getRole() == ServerRole.SCORER && s.getServerId().equals("s") && s.getVersion() == 5);
     }
