@@ -20,7 +20,7 @@ record RejectionTotals(int trained, int tokens, int sequences, int allSequences,
         int sequences = 0;
         int trainedSequences = 0;
         for (int s = 0; s < batch.sequenceCount(); s++) {
-            int lost = isTouched(s, passes) ? lost(batch, mask, s) : 0;
+            int lost = lost(batch, mask, s, passes);
             tokens += lost;
             sequences += lost > 0 ? 1 : 0;
             trainedSequences += batch.trainedTokens(s) > 0 ? 1 : 0;
@@ -28,16 +28,17 @@ record RejectionTotals(int trained, int tokens, int sequences, int allSequences,
         return new RejectionTotals(batch.trainedTokens(), tokens, sequences, batch.sequenceCount(), trainedSequences);
     }
 
-    private static boolean isTouched(int sequence, List<RejectionPass> passes) {
+    /** The mask is only looked at where several rules have each rejected some of a sequence's tokens. */
+    private static int lost(TokenBatch batch, byte[] mask, int sequence, List<RejectionPass> passes) {
+        int touching = 0;
+        int most = 0;
         for (RejectionPass pass : passes) {
-            if (pass.rejected[sequence] > 0) {
-                return true;
-            }
+            touching += pass.rejected[sequence] > 0 ? 1 : 0;
+            most = Math.max(most, pass.rejected[sequence]);
         }
-        return false;
-    }
-
-    private static int lost(TokenBatch batch, byte[] mask, int sequence) {
+        if (touching < 2 || most == batch.trainedTokens(sequence)) {
+            return most;
+        }
         int left = 0;
         for (int t = batch.start(sequence); t < batch.end(sequence); t++) {
             left += mask[t];

@@ -20,9 +20,15 @@ final class TokenWeightPass extends WeightPass {
     @Override
     public void block(TokenBlock block, int s) {
         int n = block.size();
-        // in log space, where the bounded log ratio is exact and its exponential is not
-        int above = block.max() > logUpper ? BlockSums.countAbove(block.bounded(), n, logUpper) : 0;
-        int below = block.min() < logLower ? BlockSums.countBelow(block.bounded(), n, logLower) : 0;
+        int above = 0;
+        int below = 0;
+        if (block.max() > logUpper || block.min() < logLower) {
+            double[] bounded = block.bounded(); // in log space, where it is exact; its exponential is not
+            for (int i = 0; i < n; i++) {
+                above += bounded[i] > logUpper ? 1 : 0;
+                below += bounded[i] < logLower ? 1 : 0;
+            }
+        }
         high[s] += above;
         low[s] += below;
         ratioSum[s] += block.ratioSum();
