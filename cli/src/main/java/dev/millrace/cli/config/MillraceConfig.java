@@ -6,9 +6,12 @@ import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.topics.TopicsConfig;
 import dev.millrace.learner.LearnerConfig;
+import dev.millrace.learner.step.ObjectiveConfig;
 import dev.millrace.scorer.ScorerConfig;
 import dev.millrace.topology.TopologyConfig;
+import dev.millrace.topology.correction.ComparedPolicies;
 import dev.millrace.weights.WeightsConfig;
+import java.util.Locale;
 import java.util.Map;
 
 /**
@@ -53,6 +56,14 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
                 + topology.corrections().staleness().maxVersions()
                 + "; prompts would be released for rollouts that are then masked as stale, so raise the latter or lower eta");
         }
+        ComparedPolicies compared = topology.corrections().rolloutCorrection().compare();
+        ComparedPolicies wanted = learner.step().objective().kind() == ObjectiveConfig.Kind.PPO_CLIP
+            ? ComparedPolicies.ENGINE_MISMATCH : ComparedPolicies.ANCHOR;
+        if (compared != wanted) {
+            throw new ConfigException("learner.step.objective.kind is " + lower(learner.step().objective().kind())
+                + " and topology.corrections.rollout_correction.compare is " + lower(compared) + "; with this objective the weights must compare "
+                + lower(wanted) + ", or a ratio would be corrected for twice or not at all");
+        }
         if (kafka.containsKey("bootstrap.servers")) {
             throw new ConfigException("kafka.bootstrap.servers must not be set; run.bootstrap_servers (--bootstrap-servers) says where the cluster is");
         }
@@ -66,6 +77,10 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
         long versionBytes = Float.BYTES * model.shape(task.task().tokenizer().vocabSize()).parameterCount();
         int versions = (int) Math.min(Integer.MAX_VALUE, topology.corrections().staleness().maxVersions() + 2);
         refuseWith("topics", () -> topics.requireRoomFor(versionBytes, 2 * versionBytes, versions)); // AdamW keeps two moments
+    }
+
+    private static String lower(Enum<?> choice) {
+        return choice.name().toLowerCase(Locale.ROOT);
     }
 
     private static void refuseWith(String path, Runnable check) {
