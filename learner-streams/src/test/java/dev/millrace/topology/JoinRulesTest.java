@@ -289,6 +289,23 @@ class JoinRulesTest {
     }
 
     @Test
+    void shouldDateWhatItWritesByTheWallClockSoThatTheLogKeepsIt() {
+        topology.later(Duration.ofDays(-400));
+        Rollout rollout = rollout("g", 0).build();
+        topology.pipe(score(rollout, topology.pipe(rollout)).build());
+        topology.pipe(rollout);
+        topology.pipe(TOPICS.rollouts(), "g", new byte[] {1});
+        TestRecord<byte[], byte[]> dead = topology.deadLetters().get(0);
+        assertThat(dead.timestamp()).isEqualTo(topology.wallClockMs());
+        assertThat(Long.parseLong(header(dead, "source.timestamp")))
+            .isEqualTo(topology.wallClockMs() - Duration.ofDays(400).toMillis());
+        for (String topic : List.of(TOPICS.trajectories(), TOPICS.outcomes())) {
+            assertThat(topology.records(topic)).singleElement()
+                .satisfies(record -> assertThat(record.timestamp()).isEqualTo(topology.wallClockMs()));
+        }
+    }
+
+    @Test
     void shouldSayWhoseTheRefusedRecordIs() {
         topology.pipe(rollout("g", 0).setRunId("another-run").build());
         topology.pipe(rollout("g", 0).setReward(Double.NaN).build());

@@ -67,6 +67,11 @@ final class RunOnBroker implements AutoCloseable {
         return producer.send(new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value));
     }
 
+    /** With a timestamp of the test's own. */
+    Future<RecordMetadata> send(String topic, String key, long timestampMs, byte[] value) {
+        return producer.send(new ProducerRecord<>(topic, null, timestampMs, key.getBytes(StandardCharsets.UTF_8), value));
+    }
+
     /** Sends a rollout and the score of the record that it became. */
     void sendScored(Rollout rollout) {
         RecordMetadata at = settled(send(rollout));

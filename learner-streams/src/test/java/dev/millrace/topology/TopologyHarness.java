@@ -11,6 +11,7 @@ import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.state.EventTime;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -47,13 +48,14 @@ public final class TopologyHarness implements AutoCloseable {
     private final Map<String, TestOutputTopic<byte[], byte[]>> outputs = new HashMap<>();
     private final Map<String, TreeMap<Long, ConsumerRecord<byte[], byte[]>>> log = new HashMap<>();
     private Instant now = START;
+    private Duration idled = Duration.ZERO;
 
     public TopologyHarness(TopologyConfig config, Path stateDirectory, int maxValueBytes) {
         Properties properties = new Properties();
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "harness");
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:1");
         properties.put(StreamsConfig.STATE_DIR_CONFIG, stateDirectory.toString());
-        properties.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG, ArrivalTime.class);
+        properties.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG, EventTime.class);
         driver = new TopologyTestDriver(MillraceTopology.build(config, Samples.RUN, Samples.TOPICS, schemas, LogFetcher::new,
             maxValueBytes, new TopologyMeters(meters)), properties, START);
         for (String topic : List.of(Samples.TOPICS.rollouts(), Samples.TOPICS.scores(), Samples.TOPICS.policyVersions(),
@@ -105,6 +107,7 @@ public final class TopologyHarness implements AutoCloseable {
     public void idle(Duration duration) {
         for (long s = 0; s < duration.toSeconds(); s++) {
             driver.advanceWallClockTime(Duration.ofSeconds(1));
+            idled = idled.plusSeconds(1);
         }
     }
 
@@ -172,7 +175,17 @@ public final class TopologyHarness implements AutoCloseable {
     }
 
     public List<TestRecord<byte[], byte[]>> deadLetters() {
-        return outputs.get(Samples.TOPICS.deadLetters()).readRecordsToList();
+        return records(Samples.TOPICS.deadLetters());
+    }
+
+    /** What came out on a topic since the last call. */
+    public List<TestRecord<byte[], byte[]>> records(String topic) {
+        return outputs.get(topic).readRecordsToList();
+    }
+
+    /** The wall clock, which only {@link #idle} moves. */
+    public long wallClockMs() {
+        return START.plus(idled).toEpochMilli();
     }
 
     /** Reason and field of each dead letter since the last call. */

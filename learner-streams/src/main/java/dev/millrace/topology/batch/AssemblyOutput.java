@@ -32,14 +32,17 @@ final class AssemblyOutput {
         long decidedAtMs, String detail) {
         settings.meters().outcome(reason);
         context.forward(new Record<>(groupId,
-            outcomes.of(reason, groupId, rolloutId, newestVersion, rollout, decidedAtMs, detail), decidedAtMs), nodes.outcomes());
+            outcomes.of(reason, groupId, rolloutId, newestVersion, rollout, decidedAtMs, detail), context.currentSystemTimeMs()),
+            nodes.outcomes());
     }
 
     void refuse(TrajectoryArrival arrival, Refusal refusal) {
         settings.meters().deadLetter(refusal.reason());
         context.forward(arrival.raw().withHeaders(DeadLetters.headers(arrival.raw().headers(),
-            new DeadLetters.Source(settings.topics().trajectories(), arrival.partition(), arrival.offset()),
-            refusal.about(settings.run().runId(), arrival.trajectory().getRolloutId()))), nodes.deadLetters());
+            new DeadLetters.Source(settings.topics().trajectories(), arrival.partition(), arrival.offset(),
+                arrival.raw().timestamp()),
+            refusal.about(settings.run().runId(), arrival.trajectory().getRolloutId())))
+            .withTimestamp(context.currentSystemTimeMs()), nodes.deadLetters());
     }
 
     /** @throws IllegalStateException if the log would not take it */
@@ -51,6 +54,6 @@ final class AssemblyOutput {
                 + "; lower the batch's sequences, or raise max_record_bytes and the topic's max.message.bytes");
         }
         settings.meters().batch();
-        context.forward(new Record<>(batch.getPolicyId(), bytes, batch.getAssembledAtMs()), nodes.batches());
+        context.forward(new Record<>(batch.getPolicyId(), bytes, context.currentSystemTimeMs()), nodes.batches());
     }
 }

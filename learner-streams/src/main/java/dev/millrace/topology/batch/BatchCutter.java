@@ -1,8 +1,10 @@
 package dev.millrace.topology.batch;
 
 import dev.millrace.schemas.StageReport;
+import dev.millrace.topology.batch.BatchConfig.Order;
 import dev.millrace.topology.batch.BatchMaker.Freshness;
 import dev.millrace.topology.outcome.OutcomeReason;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -92,24 +94,24 @@ final class BatchCutter {
         void leave(Group group, OutcomeReason reason, String detail);
     }
 
-    /** Whether the order in which groups are taken favours short answers: those batched beside those left behind. */
+    /**
+     * Whether the order in which groups are taken favours short answers: those batched beside those left behind. In
+     * the order of submission it cannot, and who is left behind is a matter of timing, which would be all that differs
+     * between two runs over the same topics.
+     */
     private StageReport lengthReport(List<Group> batched, Collection<Group> open) {
         List<Member> taken = membersOf(batched);
-        long tokens = tokensOf(taken);
-        long trainable = taken.stream().mapToLong(Member::trainableTokens).sum();
-        long waitingTokens = 0;
-        long waiting = 0;
-        for (Collection<Group> groups : List.of(queue.all(), open)) {
-            for (Group group : groups) {
-                waiting += group.members().size();
-                waitingTokens += tokensOf(group.members());
-            }
-        }
-        double mean = (double) tokens / taken.size();
+        double mean = (double) tokensOf(taken) / taken.size();
         Map<String, Double> values = new TreeMap<>();
         values.put("mean_tokens", mean);
-        values.put("waiting_sequences", (double) waiting);
-        values.put("length_bias", mean / ((double) (tokens + waitingTokens) / (taken.size() + waiting)));
+        if (config.order() != Order.SUBMISSION) {
+            List<Member> waiting = new ArrayList<>(membersOf(queue.all()));
+            waiting.addAll(membersOf(open));
+            double meanOfAll = (double) (tokensOf(taken) + tokensOf(waiting)) / (taken.size() + waiting.size());
+            values.put("waiting_sequences", (double) waiting.size());
+            values.put("length_bias", mean / meanOfAll);
+        }
+        long trainable = taken.stream().mapToLong(Member::trainableTokens).sum();
         return new StageReport("order", trainable, 0L, (long) taken.size(), 0L, values);
     }
 
@@ -117,7 +119,7 @@ final class BatchCutter {
         return members.stream().mapToLong(Member::tokens).sum();
     }
 
-    private static List<Member> membersOf(List<Group> groups) {
+    private static List<Member> membersOf(Collection<Group> groups) {
         return groups.stream().flatMap(group -> group.members().stream()).toList();
     }
 }

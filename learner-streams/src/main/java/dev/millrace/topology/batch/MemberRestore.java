@@ -6,6 +6,7 @@ import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.RecordReader;
 import dev.millrace.topology.ingress.TrajectoryArrival;
+import dev.millrace.topology.state.EventTime;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -52,11 +53,12 @@ final class MemberRestore {
     private static List<Member> read(List<ConsumerRecord<byte[], byte[]>> records, RecordReader<AssemblyArrival> reader) {
         List<Member> members = new ArrayList<>(records.size());
         for (ConsumerRecord<byte[], byte[]> record : records) {
-            Record<byte[], byte[]> raw = new Record<>(record.key(), record.value(), record.timestamp(), record.headers());
+            long completeMs = EventTime.of(record, record.timestamp());
+            Record<byte[], byte[]> raw = new Record<>(record.key(), record.value(), completeMs, record.headers());
             try {
                 TrajectoryArrival arrival =
                     (TrajectoryArrival) reader.read(raw, record.partition(), record.offset()).orElseThrow();
-                members.add(Member.of(arrival.trajectory(), record.partition(), record.offset(), record.timestamp()));
+                members.add(Member.of(arrival.trajectory(), record.partition(), record.offset(), completeMs));
             } catch (RefusedException e) {
                 throw new IllegalStateException("the trajectory at " + record.topic() + "-" + record.partition() + "@"
                     + record.offset() + " was accepted when it came and is refused now: " + e.getMessage(), e);

@@ -39,7 +39,8 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
         } catch (RefusedException e) {
             meters.deadLetter(e.refusal().reason());
             context().forward(record.withHeaders(DeadLetters.headers(record.headers(),
-                new DeadLetters.Source(at.topic(), at.partition(), at.offset()), e.refusal())), deadLetters);
+                new DeadLetters.Source(at.topic(), at.partition(), at.offset(), record.timestamp()), e.refusal()))
+                .withTimestamp(context().currentSystemTimeMs()), deadLetters);
         }
     }
 }

@@ -8,6 +8,7 @@ import dev.millrace.topology.ingress.RolloutArrival;
 import dev.millrace.topology.join.Waiting.Kind;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.outcome.Outcomes;
+import dev.millrace.topology.state.EventTime;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 
@@ -41,7 +42,8 @@ final class JoinOutput {
     void leave(OutcomeReason reason, Waiting waiting, long decidedAtMs, String detail) {
         settings.meters().outcome(reason);
         context.forward(new Record<>(waiting.groupId(), outcomes.of(reason, waiting.groupId(), waiting.rolloutId(),
-            waiting.newestVersion(), at(waiting.kind(), waiting.offset()), decidedAtMs, detail), decidedAtMs), nodes.outcomes());
+            waiting.newestVersion(), at(waiting.kind(), waiting.offset()), decidedAtMs, detail), context.currentSystemTimeMs()),
+            nodes.outcomes());
     }
 
     /** A record is refused, as it came. */
@@ -49,14 +51,16 @@ final class JoinOutput {
         Kind kind = arrival instanceof RolloutArrival ? Kind.ROLLOUT : Kind.SCORE;
         settings.meters().deadLetter(refusal.reason());
         context.forward(arrival.raw().withHeaders(DeadLetters.headers(arrival.raw().headers(),
-            new DeadLetters.Source(topic(kind), partition, arrival.offset()),
-            refusal.about(settings.run().runId(), arrival.name().rolloutId()))), nodes.deadLetters());
+            new DeadLetters.Source(topic(kind), partition, arrival.offset(), arrival.timestampMs()),
+            refusal.about(settings.run().runId(), arrival.name().rolloutId())))
+            .withTimestamp(context.currentSystemTimeMs()), nodes.deadLetters());
     }
 
-    /** A rollout and its score have become a trajectory. */
-    void joined(RolloutArrival rollout, byte[] trajectory, long timestampMs) {
+    /** A rollout and its score have become a trajectory; {@code completeMs} is when the later of the two was written. */
+    void joined(RolloutArrival rollout, byte[] trajectory, long completeMs) {
         settings.meters().joined();
-        context.forward(new Record<>(rollout.name().groupId(), trajectory, timestampMs), nodes.trajectories());
+        context.forward(new Record<>(rollout.name().groupId(), trajectory, context.currentSystemTimeMs(),
+            EventTime.header(completeMs)), nodes.trajectories());
     }
 
     private String topic(Kind kind) {
