@@ -28,17 +28,18 @@ public sealed interface RunView extends AutoCloseable {
     void close();
 
     /**
-     * The view that fits: the panel if standard output is a terminal that can redraw, lines otherwise.
+     * The view that fits: the panel if standard output is a terminal that can redraw and is ours, lines otherwise.
      *
      * @param plain lines in any case
      * @param out where lines go
      */
     static RunView open(boolean plain, PrintWriter out) {
-        if (!plain && System.getenv("TERM") != null && !System.getenv("TERM").equals("dumb")) {
+        if (!plain && System.getenv("TERM") != null && !System.getenv("TERM").equals("dumb") && Foreground.isOurs()) {
             try {
-                // standard error is no substitute: who sends standard output to a file wants the lines there; and the
-                // signals are the run's, which ends in order on Ctrl-C, where the terminal would end the process
-                Terminal terminal = TerminalBuilder.builder().system(true).dumb(false)
+                // standard error is no substitute: who sends standard output to a file wants the lines there; the
+                // signals are the run's, which ends in order on Ctrl-C, where the terminal would end the process; and
+                // nothing is asked of the terminal that it would answer on standard input
+                Terminal terminal = TerminalBuilder.builder().system(true).dumb(false).graphemeCluster(false)
                     .systemOutput(TerminalBuilder.SystemOutput.SysOut).nativeSignals(false).build();
                 if (terminal.getSize().getColumns() > 0 && terminal.getSize().getRows() > 0) {
                     return new Panel(terminal);
@@ -70,6 +71,9 @@ public sealed interface RunView extends AutoCloseable {
 
         @Override
         public void show(RunStatus status) {
+            if (!Foreground.isOurs()) {
+                return; // sent to the background meanwhile
+            }
             int width = Math.max(20, terminal.getSize().getColumns());
             int height = Math.max(2, terminal.getSize().getRows());
             Size size = Size.of(width, height);
@@ -90,6 +94,9 @@ public sealed interface RunView extends AutoCloseable {
 
         @Override
         public void close() {
+            if (!Foreground.isOurs()) {
+                return; // giving it back would stop the process, and nothing was taken that it needs
+            }
             terminal.writer().println();
             terminal.flush();
             try {

@@ -35,7 +35,7 @@ final class StatusText {
             + spark(status.rewards(), Math.max(0, Math.min(50, width - LABEL - 8)), glyphs));
         lines.add(label("version", narrow) + status.version() + " after " + status.steps()
             + (status.maxSteps() > 0 ? " of " + status.maxSteps() : "") + " steps"
-            + (narrow || status.serving().isEmpty() ? "" : dot + "served by " + roles(status.serving(), String::valueOf, false)));
+            + (narrow || status.serving().isEmpty() ? "" : dot + "served by " + roles(status.serving(), String::valueOf, true)));
         lines.add(label("staleness", narrow) + number(status.stalenessMean()) + " mean, " + status.stalenessMax()
             + (narrow ? " max" : " max versions") + dot + "ESS " + number(status.essRatio()));
         lines.add(label("tokens/s", narrow) + roles(status.tokensPerSecond(), StatusText::thousands, narrow));

@@ -66,8 +66,9 @@ final class RunResults {
         var balance = summary.balance();
         String dropped = balance.dropped().isEmpty() ? "0 dropped" : balance.droppedInAll() + " dropped ("
             + balance.dropped().entrySet().stream().map(e -> e.getKey() + " " + e.getValue()).collect(Collectors.joining(", ")) + ")";
-        row(out, "rollouts", format("%,d generated %s %,d trained + %,d masked + %s + %d dead-lettered + %d in flight", balance.generated(),
-            balance.addsUp() ? "=" : "IS NOT", balance.trained(), balance.masked(), dropped, balance.deadLettered(), balance.inFlight()));
+        row(out, "rollouts", format("%,d generated %s %,d trained + %,d masked + %s", balance.generated(),
+            balance.addsUp() ? "=" : "IS NOT", balance.trained(), balance.masked(), dropped));
+        row(out, "", format("+ %,d dead-lettered + %,d in flight", balance.deadLettered(), balance.inFlight()));
         balance.contradictions().forEach(sentence -> row(out, "", sentence));
         row(out, "idle", summary.idle().entrySet().stream().map(e -> e.getKey() + " " + format("%.0f%%", 100 * e.getValue())).collect(Collectors.joining(", ")));
     }
