@@ -86,7 +86,7 @@ public final class Rates {
         return versions;
     }
 
-    /** Rollouts lost by reason, from the topology's counters. */
+    /** Records lost by reason, from the topology's counters. */
     public Map<String, Long> lost() {
         Map<String, Long> lost = new TreeMap<>();
         for (String name : new String[] {"millrace.topology.outcomes", "millrace.topology.dead.letters"}) {

@@ -23,7 +23,7 @@ import java.util.Map;
  * @param idle fraction of the last seconds in which a role waited for input, by role
  * @param recordsBehind records not yet consumed, by role
  * @param serving version that each role serves, by role
- * @param lost rollouts dropped or dead-lettered so far, by reason
+ * @param lost records of any topic dropped or dead-lettered by the topology so far, by reason
  */
 public record RunStatus(String runId, double elapsedSeconds, String phase, double goal, double progress, long steps,
     long maxSteps, long version, List<Double> rewards, double rewardMean, double stalenessMean, long stalenessMax,

@@ -43,7 +43,7 @@ final class StatusText {
         lines.add(label("behind", narrow) + roles(status.recordsBehind(), String::valueOf, narrow)
             + (narrow || status.recordsBehind().isEmpty() ? "" : " records"));
         if (!status.lost().isEmpty()) {
-            lines.add(label("lost", narrow) + roles(status.lost(), String::valueOf, false) + (narrow ? "" : " rollouts"));
+            lines.add(label("lost", narrow) + roles(status.lost(), String::valueOf, false) + (narrow ? "" : " records"));
         }
         lines.add(narrow ? "Ctrl-C stops" : "Ctrl-C stops; the same --run-dir goes on from the last step");
         return lines.stream().map(line -> cut(line, width, glyphs)).toList();

@@ -4,6 +4,7 @@ import dev.millrace.cli.report.StepRow;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -15,6 +16,8 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Deserializer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Follows the training log from its beginning: every committed step of the run, as soon as it is committed.
@@ -22,6 +25,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  * <p>{@link #run()} belongs to one thread; {@link #steps()} may be read from any.
  */
 public final class StepLog implements Runnable {
+    private static final Logger LOG = LoggerFactory.getLogger(StepLog.class);
     private static final Duration POLL = Duration.ofMillis(200);
 
     private final LogConnection connection;
@@ -53,16 +57,25 @@ public final class StepLog implements Runnable {
             consumer.seekToBeginning(partitions);
             while (!stopped) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
-                    TrainingStep step = deserializer.deserialize(topic, record.value());
-                    if (connection.run().owns(step.getRunId(), step.getEpoch())) {
-                        steps.add(StepRow.of(step));
-                    }
+                    take(record, deserializer);
                 }
             }
         } catch (WakeupException e) {
             if (!stopped) {
                 throw e;
             }
+        }
+    }
+
+    /** What is no step of this run is passed over: the log is open to everyone, and following it decides nothing. */
+    private void take(ConsumerRecord<byte[], byte[]> record, Deserializer<TrainingStep> deserializer) {
+        try {
+            TrainingStep step = deserializer.deserialize(record.topic(), record.value());
+            if (step != null && connection.run().owns(step.getRunId(), step.getEpoch())) {
+                steps.add(StepRow.of(step));
+            }
+        } catch (MalformedRecordException e) {
+            LOG.warn("{}-{}@{} is passed over: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
         }
     }
 

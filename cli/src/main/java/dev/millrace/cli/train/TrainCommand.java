@@ -9,6 +9,7 @@ import dev.millrace.cli.role.StopSignals;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.SecureRandom;
 import java.time.LocalDateTime;
 import java.time.format.DateTimeFormatter;
 import java.util.concurrent.Callable;
@@ -50,7 +51,7 @@ public final class TrainCommand implements Callable<Integer> {
         MillraceConfig config = runDirectory != null && RunDirectory.holdsRun(runDirectory)
             ? resumed(RunDirectory.config(runDirectory)) : resolved(ConfigTree.empty());
         if (config.run().id().isEmpty()) {
-            config = config.withRunId(config.task().name() + "-" + LocalDateTime.now().format(DateTimeFormatter.ofPattern("yyyyMMdd-HHmmss")));
+            config = config.withRunId(newId(config.task().name()));
         }
         if (summary != null) {
             requireWritable(summary.toAbsolutePath());
@@ -63,6 +64,12 @@ public final class TrainCommand implements Callable<Integer> {
             }
             return new TrainRun(config, directory, signals, summary, plain, spec.commandLine().getOut(), spec.commandLine().getErr()).run().code();
         }
+    }
+
+    /** Task and time for people; the rest because two people may start in the same second on one cluster. */
+    private static String newId(String task) {
+        String time = LocalDateTime.now().format(DateTimeFormatter.ofPattern("yyyyMMdd-HHmmss"));
+        return task + "-" + time + "-" + String.format("%04x", new SecureRandom().nextInt(1 << 16));
     }
 
     private MillraceConfig resumed(Path file) {
