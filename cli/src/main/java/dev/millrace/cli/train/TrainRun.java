@@ -82,6 +82,7 @@ final class TrainRun {
                 say("metrics at http://127.0.0.1:" + endpoint.port() + "/metrics");
             }
             if (!config.run().embedded()) {
+                say("log on " + config.run().bootstrapServers() + ", topics " + config.run().topics().prefix() + "*");
                 return onLog(config.run().bootstrapServers(), endpoint, meters.registry());
             }
             try (EmbeddedBroker broker = signals.starting(() -> EmbeddedBroker.start(directory.broker(), config.broker()))) {
