@@ -95,7 +95,7 @@ final class OffPolicyPass implements BlockPass {
                 perSequence(semantics, s -> Math.exp(2.0 * LogRatio.bounded(logRatio[s]))).mean() - 1.0);
     }
 
-    /** A sequence without trained tokens has sums of 0, so the value of its quotients is 0 whatever it is divided by. */
+    /** A sequence without trained tokens has sums of 0, and so quotients of 0 whatever they are divided by. */
     private double count(int s, double epsilon) {
         int trained = batch.trainedTokens(s);
         return trained == 0 ? 1.0 : trained + epsilon;

@@ -5,7 +5,6 @@ import java.util.Arrays;
 
 /** One weight per token: {@code min(rho_t, upper)}, or {@code rho_t} within a band and 0 outside. */
 final class TokenWeightPass extends WeightPass {
-    /** Logs of the largest and the smallest weight. */
     private final double[] max;
     private final double[] min;
 
@@ -19,15 +18,12 @@ final class TokenWeightPass extends WeightPass {
 
     @Override
     public void block(TokenBlock block, int s) {
-        int n = block.size();
         int above = 0;
         int below = 0;
         if (block.max() > logUpper || block.min() < logLower) {
-            double[] bounded = block.bounded(); // in log space, where it is exact; its exponential is not
-            for (int i = 0; i < n; i++) {
-                above += bounded[i] > logUpper ? 1 : 0;
-                below += bounded[i] < logLower ? 1 : 0;
-            }
+            // in log space, where the bounded ratio is exact and its exponential is not
+            above = BlockSums.countAbove(block.bounded(), block.size(), logUpper);
+            below = BlockSums.countBelow(block.bounded(), block.size(), logLower);
         }
         high[s] += above;
         low[s] += below;
@@ -35,8 +31,8 @@ final class TokenWeightPass extends WeightPass {
         if (above == 0 && (below == 0 || !isBand())) {
             weightSum[s] += block.ratioSum();
             weightSquares[s] += block.ratioSquares();
-            max[s] = Math.max(max[s], block.max());
-            min[s] = Math.min(min[s], block.min());
+            max[s] = Math.max(max[s], Math.exp(block.max()));
+            min[s] = Math.min(min[s], Math.exp(block.min()));
             block.scatter(block.ratio, weights);
         } else {
             applyBounds(block, s);
@@ -47,11 +43,13 @@ final class TokenWeightPass extends WeightPass {
         int n = block.size();
         double[] applied = block.scratch;
         if (isBand()) {
-            maskOutside(block, applied, s);
+            maskOutside(block.bounded(), block.ratio, applied, n);
+            max[s] = Math.max(max[s], BlockSums.max(applied, n));
+            min[s] = 0.0;
         } else {
             truncate(block.ratio, applied, n, rule.upper());
-            max[s] = logUpper;
-            min[s] = Math.min(min[s], Math.min(block.min(), logUpper));
+            max[s] = rule.upper();
+            min[s] = Math.min(min[s], Math.min(Math.exp(block.min()), rule.upper()));
         }
         weightSum[s] += BlockSums.sum(applied, n);
         weightSquares[s] += BlockSums.sumOfSquares(applied, n);
@@ -64,15 +62,13 @@ final class TokenWeightPass extends WeightPass {
         }
     }
 
-    private void maskOutside(TokenBlock block, double[] applied, int s) {
-        double[] bounded = block.bounded();
-        for (int i = 0; i < block.size(); i++) {
-            double l = bounded[i];
-            boolean kept = l >= logLower && l <= logUpper;
-            applied[i] = kept ? block.ratio[i] : 0.0;
-            max[s] = kept ? Math.max(max[s], l) : max[s];
+    /** Without a branch: which tokens lie outside is what a branch predictor cannot know. */
+    private void maskOutside(double[] bounded, double[] ratio, double[] applied, int n) {
+        for (int i = 0; i < n; i++) {
+            long outside = (Double.doubleToRawLongBits(bounded[i] - logLower + 0.0)
+                    | Double.doubleToRawLongBits(logUpper - bounded[i] + 0.0)) >> 63; // all ones if one is below 0
+            applied[i] = Double.longBitsToDouble(Double.doubleToRawLongBits(ratio[i]) & ~outside);
         }
-        min[s] = Double.NEGATIVE_INFINITY; // the log of a weight of 0
     }
 
     @Override
@@ -85,13 +81,8 @@ final class TokenWeightPass extends WeightPass {
         double tokens = batch.trainedTokens() + semantics.countEpsilon();
         metrics.put("rollout_is_ratio_fraction_high", total(high) / tokens);
         metrics.put("rollout_is_ratio_fraction_low", total(low) / tokens);
-        metrics.put("rollout_is_max", weight(new SequenceStatistics(batch, max, false).max()));
-        metrics.put("rollout_is_min", weight(new SequenceStatistics(batch, min, false).min()));
-    }
-
-    /** {@code e^log}, but the bound itself where the log is the bound's. */
-    private double weight(double log) {
-        return log == logUpper ? rule.upper() : Math.exp(log);
+        metrics.put("rollout_is_max", new SequenceStatistics(batch, max, false).max());
+        metrics.put("rollout_is_min", new SequenceStatistics(batch, min, false).min());
     }
 
     @Override
