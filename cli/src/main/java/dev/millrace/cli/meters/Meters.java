@@ -12,13 +12,8 @@ import java.util.Set;
 
 /** The registry that all roles report to. */
 public final class Meters implements AutoCloseable {
-    /** Of the hundreds of meters of Kafka's clients and streams, those that a person reads when something is slow. */
-    private static final Set<String> KAFKA = Set.of(
-        "kafka.consumer.fetch.manager.records.lag.max", "kafka.consumer.fetch.manager.records.consumed.rate",
-        "kafka.consumer.fetch.manager.bytes.consumed.rate", "kafka.consumer.coordinator.rebalance.total",
-        "kafka.consumer.coordinator.last.rebalance.seconds.ago", "kafka.producer.record.send.rate",
-        "kafka.producer.outgoing.byte.rate", "kafka.producer.request.latency.avg", "kafka.producer.record.error.total",
-        "kafka.producer.txn.commit.time.ns.total", "kafka.stream.thread.process.rate", "kafka.stream.thread.process.latency.avg",
+    /** Of the hundreds of meters of Kafka Streams, those that a person reads when something is slow; clients': {@link ClientMeters}. */
+    private static final Set<String> STREAMS = Set.of("kafka.stream.thread.process.rate", "kafka.stream.thread.process.latency.avg",
         "kafka.stream.thread.commit.latency.avg", "kafka.stream.thread.poll.latency.avg", "kafka.stream.task.dropped.records.total",
         "kafka.stream.state.restore.records.total");
 
@@ -30,7 +25,7 @@ public final class Meters implements AutoCloseable {
         registry.config().meterFilter(new MeterFilter() {
             @Override
             public MeterFilterReply accept(Meter.Id id) {
-                return id.getName().startsWith("kafka.") && !KAFKA.contains(id.getName())
+                return id.getName().startsWith("kafka.") && !STREAMS.contains(id.getName())
                     ? MeterFilterReply.DENY : MeterFilterReply.NEUTRAL;
             }
         });

@@ -3,12 +3,12 @@ package dev.millrace.cli.role;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.cli.http.HttpEndpoint;
 import dev.millrace.cli.live.Rates;
+import dev.millrace.cli.meters.ClientMeters;
 import dev.millrace.cli.meters.Meters;
 import dev.millrace.infra.run.RunLog;
 import java.io.PrintWriter;
 import java.time.Clock;
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.function.Function;
@@ -28,10 +28,15 @@ final class SingleRole {
 
     /** Runs until a signal (130), the role's own end (0) or its failure, which is thrown. */
     int run(Function<Pipeline, Role> made) throws Exception {
-        Map<String, Object> client = new HashMap<>(config.kafka());
-        client.put("bootstrap.servers", config.run().bootstrapServers());
-        try (Meters meters = new Meters();
-             StopSignals signals = new StopSignals();
+        try (Meters meters = new Meters()) {
+            Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.kafka());
+            client.put("bootstrap.servers", config.run().bootstrapServers());
+            return run(made, client, meters);
+        }
+    }
+
+    private int run(Function<Pipeline, Role> made, Map<String, Object> client, Meters meters) throws Exception {
+        try (StopSignals signals = new StopSignals();
              HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry());
              RunLog log = signals.starting(() -> RunLog.open(client, config.run().topics(), config.run().identity(),
                  config.topics(), config.run().schemaRegistryUrl(), Clock.systemUTC()));

@@ -7,6 +7,7 @@ import dev.millrace.cli.http.HttpEndpoint;
 import dev.millrace.cli.live.ConsumerLag;
 import dev.millrace.cli.live.RunView;
 import dev.millrace.cli.live.StepLog;
+import dev.millrace.cli.meters.ClientMeters;
 import dev.millrace.cli.meters.Meters;
 import dev.millrace.cli.report.RunSummary;
 import dev.millrace.cli.report.StepRow;
@@ -28,7 +29,6 @@ import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -99,7 +99,7 @@ final class TrainRun {
     }
 
     private RunEnd onLog(String bootstrapServers, HttpEndpoint endpoint, PrometheusMeterRegistry meters) throws Exception {
-        Map<String, Object> client = new HashMap<>(config.kafka());
+        Map<String, Object> client = ClientMeters.reportingTo(meters, config.kafka());
         client.put("bootstrap.servers", bootstrapServers);
         try (RunLog log = signals.starting(() -> RunLog.open(client, config.run().topics(), config.run().identity(),
                 config.topics(), config.run().schemaRegistryUrl(), Clock.systemUTC()))) {
