@@ -112,19 +112,23 @@ class GeneratorIT {
     @Test
     void shouldTakeUpNewWeightsWhileSequencesAreInFlight() {
         run.publish(0, 0);
-        releaseInc(0, 250, 4);
+        releaseInc(0, 50, 4);
         try (Generator generator = generator(config("g", 3, 1, 500))) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             String topic = run.connection().topics().rollouts();
             run.await(topic, records -> !records.isEmpty());
-            for (int version = 1; version <= 6; version++) {
+            List<Rollout> rollouts = List.of();
+            for (int version = 1; rollouts.stream().noneMatch(rollout -> rollout.getVersionSpans().size() > 1); version++) {
+                assertThat(version).as("versions until one was taken up within a response").isLessThan(100);
+                releaseInc(50 * version, 49, 4); // keeps the slots busy while the version comes
                 run.publish(version, 0);
+                release(inc(50 * version + 49, 4).setAdmittedVersion(version).build()); // and this one waits for it
+                long newest = version;
+                rollouts = run.await(topic, found -> found.stream().map(record -> run.decode(Rollout.class, record))
+                        .anyMatch(rollout -> endsWithVersion(newest, rollout))).stream()
+                        .map(record -> run.decode(Rollout.class, record)).toList();
             }
-            List<ConsumerRecord<byte[], byte[]>> records = run.await(topic, found -> found.stream()
-                    .map(record -> run.decode(Rollout.class, record)).anyMatch(GeneratorIT::endsWithVersionSix));
             role.stop();
-            List<Rollout> rollouts = records.stream().map(record -> run.decode(Rollout.class, record)).toList();
-            assertThat(rollouts).anyMatch(rollout -> rollout.getVersionSpans().size() > 1);
             rollouts.stream().filter(r -> r.getVersionSpans().size() > 1).forEach(this::assertSpansAgree);
         }
     }
@@ -323,9 +327,9 @@ class GeneratorIT {
         return generators;
     }
 
-    private static boolean endsWithVersionSix(Rollout rollout) {
+    private static boolean endsWithVersion(long version, Rollout rollout) {
         List<VersionSpan> spans = rollout.getVersionSpans();
-        return spans.get(spans.size() - 1).getVersion() == 6;
+        return spans.get(spans.size() - 1).getVersion() == version;
     }
 
     private static void assertIncReward(Rollout rollout) {
