@@ -250,7 +250,8 @@ class TrainingIT {
         for (String role : List.of("generator", "scorer", "learner")) {
             assertThat(meter(metrics, "millrace_policy_version\\{[^}]*role=\"" + role + "\"[^}]*}")).as(role).isNotNegative();
         }
-        assertThat(metrics).contains("jvm_memory_used_bytes").contains("kafka_consumer_fetch_manager_records_lag_max");
+        assertThat(metrics).contains("jvm_memory_used_bytes", "millrace_kafka_records_lag_max{client=",
+            "millrace_kafka_txn_commit_time_ns", "kafka_stream_thread_process_rate");
     }
 
     @Test
