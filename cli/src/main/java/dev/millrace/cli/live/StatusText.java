@@ -55,8 +55,9 @@ final class StatusText {
 
     /** One line for a log. */
     static String line(RunStatus status) {
-        if (status.steps() == 0) {
-            return clock(status.elapsedSeconds()) + "  waiting for " + (status.phase().isEmpty() ? "the first step" : status.phase());
+        if (status.steps() == 0 || !status.phase().isEmpty()) {
+            return clock(status.elapsedSeconds()) + (status.steps() == 0 ? "" : "  step " + status.steps())
+                + "  waiting for " + (status.phase().isEmpty() ? "the first step" : status.phase());
         }
         return String.format(Locale.ROOT, "%s  step %d  version %d  reward %.3f%s  staleness %.2f/%d  ESS %.3f  tokens/s %s  behind %s%s",
             clock(status.elapsedSeconds()), status.steps(), status.version(), last(status.rewards()),

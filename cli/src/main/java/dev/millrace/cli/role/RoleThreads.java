@@ -20,7 +20,7 @@ public final class RoleThreads implements AutoCloseable {
     private final Duration patience;
     private volatile boolean stopping;
 
-    /** @param patience how long a role may take to stop before that is a failure of its own */
+    /** @param patience how long all roles together may take to stop; one that is not done by then is a failure of its own */
     public RoleThreads(Duration patience) {
         this.patience = patience;
     }
@@ -60,14 +60,20 @@ public final class RoleThreads implements AutoCloseable {
         return Optional.ofNullable(failure.get());
     }
 
-    /** Stops every role, waiting for each before the next; a role that does not stop in time becomes a failure. */
+    /**
+     * Stops every role, waiting for each before the next; a role that does not stop in time becomes a failure.
+     *
+     * <p>The time is that of all together: where the cluster is gone every role hangs, and a person who stops a run
+     * is not to wait for them one by one. A role that comes after the time is over is still told to stop.
+     */
     public void stop() {
         stopping = true;
+        long deadlineNanos = System.nanoTime() + patience.toNanos();
         List<String> hanging = new ArrayList<>();
         threads.forEach((role, thread) -> {
             role.stop().run();
             try {
-                thread.join(patience.toMillis());
+                thread.join(Math.max(1, (deadlineNanos - System.nanoTime()) / 1_000_000));
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
             }
@@ -77,7 +83,7 @@ public final class RoleThreads implements AutoCloseable {
         });
         threads.clear();
         for (String name : hanging) {
-            fail(new RoleFailure(name, "did not stop within " + patience.toSeconds() + " s", null));
+            fail(new RoleFailure(name, "did not stop within the " + patience.toSeconds() + " s that all roles have together", null));
         }
     }
 

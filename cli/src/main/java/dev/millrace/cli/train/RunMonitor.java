@@ -25,6 +25,7 @@ final class RunMonitor {
     private final Rates rates;
     private final ConsumerLag consumerLag;
     private Map<String, Long> lag = Map.of();
+    private boolean clusterSilent;
     private double lagReadAt = Double.NEGATIVE_INFINITY;
 
     RunMonitor(String runId, GoalConfig goal, long maxSteps, List<StepRow> steps, MeterRegistry meters, ConsumerLag consumerLag) {
@@ -57,13 +58,14 @@ final class RunMonitor {
             lagReadAt = elapsedSeconds;
             readLag();
         }
+        String awaited = clusterSilent ? "the cluster to answer" : phase;
         List<StepRow> all = List.copyOf(steps);
         StepRow last = all.isEmpty() ? null : all.get(all.size() - 1);
         double mean = meanOfLast(goal.overSteps());
         double first = all.isEmpty() ? Double.NaN : all.get(0).reward();
         double progress = goal.meanReward() <= 0 || Double.isNaN(mean) ? 0
             : goal.meanReward() <= first ? 1 : (mean - first) / (goal.meanReward() - first);
-        return new RunStatus(runId, elapsedSeconds, phase, goal.meanReward() > 0 ? goal.meanReward() : Double.NaN,
+        return new RunStatus(runId, elapsedSeconds, awaited, goal.meanReward() > 0 ? goal.meanReward() : Double.NaN,
             Math.max(0, Math.min(1, progress)), all.size(), maxSteps, last == null ? 0 : last.version(),
             all.stream().map(StepRow::reward).toList(), mean, last == null ? Double.NaN : last.stalenessMean(),
             last == null ? 0 : last.stalenessMax(), last == null ? Double.NaN : last.essRatio(), rates.tokensPerSecond(),
@@ -73,9 +75,11 @@ final class RunMonitor {
     private void readLag() throws InterruptedException {
         try {
             lag = consumerLag.read();
+            clusterSilent = false;
         } catch (ExecutionException | TimeoutException e) {
             LOG.warn("the lag cannot be read: {}", e.toString());
             lag = Map.of(); // shown as unknown, not as the last value
+            clusterSilent = true;
         }
     }
 }

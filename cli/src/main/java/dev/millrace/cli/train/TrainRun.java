@@ -220,6 +220,9 @@ final class TrainRun {
         out.println("the run stopped because " + stoppedBecause);
         RunResults.print(summary, out);
         say("  all of it is in " + directory.path() + ": config.yaml, summary.json, steps.csv, run.png");
+        if (!goalReached && config.learner().maxSteps() != summary.steps().size()) {
+            say("  millrace train --run-dir " + directory.path() + " goes on from here");
+        }
         if (summaryCopy != null) {
             results.writeCopy(summary, summaryCopy);
         }

@@ -22,6 +22,13 @@ class StatusTextTest {
     }
 
     @Test
+    void shouldSayInOneLineWhatIsWaitedForBetweenSteps() {
+        RunStatus silent = new RunStatus("inc-1", 72.9, "the cluster to answer", 0.9, 0.5, 57, 0, 57, List.of(0.1), 0.45, 1.25, 3,
+            0.981, Map.of(), Map.of(), Map.of(), Map.of(), Map.of());
+        assertThat(StatusText.line(silent)).isEqualTo("00:01:12  step 57  waiting for the cluster to answer");
+    }
+
+    @Test
     void shouldNeverExceedTheWidth() {
         for (int width = 1; width < 120; width++) {
             int limit = width;

@@ -69,12 +69,16 @@ class RoleThreadsTest {
     }
 
     @Test
-    void shouldReportARoleThatDoesNotStop() {
+    void shouldReportEveryRoleThatDoesNotStop() {
         RoleThreads impatient = new RoleThreads(Duration.ofMillis(50));
         CountDownLatch never = new CountDownLatch(1);
         impatient.start(new Role("topology", () -> await(never), () -> { }));
+        impatient.start(new Role("learner", () -> await(never), () -> { }));
         impatient.stop();
-        assertThat(impatient.failure()).get().extracting(Throwable::getMessage).isEqualTo("the topology failed: did not stop within 0 s");
+        assertThat(impatient.failure()).get().extracting(Throwable::getMessage)
+            .isEqualTo("the topology failed: did not stop within the 0 s that all roles have together");
+        assertThat(impatient.failure().get().getSuppressed()).extracting(Throwable::getMessage)
+            .containsExactly("the learner failed: did not stop within the 0 s that all roles have together");
         never.countDown();
     }
 }
