@@ -27,7 +27,7 @@ public final class Examples {
 
     /** All of them, one per kind of record. */
     public static List<SpecificRecord> all() {
-        return List.of(runClaim(), promptRequest(), rollout(), score(), trajectory(), learnerBatch(), policyVersion(),
+        return List.of(runClaim(), promptRequest(), rollout(), score(), reward(), trajectory(), learnerBatch(), policyVersion(),
             weightChunk(), trainingStep(),
             serving(), outcome());
     }
@@ -58,12 +58,20 @@ public final class Examples {
             "no vector under the newest version: it is no longer kept – 4", NOW_MS);
     }
 
+    public static Reward reward() {
+        return new Reward(RUN, 2, "g-17/3", "g-17", "judge-0", SOURCE, 0.8, Map.of("judge – ja", 0.8),
+            "the judge gave up after 3 tries – 4", NOW_MS);
+    }
+
     public static Trajectory trajectory() {
         return new Trajectory(RUN, 2, "default", "g-17/3", "g-17", 17L, 3, 8, SOURCE,
             new LogCoordinates("millrace.scores", 3, 12L), PackedInts.of(1, 15), PackedInts.of(4, 70_000, 2),
             PackedMask.of((byte) 1, (byte) 0, (byte) 1), 0.7, SPANS, PackedFloats.of(-0.5f, 0f, -3.25f),
             PackedFloats.of(-0.5f, 0f, -3f), PackedFloats.of(-0.25f, 0f, -2f), 8L, PackedFloats.of(1f, 0f, 2f),
-            List.of(STAGE), 0.8, "ENVIRONMENT", NOW_MS, NOW_MS + 10);
+            List.of(STAGE), 0.8, "ENVIRONMENT", NOW_MS, NOW_MS + 10, PackedFloats.of(-0.75f, 0f, -4f), 0L,
+            PackedFloats.of(-0.125f, 0f, -1f), Map.of("judge – ja", 0.8), new LogCoordinates("millrace.rewards", 3, 5L),
+            new LogCoordinates("millrace.reference-scores", 3, 6L),
+            new LogCoordinates("millrace.teacher-scores", 3, 7L));
     }
 
     public static LearnerBatch learnerBatch() {

@@ -17,6 +17,7 @@ import dev.millrace.topology.ingress.RolloutArrival;
 import dev.millrace.topology.ingress.ScoreArrival;
 import java.nio.ByteBuffer;
 import java.util.List;
+import java.util.Map;
 
 /**
  * Makes the trajectory of a rollout and its score, with everything that can be decided about it alone.
@@ -58,7 +59,8 @@ final class TrajectoryMaker {
             rollout.getPromptTokens(), rollout.getResponseTokens(), rollout.getMask(), rollout.getSampling().getTemperature(),
             rollout.getVersionSpans(), behavior, old.getLogProbs(), proximal.getLogProbs(),
             proximal.getVersionSpans().get(0).getVersion(), PackedFloats.of(weights), reports, rollout.getReward(),
-            rollout.getFinishReason().name(), rollout.getFinishedAtMs(), score.getScoredAtMs());
+            rollout.getFinishReason().name(), rollout.getFinishedAtMs(), score.getScoredAtMs(),
+            null, -1L, null, Map.of(), null, null, null);
     }
 
     private static LogProbVector vector(Score score, PolicyRole policy) {

@@ -4,6 +4,7 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.RunClaim;
 import dev.millrace.schemas.Score;
@@ -27,6 +28,9 @@ public final class RunSchemas {
         schemas.put(topics.prompts(), PromptRequest.getClassSchema());
         schemas.put(topics.rollouts(), Rollout.getClassSchema());
         schemas.put(topics.scores(), Score.getClassSchema());
+        schemas.put(topics.rewards(), Reward.getClassSchema());
+        schemas.put(topics.referenceScores(), Score.getClassSchema());
+        schemas.put(topics.teacherScores(), Score.getClassSchema());
         schemas.put(topics.trajectories(), Trajectory.getClassSchema());
         schemas.put(topics.batches(), LearnerBatch.getClassSchema());
         schemas.put(topics.policyVersions(), PolicyVersion.getClassSchema());

@@ -38,6 +38,21 @@ public record RunTopics(String prefix) {
         return prefix + "scores";
     }
 
+    /** Reward by group id, where rewards are found apart from sampling; as many partitions as {@link #rollouts()}. */
+    public String rewards() {
+        return prefix + "rewards";
+    }
+
+    /** Score of the reference policy by group id; as many partitions as {@link #rollouts()}. */
+    public String referenceScores() {
+        return prefix + "reference-scores";
+    }
+
+    /** Score of the teacher by group id; as many partitions as {@link #rollouts()}. */
+    public String teacherScores() {
+        return prefix + "teacher-scores";
+    }
+
     /** Trajectory by group id, in the partition of its policy: one partition for one policy. */
     public String trajectories() {
         return prefix + "trajectories";
@@ -85,7 +100,8 @@ public record RunTopics(String prefix) {
 
     /** Every topic of the run. */
     public List<String> all() {
-        return List.of(run(), prompts(), rollouts(), scores(), trajectories(), batches(), policyVersions(), weights(),
-            optimizerState(), trainingLog(), serving(), outcomes(), deadLetters());
+        return List.of(run(), prompts(), rollouts(), scores(), rewards(), referenceScores(), teacherScores(),
+            trajectories(), batches(), policyVersions(), weights(), optimizerState(), trainingLog(), serving(),
+            outcomes(), deadLetters());
     }
 }
