@@ -1,8 +1,8 @@
 package dev.millrace.topology;
 
+import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.topology.batch.BatchConfig;
 import dev.millrace.topology.batch.GroupsConfig;
-import dev.millrace.topology.correction.CorrectionConfig;
 import dev.millrace.topology.ingress.IngressConfig;
 import dev.millrace.topology.join.JoinConfig;
 

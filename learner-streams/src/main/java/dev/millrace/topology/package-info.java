@@ -16,6 +16,7 @@
  * </ol>
  *
  * <p>One decision per class, under thin processors: {@code ingress} (is it what it claims to be), {@code join}
- * (rollout meets score), {@code correction} (what to correct for), {@code batch} (groups and batches).
+ * (rollout meets score), {@code batch} (groups and batches); what to correct for is in {@code dev.millrace.stages}, which
+ * the learner shares.
  */
 package dev.millrace.topology;

@@ -3,7 +3,7 @@ package dev.millrace.topology.batch;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
-import dev.millrace.topology.correction.CorrectionConfig;
+import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.RecordReader;

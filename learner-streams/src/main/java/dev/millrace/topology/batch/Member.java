@@ -5,7 +5,7 @@ import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
-import dev.millrace.topology.correction.PolicyLogProbs;
+import dev.millrace.stages.PolicyLogProbs;
 import java.util.List;
 
 /**

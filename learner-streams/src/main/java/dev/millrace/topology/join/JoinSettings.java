@@ -3,7 +3,7 @@ package dev.millrace.topology.join;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
-import dev.millrace.topology.correction.ImportanceWeighting;
+import dev.millrace.stages.ImportanceWeighting;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.RecordReader;

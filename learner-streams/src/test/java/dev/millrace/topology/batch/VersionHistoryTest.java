@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.stages.PolicyLogProbs;
 import dev.millrace.topology.batch.VersionHistory.Publication;
-import dev.millrace.topology.correction.PolicyLogProbs;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

@@ -1,4 +1,4 @@
-package dev.millrace.topology.correction;
+package dev.millrace.stages;
 
 /**
  * Every correction between a rollout and the gradient that is decided before the learner sees it.

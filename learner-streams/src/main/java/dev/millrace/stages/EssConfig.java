@@ -1,4 +1,4 @@
-package dev.millrace.topology.correction;
+package dev.millrace.stages;
 
 import dev.millrace.corrections.vcpo.EssStepScale;
 

@@ -1,4 +1,4 @@
-package dev.millrace.topology.correction;
+package dev.millrace.stages;
 
 /**
  * Off-policy sequence mask: sequences of negative advantage from which the policy has drifted are masked.

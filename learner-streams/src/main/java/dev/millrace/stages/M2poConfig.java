@@ -1,4 +1,4 @@
-package dev.millrace.topology.correction;
+package dev.millrace.stages;
 
 /**
  * The second-moment mask over a batch.

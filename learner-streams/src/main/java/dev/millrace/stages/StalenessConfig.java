@@ -1,4 +1,4 @@
-package dev.millrace.topology.correction;
+package dev.millrace.stages;
 
 /**
  * Hard limits on staleness, in versions and apart from that in time.

@@ -1,4 +1,4 @@
-package dev.millrace.topology.correction;
+package dev.millrace.stages;
 
 /**
  * Advantages of a group's samples.
