@@ -87,7 +87,9 @@ public final class SyntheticRollouts implements AutoCloseable {
     public static BatchEntry entry(Trajectory trajectory, int partition, long offset) {
         return BatchEntry.newBuilder()
             .setRolloutId(trajectory.getRolloutId()).setGroupId(trajectory.getGroupId())
-            .setPartition(partition).setOffset(offset).setReward(trajectory.getReward())
+            .setPartition(partition).setOffset(offset)
+            .setRolloutPartition(trajectory.getRolloutSource().getPartition()).setRolloutOffset(trajectory.getRolloutSource().getOffset())
+            .setReward(trajectory.getReward())
             .setAdvantage(trajectory.getReward() - 0.5).setOldestVersion(0)
             .setTrainedTokens(PackedMask.count(trajectory.getMask()))
             .build();
@@ -97,7 +99,9 @@ public final class SyntheticRollouts implements AutoCloseable {
     public static BatchEntry masked(Trajectory trajectory, int partition, long offset) {
         return BatchEntry.newBuilder()
             .setRolloutId(trajectory.getRolloutId()).setGroupId(trajectory.getGroupId())
-            .setPartition(partition).setOffset(offset).setReward(trajectory.getReward())
+            .setPartition(partition).setOffset(offset)
+            .setRolloutPartition(trajectory.getRolloutSource().getPartition()).setRolloutOffset(trajectory.getRolloutSource().getOffset())
+            .setReward(trajectory.getReward())
             .setAdvantage(trajectory.getReward() - 0.5).setOldestVersion(0).setTrainedTokens(0)
             .setMask(PackedMask.of(new byte[PackedMask.length(trajectory.getMask())])).setMaskedBy("m2po")
             .build();

@@ -12,6 +12,7 @@ import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.deadletter.PutBackMark;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import java.nio.charset.StandardCharsets;
@@ -341,5 +342,19 @@ class JoinRulesTest {
         topology.pipe(score(second, offset).build());
         assertThat(topology.meters.get("millrace.pending.rollouts").gauge().value()).isEqualTo(1);
         assertThat(topology.meters.get("millrace.topology.joined").counter().count()).isEqualTo(1);
+    }
+
+    @Test
+    void shouldJoinARolloutThatWasPutBackWithItsNewScoreThoughTheFirstOneHasGone() {
+        Rollout refused = rollout("g", 0).setReward(1e300).build();
+        long first = topology.pipe(refused);
+        topology.pipe(score(refused, first).build());
+        topology.idle(LONG);
+        assertThat(topology.outcomeNames()).containsExactly("orphan-score g/0 scores@0");
+        Rollout mended = rollout("g", 0).build();
+        long again = topology.pipe(TOPICS.rollouts(), mended.getGroupId().getBytes(StandardCharsets.UTF_8),
+            topology.bytes(TOPICS.rollouts(), mended, Rollout.class), PutBackMark.headers(new RecordHeaders(), 0, 0));
+        topology.pipe(score(mended, again).build());
+        assertThat(topology.trajectories()).extracting(t -> t.getRolloutSource().getOffset()).containsExactly(again);
     }
 }

@@ -76,7 +76,7 @@ public final class Examples {
 
     public static LearnerBatch learnerBatch() {
         return new LearnerBatch(RUN, 2, "default", 9L, 8L,
-            List.of(new BatchEntry("g-17/3", "g-17", 0, 77L, 0.8, 0.3, 6L, 0,
+            List.of(new BatchEntry("g-17/3", "g-17", 0, 77L, 3, 1234567890123L, 0.8, 0.3, 6L, 0,
                 PackedMask.of((byte) 0, (byte) 0, (byte) 0), "m2po")),
             List.of(STAGE), 0L, 0.91, 0.97, 0.0123, 0.954, 1.5, 2L, NOW_MS);
     }

@@ -11,10 +11,10 @@ import java.util.regex.Pattern;
  *
  * @param nextOrdinal ordinal of the next request
  * @param released samples asked for, lost ones included; begins at what the policy had consumed before the run
- * @param lost samples that will never reach a batch
+ * @param lost samples that will never reach a batch; below 0 where one that was lost before this counts was put back
  */
 record AdmissionState(long nextOrdinal, long released, long lost) {
-    private static final Pattern TEXT = Pattern.compile("ordinal=(\\d{1,18}) released=(\\d{1,18}) lost=(\\d{1,18})");
+    private static final Pattern TEXT = Pattern.compile("ordinal=(\\d{1,18}) released=(\\d{1,18}) lost=(-?\\d{1,18})");
 
     AdmissionState releasing(long groups, int groupSize) {
         return new AdmissionState(nextOrdinal + groups, released + groups * groupSize, lost);

@@ -3,11 +3,13 @@ package dev.millrace.generator.admission;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.deadletter.DeadLetters;
+import dev.millrace.schemas.deadletter.PutBackMark;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
+import java.util.Optional;
 import java.util.Set;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.serialization.Deserializer;
@@ -19,7 +21,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>An outcome is one sample, unless it is about something that was surplus: a repeated rollout, or a score without
  * one. A dead letter counts if it is of this run and can be attributed: one sample for a rollout that says which it is,
- * a whole group for a prompt. Everything else, such as garbage that a stranger wrote, was never released and is not
+ * a whole group for a prompt. When it is put back, its mark takes that back. Everything else, such as garbage that a stranger wrote, was never released and is not
  * missed.
  */
 final class LostSamples {
@@ -57,6 +59,10 @@ final class LostSamples {
     private long deadLettered(ConsumerRecord<byte[], byte[]> record) {
         if (!run.runId().equals(DeadLetters.text(record.headers(), DeadLetters.RUN_ID))) {
             return 0;
+        }
+        Optional<PutBackMark> putBack = PutBackMark.of(record);
+        if (putBack.isPresent()) {
+            return -putBack.get().samples();
         }
         String source = DeadLetters.text(record.headers(), DeadLetters.SOURCE_TOPIC);
         if (topics.rollouts().equals(source)) {

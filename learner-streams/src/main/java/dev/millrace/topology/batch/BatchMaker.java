@@ -107,7 +107,8 @@ final class BatchMaker {
             verdict.tokens().copyMask(verdict.tokens().start(sequence), left, 0, left.length);
             mask = PackedMask.of(left);
         }
-        return new BatchEntry(member.rolloutId(), member.groupId(), member.partition(), member.offset(), member.reward(),
+        return new BatchEntry(member.rolloutId(), member.groupId(), member.partition(), member.offset(),
+            member.rolloutSource().getPartition(), member.rolloutSource().getOffset(), member.reward(),
             verdict.advantages()[sequence], member.oldestVersion(), trained, mask, verdict.maskedBy()[sequence]);
     }
 

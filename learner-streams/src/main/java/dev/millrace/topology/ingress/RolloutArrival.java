@@ -2,10 +2,16 @@ package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.deadletter.PutBackMark;
 import org.apache.kafka.streams.processor.api.Record;
 
 /** A rollout that was read and holds what it claims. */
 public record RolloutArrival(SampleName name, Rollout rollout, Record<byte[], byte[]> raw, long offset) implements Arrival {
+
+    /** Whether it was refused before and put back: nothing that the join remembers of its first coming is about it. */
+    public boolean isPutBack() {
+        return PutBackMark.isPutBack(raw.headers());
+    }
 
     /** Newest version that sampled one of its tokens. */
     public long newestVersion() {

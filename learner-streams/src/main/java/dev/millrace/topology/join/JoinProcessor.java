@@ -109,7 +109,10 @@ final class JoinProcessor extends ContextualProcessor<Object, Arrival, Object, O
                 pending.add(rollout, clock.nowMs());
             }
             case LEAVE_UNSCORED -> out.leave(OutcomeReason.UNSCORED, rollout, "its score came before it and left already");
-            case WAIT -> pending.add(rollout, clock.nowMs());
+            case WAIT -> {
+                group.forgetScore(rollout.name().sampleIndex()); // of a record that was put back the first coming's score
+                pending.add(rollout, clock.nowMs());
+            }
         }
         group.addRollout(rollout.name().sampleIndex(), announced);
         seen.remember(rollout.name().groupId(), group, clock.nowMs());

@@ -34,6 +34,6 @@ enum RolloutDecision {
         if (score.isPresent()) {
             return score.get().scoredOffset() == rollout.offset() ? JOIN : WAIT_AND_DROP_SCORE;
         }
-        return group.hasScore(sample) ? LEAVE_UNSCORED : WAIT;
+        return group.hasScore(sample) && !rollout.isPutBack() ? LEAVE_UNSCORED : WAIT;
     }
 }

@@ -20,7 +20,7 @@ public final class DeadLetters {
     static final int MAX_HEADER_CHARS = 1024;
     /** What the headers of a dead letter may take beside the record: nine of them, of four bytes a character. */
     public static final int MAX_HEADERS_BYTES = 64 << 10;
-    private static final String PREFIX = "millrace.error.";
+    static final String PREFIX = "millrace.error.";
     /** {@link RefusalReason#code()}. */
     public static final String REASON = PREFIX + "reason";
     /** {@link Refusal#field()}; absent if it is the record as a whole. */
