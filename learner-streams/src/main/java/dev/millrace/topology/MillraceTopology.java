@@ -1,38 +1,23 @@
 package dev.millrace.topology;
 
-import dev.millrace.schemas.LearnerBatch;
-import dev.millrace.schemas.Outcome;
-import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
-import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.stages.ImportanceWeighting;
-import dev.millrace.topology.batch.AssemblyNodes;
-import dev.millrace.topology.batch.AssemblySettings;
-import dev.millrace.topology.batch.AssemblySupplier;
+import dev.millrace.topology.TopologyTasks.Input;
 import dev.millrace.topology.fetch.KafkaRecordFetcher;
 import dev.millrace.topology.fetch.RecordFetcher;
-import dev.millrace.topology.ingress.Arrival;
-import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.IngressProcessor;
-import dev.millrace.topology.ingress.RecordReader;
-import dev.millrace.topology.ingress.RolloutCheck;
-import dev.millrace.topology.ingress.RolloutReader;
-import dev.millrace.topology.ingress.ScoreCheck;
-import dev.millrace.topology.ingress.ScoreReader;
-import dev.millrace.topology.ingress.TrajectoryReader;
-import dev.millrace.topology.ingress.VersionReader;
-import dev.millrace.topology.join.JoinNodes;
-import dev.millrace.topology.join.JoinSettings;
-import dev.millrace.topology.join.JoinSupplier;
 import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.state.StateStores;
+import dev.millrace.topology.task.TaskSupplier;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
-import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.streams.Topology;
 
 /**
@@ -77,54 +62,55 @@ public final class MillraceTopology {
      */
     public static Topology build(TopologyConfig config, RunIdentity run, RunTopics topics, SchemaRegistry registry,
         Supplier<RecordFetcher> fetchers, int maxValueBytes, TopologyMeters meters) {
-        RecordReader<Arrival> rollouts =
-            new RolloutReader(topics.rollouts(), registry, new RolloutCheck(run, config.ingress()));
-        RecordReader<Arrival> scores =
-            new ScoreReader(topics.scores(), registry, new ScoreCheck(run, topics.rollouts(), config.ingress()));
-        RecordReader<AssemblyArrival> trajectories =
-            new TrajectoryReader(topics.trajectories(), registry, run, config.ingress());
-        RecordReader<AssemblyArrival> versions = new VersionReader(topics.policyVersions(), registry, run);
-
+        TopologyTasks tasks = new TopologyTasks(config, run, topics, registry, fetchers, maxValueBytes, meters);
+        StateStores.Kind stores = config.runtime().stateStores();
         Topology topology = new Topology();
-        source(topology, "rollouts", topics.rollouts());
-        source(topology, "scores", topics.scores());
-        topology.addProcessor(
-            "check-rollouts", () -> new IngressProcessor<>(rollouts, "join", "dead-letters", meters), "rollouts");
-        topology.addProcessor("check-scores", () -> new IngressProcessor<>(scores, "join", "dead-letters", meters), "scores");
-        topology.addProcessor("join", new JoinSupplier(
-            new JoinSettings(config.join(), run, topics, rollouts, scores, fetchers,
-                new ImportanceWeighting(config.corrections().rolloutCorrection()), AvroSerde.of(Trajectory.class, registry).serializer(),
-                maxValueBytes, meters),
-            new JoinNodes("trajectories", "outcomes", "dead-letters"), config.runtime().stateStores()),
-            "check-rollouts", "check-scores");
-        topology.addSink("trajectories", topics.trajectories(), new StringSerializer(), new ByteArraySerializer(),
-            new PolicyPartition(run.policyId()), "join");
-        topology.addSink("outcomes", topics.outcomes(), new StringSerializer(),
-            AvroSerde.of(Outcome.class, registry).serializer(), "join");
-        topology.addSink("dead-letters", topics.deadLetters(), new ByteArraySerializer(), new ByteArraySerializer(),
-            "check-rollouts", "check-scores", "join");
 
-        source(topology, "assembled-trajectories", topics.trajectories());
-        source(topology, "versions", topics.policyVersions());
-        topology.addProcessor("check-trajectories",
-            () -> new IngressProcessor<>(trajectories, "assemble", "assembly-dead-letters", meters), "assembled-trajectories");
-        topology.addProcessor("check-versions",
-            () -> new IngressProcessor<>(versions, "assemble", "assembly-dead-letters", meters), "versions");
-        topology.addProcessor("assemble", new AssemblySupplier(
-            new AssemblySettings(config.groups(), config.batch(), config.corrections(), run, topics, trajectories, fetchers,
-                AvroSerde.of(LearnerBatch.class, registry).serializer(), maxValueBytes, meters),
-            new AssemblyNodes("batches", "assembly-outcomes", "assembly-dead-letters"), config.runtime().stateStores()),
-            "check-trajectories", "check-versions");
-        topology.addSink("batches", topics.batches(), new StringSerializer(), new ByteArraySerializer(),
-            new PolicyPartition(run.policyId()), "assemble");
-        topology.addSink("assembly-outcomes", topics.outcomes(), new StringSerializer(),
-            AvroSerde.of(Outcome.class, registry).serializer(), "assemble");
-        topology.addSink("assembly-dead-letters", topics.deadLetters(), new ByteArraySerializer(), new ByteArraySerializer(),
-            "check-trajectories", "check-versions", "assemble");
+        List<String> arrivals = checked(topology, tasks.joinInputs(), "join", "dead-letters", meters);
+        topology.addProcessor("join", new TaskSupplier<>(tasks.join(), "join-journal", tasks.settings(),
+            Map.of(topics.trajectories(), "trajectories", topics.outcomes(), "outcomes", topics.deadLetters(), "dead-letters"),
+            stores), arrivals.toArray(String[]::new));
+        toPolicy(topology, "trajectories", topics.trajectories(), run, "join");
+        sink(topology, "outcomes", topics.outcomes(), List.of("join"));
+        sink(topology, "dead-letters", topics.deadLetters(), and(arrivals, "join"));
+
+        List<String> members = checked(topology, tasks.assemblyInputs(), "assemble", "assembly-dead-letters", meters);
+        topology.addProcessor("assemble", new TaskSupplier<>(tasks.assembly(), "assembly-journal", tasks.settings(),
+            Map.of(topics.batches(), "batches", topics.outcomes(), "assembly-outcomes", topics.deadLetters(),
+                "assembly-dead-letters"), stores), members.toArray(String[]::new));
+        toPolicy(topology, "batches", topics.batches(), run, "assemble");
+        sink(topology, "assembly-outcomes", topics.outcomes(), List.of("assemble"));
+        sink(topology, "assembly-dead-letters", topics.deadLetters(), and(members, "assemble"));
         return topology;
     }
 
-    private static void source(Topology topology, String name, String topic) {
-        topology.addSource(name, new ByteArrayDeserializer(), new ByteArrayDeserializer(), topic);
+    /** Sources and checks of a kind of task; the names of the checks. */
+    private static <A> List<String> checked(
+        Topology topology, List<Input<A>> inputs, String next, String deadLetters, TopologyMeters meters) {
+        List<String> checks = new ArrayList<>();
+        for (Input<A> input : inputs) {
+            String source = "read-" + input.topic() + "-for-" + next;
+            String check = "check-" + input.topic() + "-for-" + next;
+            topology.addSource(source, new ByteArrayDeserializer(), new ByteArrayDeserializer(), input.topic());
+            topology.addProcessor(check, () -> new IngressProcessor<>(input.reader(), next, deadLetters, meters), source);
+            checks.add(check);
+        }
+        return checks;
+    }
+
+    private static List<String> and(List<String> names, String last) {
+        List<String> all = new ArrayList<>(names);
+        all.add(last);
+        return all;
+    }
+
+    private static void sink(Topology topology, String name, String topic, List<String> parents) {
+        topology.addSink(
+            name, topic, new ByteArraySerializer(), new ByteArraySerializer(), parents.toArray(String[]::new));
+    }
+
+    private static void toPolicy(Topology topology, String name, String topic, RunIdentity run, String parent) {
+        topology.addSink(name, topic, new ByteArraySerializer(), new ByteArraySerializer(),
+            new PolicyPartition(run.policyId()), parent);
     }
 }

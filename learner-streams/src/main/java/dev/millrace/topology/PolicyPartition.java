@@ -7,7 +7,7 @@ import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.streams.processor.StreamPartitioner;
 
 /** Sends everything to the one partition that belongs to a policy: {@code murmur2(policy id) mod partitions}. */
-final class PolicyPartition implements StreamPartitioner<String, byte[]> {
+final class PolicyPartition implements StreamPartitioner<byte[], byte[]> {
     private final int hash;
 
     PolicyPartition(String policyId) {
@@ -15,7 +15,7 @@ final class PolicyPartition implements StreamPartitioner<String, byte[]> {
     }
 
     @Override
-    public Optional<Set<Integer>> partitions(String topic, String key, byte[] value, int numPartitions) {
+    public Optional<Set<Integer>> partitions(String topic, byte[] key, byte[] value, int numPartitions) {
         return Optional.of(Set.of(hash % numPartitions));
     }
 }

@@ -7,20 +7,20 @@ import dev.millrace.schemas.deadletter.Refusal;
 import dev.millrace.topology.ingress.TrajectoryArrival;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.outcome.Outcomes;
-import org.apache.kafka.streams.processor.api.ProcessorContext;
-import org.apache.kafka.streams.processor.api.Record;
+import dev.millrace.topology.task.Decision;
+import dev.millrace.topology.task.DecisionSink;
+import java.nio.charset.StandardCharsets;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 
 /** The ways out of one task's assembly: batches, outcomes and dead letters, each counted. */
 final class AssemblyOutput {
-    private final ProcessorContext<Object, Object> context;
+    private final DecisionSink sink;
     private final AssemblySettings settings;
-    private final AssemblyNodes nodes;
     private final Outcomes outcomes;
 
-    AssemblyOutput(ProcessorContext<Object, Object> context, AssemblySettings settings, AssemblyNodes nodes) {
-        this.context = context;
+    AssemblyOutput(DecisionSink sink, AssemblySettings settings) {
+        this.sink = sink;
         this.settings = settings;
-        this.nodes = nodes;
         this.outcomes = new Outcomes(settings.run(), "groups");
     }
 
@@ -31,18 +31,18 @@ final class AssemblyOutput {
     void leave(OutcomeReason reason, String groupId, String rolloutId, long newestVersion, LogCoordinates rollout,
         long decidedAtMs, String detail) {
         settings.meters().outcome(reason);
-        context.forward(new Record<>(groupId,
-            outcomes.of(reason, groupId, rolloutId, newestVersion, rollout, decidedAtMs, detail), context.currentSystemTimeMs()),
-            nodes.outcomes());
+        sink.take(new Decision(settings.topics().outcomes(), groupId.getBytes(StandardCharsets.UTF_8),
+            settings.outcomes().serialize(settings.topics().outcomes(),
+                outcomes.of(reason, groupId, rolloutId, newestVersion, rollout, decidedAtMs, detail)), new RecordHeaders()));
     }
 
     void refuse(TrajectoryArrival arrival, Refusal refusal) {
         settings.meters().deadLetter(refusal.reason());
-        context.forward(arrival.raw().withHeaders(DeadLetters.headers(arrival.raw().headers(),
-            new DeadLetters.Source(settings.topics().trajectories(), arrival.partition(), arrival.offset(),
-                arrival.raw().timestamp()),
-            refusal.about(settings.run().runId(), arrival.trajectory().getRolloutId())))
-            .withTimestamp(context.currentSystemTimeMs()), nodes.deadLetters());
+        sink.take(new Decision(settings.topics().deadLetters(), arrival.raw().key(), arrival.raw().value(),
+            DeadLetters.headers(arrival.raw().headers(),
+                new DeadLetters.Source(settings.topics().trajectories(), arrival.partition(), arrival.offset(),
+                    arrival.raw().timestamp()),
+                refusal.about(settings.run().runId(), arrival.trajectory().getRolloutId()))));
     }
 
     /** @throws IllegalStateException if the log would not take it */
@@ -54,6 +54,7 @@ final class AssemblyOutput {
                 + "; lower the batch's sequences, or raise max_record_bytes and the topic's max.message.bytes");
         }
         settings.meters().batch();
-        context.forward(new Record<>(batch.getPolicyId(), bytes, context.currentSystemTimeMs()), nodes.batches());
+        sink.take(new Decision(settings.topics().batches(), batch.getPolicyId().getBytes(StandardCharsets.UTF_8), bytes,
+            new RecordHeaders()));
     }
 }

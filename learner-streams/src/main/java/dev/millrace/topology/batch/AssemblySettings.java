@@ -1,6 +1,7 @@
 package dev.millrace.topology.batch;
 
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.stages.CorrectionConfig;
@@ -17,9 +18,10 @@ import org.apache.kafka.common.serialization.Serializer;
  * @param trajectories reads trajectories again
  * @param fetchers makes a task's own fetcher
  * @param batches bytes of a batch
+ * @param outcomes bytes of an outcome
  * @param maxRecordBytes a larger batch cannot be written
  */
 public record AssemblySettings(GroupsConfig groups, BatchConfig batch, CorrectionConfig corrections, RunIdentity run,
     RunTopics topics, RecordReader<AssemblyArrival> trajectories, Supplier<RecordFetcher> fetchers,
-    Serializer<LearnerBatch> batches, int maxRecordBytes, TopologyMeters meters) {
+    Serializer<LearnerBatch> batches, Serializer<Outcome> outcomes, int maxRecordBytes, TopologyMeters meters) {
 }

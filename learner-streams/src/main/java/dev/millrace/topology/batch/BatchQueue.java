@@ -33,9 +33,14 @@ final class BatchQueue {
         }
     }
 
-    /** Lets groups pass whose turn has come; {@code nowMs} is on the task's activity clock. */
-    void advance(long nowMs) {
-        submission.pass(nowMs, ready);
+    /**
+     * Lets groups pass whose turn has come.
+     *
+     * @param nowMs on the task's activity clock
+     * @return whether any did, or one is waited for since now
+     */
+    boolean advance(long nowMs) {
+        return submission.pass(nowMs, ready);
     }
 
     /**

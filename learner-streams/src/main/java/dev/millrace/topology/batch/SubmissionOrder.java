@@ -60,9 +60,11 @@ final class SubmissionOrder {
      * Hands on every group whose turn has come.
      *
      * @param nowMs on the task's activity clock
+     * @return whether any was, or one is waited for since now
      */
-    void pass(long nowMs, ReadyGroups ready) {
+    boolean pass(long nowMs, ReadyGroups ready) {
         long before = next;
+        long blockedBeforeMs = blockedSinceMs;
         while (true) {
             while (gone.contains(next)) {
                 gone.remove(next);
@@ -85,6 +87,7 @@ final class SubmissionOrder {
         if (next != before) {
             store.putNextOrdinal(next);
         }
+        return next != before || blockedSinceMs != blockedBeforeMs;
     }
 
     private boolean patienceIsOver(long nowMs, long ordinal) {

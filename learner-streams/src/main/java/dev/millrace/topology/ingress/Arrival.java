@@ -1,9 +1,10 @@
 package dev.millrace.topology.ingress;
 
+import dev.millrace.topology.journal.Observation;
 import org.apache.kafka.streams.processor.api.Record;
 
 /** A rollout or a score that was read, decoded and held to its claims. */
-public sealed interface Arrival permits RolloutArrival, ScoreArrival {
+public sealed interface Arrival extends Observation permits RolloutArrival, ScoreArrival {
 
     /** Which sample it is about. */
     SampleName name();
@@ -11,8 +12,11 @@ public sealed interface Arrival permits RolloutArrival, ScoreArrival {
     /** The record as it came. Decoded vectors are views of its value, so keeping both costs nothing. */
     Record<byte[], byte[]> raw();
 
-    /** Where it lies in its topic's partition. */
-    long offset();
+    /** Its topic among the join's inputs: 0 for rollouts, 1 for scores. */
+    @Override
+    default int input() {
+        return this instanceof RolloutArrival ? 0 : 1;
+    }
 
     /** When it was written, Unix milliseconds. */
     default long timestampMs() {

@@ -2,7 +2,9 @@ package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.deadletter.DeadLetters;
 import dev.millrace.schemas.deadletter.RefusedException;
+import dev.millrace.topology.journal.Sighting;
 import dev.millrace.topology.meters.TopologyMeters;
+import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.processor.api.RecordMetadata;
@@ -38,9 +40,10 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
                 .ifPresent(read -> context().forward(new Record<>(null, read, record.timestamp()), next));
         } catch (RefusedException e) {
             meters.deadLetter(e.refusal().reason());
-            context().forward(record.withHeaders(DeadLetters.headers(record.headers(),
-                new DeadLetters.Source(at.topic(), at.partition(), at.offset(), record.timestamp()), e.refusal()))
-                .withTimestamp(context().currentSystemTimeMs()), deadLetters);
+            Headers headers = DeadLetters.headers(record.headers(),
+                new DeadLetters.Source(at.topic(), at.partition(), at.offset(), record.timestamp()), e.refusal());
+            headers.remove(Sighting.HEADER); // what another task saw that made this record
+            context().forward(record.withHeaders(headers).withTimestamp(context().currentSystemTimeMs()), deadLetters);
         }
     }
 }

@@ -36,6 +36,6 @@ public final class VersionReader implements RecordReader<AssemblyArrival> {
         } catch (RefusedException e) {
             throw new RefusedException(e.refusal().about(version.getRunId(), ""));
         }
-        return Optional.of(new VersionArrival(version.getVersion(), version.getBatchId(), raw.timestamp()));
+        return Optional.of(new VersionArrival(version.getVersion(), version.getBatchId(), raw.timestamp(), offset));
     }
 }

@@ -100,7 +100,7 @@ final class GroupMemory {
     }
 
     static GroupMemory fromBytes(byte[] value) {
-        CompactBytes.Reader reader = new CompactBytes.Reader(value, FORMAT, JoinProcessor.SEEN);
+        CompactBytes.Reader reader = new CompactBytes.Reader(value, FORMAT, JoinTask.SEEN);
         long groupSize = reader.number();
         long ordinal = reader.number();
         long promptHash = reader.number();

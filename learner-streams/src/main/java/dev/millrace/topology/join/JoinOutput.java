@@ -9,23 +9,23 @@ import dev.millrace.topology.join.Waiting.Kind;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.outcome.Outcomes;
 import dev.millrace.topology.state.EventTime;
-import org.apache.kafka.streams.processor.api.ProcessorContext;
-import org.apache.kafka.streams.processor.api.Record;
+import dev.millrace.topology.task.Decision;
+import dev.millrace.topology.task.DecisionSink;
+import java.nio.charset.StandardCharsets;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 
 /** The ways out of one task's join: outcomes and dead letters, each counted. */
 final class JoinOutput {
-    private final ProcessorContext<Object, Object> context;
+    private final DecisionSink sink;
     private final JoinSettings settings;
-    private final JoinNodes nodes;
     private final Outcomes outcomes;
     private final int partition;
 
-    JoinOutput(ProcessorContext<Object, Object> context, JoinSettings settings, JoinNodes nodes) {
-        this.context = context;
+    JoinOutput(DecisionSink sink, JoinSettings settings, int partition) {
+        this.sink = sink;
         this.settings = settings;
-        this.nodes = nodes;
         this.outcomes = new Outcomes(settings.run(), "join");
-        this.partition = context.taskId().partition();
+        this.partition = partition;
     }
 
     /** Where a record of this task lies. */
@@ -34,33 +34,38 @@ final class JoinOutput {
     }
 
     /** What has just arrived leaves. */
-    void leave(OutcomeReason reason, Arrival arrival, String detail) {
-        leave(reason, Waiting.of(arrival, 0), context.currentStreamTimeMs(), detail);
+    void leave(OutcomeReason reason, Arrival arrival, long decidedAtMs, String detail) {
+        leave(reason, Waiting.of(arrival, 0), decidedAtMs, detail);
     }
 
     /** What waited leaves. */
     void leave(OutcomeReason reason, Waiting waiting, long decidedAtMs, String detail) {
         settings.meters().outcome(reason);
-        context.forward(new Record<>(waiting.groupId(), outcomes.of(reason, waiting.groupId(), waiting.rolloutId(),
-            waiting.newestVersion(), at(waiting.kind(), waiting.offset()), decidedAtMs, detail), context.currentSystemTimeMs()),
-            nodes.outcomes());
+        sink.take(new Decision(settings.topics().outcomes(), bytes(waiting.groupId()),
+            settings.outcomes().serialize(settings.topics().outcomes(), outcomes.of(reason, waiting.groupId(),
+                waiting.rolloutId(), waiting.newestVersion(), at(waiting.kind(), waiting.offset()), decidedAtMs, detail)),
+            new RecordHeaders()));
     }
 
     /** A record is refused, as it came. */
     void refuse(Arrival arrival, Refusal refusal) {
         Kind kind = arrival instanceof RolloutArrival ? Kind.ROLLOUT : Kind.SCORE;
         settings.meters().deadLetter(refusal.reason());
-        context.forward(arrival.raw().withHeaders(DeadLetters.headers(arrival.raw().headers(),
-            new DeadLetters.Source(topic(kind), partition, arrival.offset(), arrival.timestampMs()),
-            refusal.about(settings.run().runId(), arrival.name().rolloutId())))
-            .withTimestamp(context.currentSystemTimeMs()), nodes.deadLetters());
+        sink.take(new Decision(settings.topics().deadLetters(), arrival.raw().key(), arrival.raw().value(),
+            DeadLetters.headers(arrival.raw().headers(),
+                new DeadLetters.Source(topic(kind), partition, arrival.offset(), arrival.timestampMs()),
+                refusal.about(settings.run().runId(), arrival.name().rolloutId()))));
     }
 
     /** A rollout and its score have become a trajectory; {@code completeMs} is when the later of the two was written. */
     void joined(RolloutArrival rollout, byte[] trajectory, long completeMs) {
         settings.meters().joined();
-        context.forward(new Record<>(rollout.name().groupId(), trajectory, context.currentSystemTimeMs(),
-            EventTime.header(completeMs)), nodes.trajectories());
+        sink.take(new Decision(settings.topics().trajectories(), bytes(rollout.name().groupId()), trajectory,
+            EventTime.header(completeMs)));
+    }
+
+    private static byte[] bytes(String key) {
+        return key.getBytes(StandardCharsets.UTF_8);
     }
 
     private String topic(Kind kind) {

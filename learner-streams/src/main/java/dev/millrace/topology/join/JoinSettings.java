@@ -1,5 +1,6 @@
 package dev.millrace.topology.join;
 
+import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
@@ -18,8 +19,10 @@ import org.apache.kafka.common.serialization.Serializer;
  * @param scores reads scores again
  * @param fetchers makes a task's own fetcher
  * @param trajectories bytes of a trajectory
+ * @param outcomes bytes of an outcome
  * @param maxRecordBytes a trajectory larger than this is refused, because the log would not take it
  */
 public record JoinSettings(JoinConfig config, RunIdentity run, RunTopics topics, RecordReader<Arrival> rollouts,
-    RecordReader<Arrival> scores, Supplier<RecordFetcher> fetchers, ImportanceWeighting weighting, Serializer<Trajectory> trajectories, int maxRecordBytes, TopologyMeters meters) {
+    RecordReader<Arrival> scores, Supplier<RecordFetcher> fetchers, ImportanceWeighting weighting,
+    Serializer<Trajectory> trajectories, Serializer<Outcome> outcomes, int maxRecordBytes, TopologyMeters meters) {
 }

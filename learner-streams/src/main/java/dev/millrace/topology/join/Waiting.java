@@ -50,7 +50,7 @@ record Waiting(Kind kind, String rolloutId, String groupId, long offset, long sc
     }
 
     static Waiting fromBytes(String rolloutId, byte[] value) {
-        CompactBytes.Reader reader = new CompactBytes.Reader(value, FORMAT, JoinProcessor.PENDING);
+        CompactBytes.Reader reader = new CompactBytes.Reader(value, FORMAT, JoinTask.PENDING);
         Kind kind = Kind.values()[(int) reader.number()];
         long offset = reader.number();
         return new Waiting(kind, rolloutId, rolloutId.substring(0, rolloutId.lastIndexOf('/')), offset,

@@ -5,7 +5,7 @@ package dev.millrace.topology.state;
  *
  * <p>Record timestamps move it, so that the same records give the same decisions. A gap between records counts as
  * at most {@code maxGapMs}: a run that was stopped overnight has not kept anybody waiting, and one timestamp from
- * the far future must not expire everything. While nothing arrives, the wall clock stands in ({@link #tick}), and
+ * the far future must not expire everything. While nothing arrives, the wall clock stands in ({@link #idle}), and
  * a record that then comes does not count that time again.
  *
  * <p>It begins where the newest thing that waits began to wait, so nothing has to be stored for it. Confined to one task.
@@ -15,18 +15,14 @@ public final class ActivityClock {
     private long nowMs;
     private long highestTimestampMs = Long.MIN_VALUE;
     private long idleSinceRecordMs;
-    private long lastTickMs;
-    private boolean busySinceTick;
 
     /**
      * @param maxGapMs longest gap that counts in full
      * @param startMs where it goes on
-     * @param wallClockMs the time by the wall clock, Unix milliseconds
      */
-    public ActivityClock(long maxGapMs, long startMs, long wallClockMs) {
+    public ActivityClock(long maxGapMs, long startMs) {
         this.maxGapMs = maxGapMs;
         this.nowMs = startMs;
-        this.lastTickMs = wallClockMs;
     }
 
     /** Milliseconds of activity so far. */
@@ -44,23 +40,11 @@ public final class ActivityClock {
         }
         highestTimestampMs = Math.max(highestTimestampMs, timestampMs);
         idleSinceRecordMs = 0;
-        busySinceTick = true;
     }
 
-    /**
-     * It is so late by the wall clock; to be called every second or so.
-     *
-     * @return true if nothing has arrived since the tick before, so that the time between counts
-     */
-    public boolean tick(long wallClockMs) {
-        boolean idle = !busySinceTick;
-        if (idle) {
-            long counted = Math.min(Math.max(0, wallClockMs - lastTickMs), maxGapMs); // longer, and the machine slept
-            nowMs += counted;
-            idleSinceRecordMs += counted;
-        }
-        lastTickMs = wallClockMs;
-        busySinceTick = false;
-        return idle;
+    /** Nothing has arrived for so long, as far as it counts. */
+    public void idle(long countedMs) {
+        nowMs += countedMs;
+        idleSinceRecordMs += countedMs;
     }
 }

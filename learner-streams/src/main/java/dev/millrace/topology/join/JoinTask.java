@@ -12,14 +12,14 @@ import dev.millrace.topology.join.GroupMemory.Announcement;
 import dev.millrace.topology.join.Waiting.Kind;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.state.ActivityClock;
-import java.time.Duration;
+import dev.millrace.topology.task.DecisionSink;
+import dev.millrace.topology.task.DecisionTask;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Function;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.streams.processor.PunctuationType;
-import org.apache.kafka.streams.processor.api.ContextualProcessor;
-import org.apache.kafka.streams.processor.api.ProcessorContext;
-import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
  * Brings every rollout together with its score, or says why it cannot.
@@ -27,65 +27,63 @@ import org.apache.kafka.streams.processor.api.Record;
  * <p>Each rollout that arrives leaves exactly once: as a trajectory, as an outcome, or as a dead letter. The decisions
  * are {@link RolloutDecision}, {@link ScoreDecision} and {@link PairCheck}; this carries them out.
  */
-final class JoinProcessor extends ContextualProcessor<Object, Arrival, Object, Object> {
+final class JoinTask implements DecisionTask<Arrival> {
     static final String PENDING = "pending";
     static final String SEEN = "seen";
-    private static final Duration TICK = Duration.ofSeconds(1);
     private static final String NOT_KEPT = "its record is no longer kept by the log; raise the topic's retention above ";
 
     private final JoinSettings settings;
     private final JoinConfig config;
-    private final JoinNodes nodes;
     private final TrajectoryMaker maker;
 
-    private RecordFetcher fetcher;
-    private PendingStore pending;
-    private SeenGroups seen;
-    private ActivityClock clock;
-    private JoinOutput out;
+    private final RecordFetcher fetcher;
+    private final PendingStore pending;
+    private final SeenGroups seen;
+    private final ActivityClock clock;
+    private final JoinOutput out;
+    /** The newest time that a record has shown. */
+    private long streamTimeMs;
     private long reportedPending;
 
-    JoinProcessor(JoinSettings settings, JoinNodes nodes) {
+    JoinTask(JoinSettings settings, int partition, Function<String, KeyValueStore<Bytes, byte[]>> stores, DecisionSink sink) {
         this.settings = settings;
         this.config = settings.config();
-        this.nodes = nodes;
         this.maker = new TrajectoryMaker(settings.run(), settings.weighting());
-    }
-
-    @Override
-    public void init(ProcessorContext<Object, Object> context) {
-        super.init(context);
-        int partition = context.taskId().partition();
-        fetcher = settings.fetchers().get();
-        pending = new PendingStore(context.getStateStore(PENDING), new LogPayloads(fetcher,
+        this.fetcher = settings.fetchers().get();
+        this.pending = new PendingStore(stores.apply(PENDING), new LogPayloads(fetcher,
             Map.of(Kind.ROLLOUT, new TopicPartition(settings.topics().rollouts(), partition),
                 Kind.SCORE, new TopicPartition(settings.topics().scores(), partition)),
             Map.of(Kind.ROLLOUT, settings.rollouts(), Kind.SCORE, settings.scores())), config.payloadCacheBytes());
-        seen = new SeenGroups(context.getStateStore(SEEN), config.dedupeRetentionMs(), config.dedupeGroups());
-        clock = new ActivityClock(config.maxGapMs(), Math.max(pending.newestSinceMs(), seen.newestTouchedMs()),
-            context.currentSystemTimeMs());
-        out = new JoinOutput(context, settings, nodes);
+        this.seen = new SeenGroups(stores.apply(SEEN), config.dedupeRetentionMs(), config.dedupeGroups());
+        this.clock = new ActivityClock(config.maxGapMs(), Math.max(pending.newestSinceMs(), seen.newestTouchedMs()));
+        this.out = new JoinOutput(sink, settings, partition);
         reportPending();
-        context.schedule(TICK, PunctuationType.WALL_CLOCK_TIME, this::tick);
     }
 
     @Override
-    public void process(Record<Object, Arrival> record) {
-        clock.record(record.timestamp());
-        expire(context().currentStreamTimeMs());
-        if (record.value() instanceof RolloutArrival rollout) {
+    public void take(Arrival arrival, long timestampMs) {
+        streamTimeMs = Math.max(streamTimeMs, timestampMs);
+        clock.record(timestampMs);
+        expire(streamTimeMs);
+        if (arrival instanceof RolloutArrival rollout) {
             take(rollout);
         } else {
-            take((ScoreArrival) record.value());
+            take((ScoreArrival) arrival);
         }
         reportPending();
     }
 
-    private void tick(long wallClockMs) {
-        if (clock.tick(wallClockMs)) {
-            expire(wallClockMs);
-            reportPending();
-        }
+    @Override
+    public boolean idle(long countedMs, long wallClockMs) {
+        clock.idle(countedMs);
+        expire(wallClockMs);
+        reportPending();
+        return false; // whatever expires makes a record
+    }
+
+    @Override
+    public long nowMs() {
+        return clock.nowMs();
     }
 
     private void take(RolloutArrival rollout) {
@@ -94,7 +92,7 @@ final class JoinProcessor extends ContextualProcessor<Object, Arrival, Object, O
         Announcement announced = Announcement.of(rollout.rollout());
         switch (RolloutDecision.of(rollout, announced, group, score)) {
             case DUPLICATE -> {
-                out.leave(OutcomeReason.DUPLICATE, rollout, "a rollout of this name has been there before");
+                out.leave(OutcomeReason.DUPLICATE, rollout, streamTimeMs, "a rollout of this name has been there before");
                 return;
             }
             case REFUSE_SIBLING -> {
@@ -108,7 +106,7 @@ final class JoinProcessor extends ContextualProcessor<Object, Arrival, Object, O
                     + "; the rollout that was taken lies at " + rollout.offset());
                 pending.add(rollout, clock.nowMs());
             }
-            case LEAVE_UNSCORED -> out.leave(OutcomeReason.UNSCORED, rollout, "its score came before it and left already");
+            case LEAVE_UNSCORED -> out.leave(OutcomeReason.UNSCORED, rollout, streamTimeMs, "its score came before it and left already");
             case WAIT -> {
                 group.forgetScore(rollout.name().sampleIndex()); // of a record that was put back the first coming's score
                 pending.add(rollout, clock.nowMs());
@@ -123,15 +121,15 @@ final class JoinProcessor extends ContextualProcessor<Object, Arrival, Object, O
         Optional<Waiting> rollout = pending.find(Kind.ROLLOUT, score.name().rolloutId());
         switch (ScoreDecision.of(score, group, rollout)) {
             case DUPLICATE -> {
-                out.leave(OutcomeReason.DUPLICATE, score, "its rollout has a score already");
+                out.leave(OutcomeReason.DUPLICATE, score, streamTimeMs, "its rollout has a score already");
                 return;
             }
             case OF_A_REPETITION -> {
-                out.leave(OutcomeReason.DUPLICATE, score, "it scores the record at offset " + score.scoredOffset()
+                out.leave(OutcomeReason.DUPLICATE, score, streamTimeMs, "it scores the record at offset " + score.scoredOffset()
                     + "; the rollout that was taken lies at " + rollout.get().offset());
                 return;
             }
-            case TOO_LATE -> out.leave(OutcomeReason.ORPHAN_SCORE, score, "its rollout left before it came");
+            case TOO_LATE -> out.leave(OutcomeReason.ORPHAN_SCORE, score, streamTimeMs, "its rollout left before it came");
             case JOIN -> {
                 if (!joinWaitingRollout(score, rollout.get())) {
                     return;
@@ -162,7 +160,7 @@ final class JoinProcessor extends ContextualProcessor<Object, Arrival, Object, O
         Optional<Arrival> rollout = pending.payload(waiting);
         if (rollout.isEmpty()) {
             pending.drop(waiting);
-            out.leave(OutcomeReason.UNSCORED, waiting, context().currentStreamTimeMs(), NOT_KEPT + "unscored_after_ms");
+            out.leave(OutcomeReason.UNSCORED, waiting, streamTimeMs, NOT_KEPT + "unscored_after_ms");
             return true;
         }
         if (!join((RolloutArrival) rollout.get(), score)) {
@@ -175,7 +173,7 @@ final class JoinProcessor extends ContextualProcessor<Object, Arrival, Object, O
     /** Decides about a pair; false if the score is refused. */
     private boolean join(RolloutArrival rollout, ScoreArrival score) {
         if (score.score().getUnavailable() != null) {
-            out.leave(OutcomeReason.VERSION_UNAVAILABLE, rollout, score.score().getUnavailable());
+            out.leave(OutcomeReason.VERSION_UNAVAILABLE, rollout, streamTimeMs, score.score().getUnavailable());
             return true;
         }
         try {
@@ -200,7 +198,7 @@ final class JoinProcessor extends ContextualProcessor<Object, Arrival, Object, O
     private void dropScore(Waiting score, GroupMemory group, RolloutArrival rollout, String detail) {
         pending.drop(score);
         group.forgetScore(rollout.name().sampleIndex());
-        out.leave(OutcomeReason.ORPHAN_SCORE, score, context().currentStreamTimeMs(), detail);
+        out.leave(OutcomeReason.ORPHAN_SCORE, score, streamTimeMs, detail);
     }
 
     private void expire(long decidedAtMs) {

@@ -14,17 +14,17 @@ import dev.millrace.topology.ingress.VersionArrival;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.outcome.Outcomes;
 import dev.millrace.topology.state.ActivityClock;
-import java.time.Duration;
+import dev.millrace.topology.task.DecisionSink;
+import dev.millrace.topology.task.DecisionTask;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.streams.processor.PunctuationType;
-import org.apache.kafka.streams.processor.api.ContextualProcessor;
-import org.apache.kafka.streams.processor.api.ProcessorContext;
-import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
  * Gathers trajectories into groups and groups into batches.
@@ -32,54 +32,41 @@ import org.apache.kafka.streams.processor.api.Record;
  * <p>Each trajectory leaves exactly once: in a batch, as an outcome, or as a dead letter. The decisions are
  * {@link GroupDecision}, {@link VersionHistory}, {@link BatchQueue} and {@link BatchCutter}; this carries them out.
  */
-final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArrival, Object, Object> {
-    private static final Duration TICK = Duration.ofSeconds(1);
-
+final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private final AssemblySettings settings;
-    private final AssemblyNodes nodes;
-    private final BatchMaker maker;
-
-    private AssemblyStore store;
-    private AssemblyOutput out;
-    private ActivityClock clock;
-    private VersionHistory versions;
-    private ClosedGroups closed;
+    private final AssemblyStore store;
+    private final AssemblyOutput out;
+    private final ActivityClock clock;
+    private final VersionHistory versions;
+    private final ClosedGroups closed;
     /** In the order in which they began. */
-    private Map<String, Group> open;
-    private BatchQueue queue;
-    private BatchCutter cutter;
+    private final Map<String, Group> open = new LinkedHashMap<>();
+    private final BatchQueue queue;
+    private final BatchCutter cutter;
     private long lastOffset;
     private Map<String, MemberPlace> lost;
+    /** The newest time that a record has shown. */
+    private long streamTimeMs;
 
-    AssemblyProcessor(AssemblySettings settings, AssemblyNodes nodes) {
+    AssemblyTask(AssemblySettings settings, int partition, KeyValueStore<Bytes, byte[]> held, DecisionSink sink) {
         this.settings = settings;
-        this.nodes = nodes;
-        this.maker = new BatchMaker(settings.run(), settings.corrections());
-    }
-
-    @Override
-    public void init(ProcessorContext<Object, Object> context) {
-        super.init(context);
-        store = new AssemblyStore(context.getStateStore(AssemblyStore.NAME));
-        out = new AssemblyOutput(context, settings, nodes);
+        store = new AssemblyStore(held);
+        out = new AssemblyOutput(sink, settings);
         versions = new VersionHistory();
         store.forEachVersion(versions::add);
         closed = new ClosedGroups(store, settings.groups().closedRetentionMs());
-        open = new LinkedHashMap<>();
         queue = new BatchQueue(settings.batch(), store, settings.groups().deadlineMs());
-        cutter = new BatchCutter(
-            settings.batch(), settings.corrections().staleness().maxVersions(), store, versions, queue, maker);
+        cutter = new BatchCutter(settings.batch(), settings.corrections().staleness().maxVersions(), store, versions, queue,
+            new BatchMaker(settings.run(), settings.corrections()));
         Restored restored;
         try (RecordFetcher fetcher = settings.fetchers().get()) {
-            restored = MemberRestore.restore(store,
-                new TopicPartition(settings.topics().trajectories(), context.taskId().partition()), fetcher, settings.trajectories());
+            restored = MemberRestore.restore(
+                store, new TopicPartition(settings.topics().trajectories(), partition), fetcher, settings.trajectories());
         }
         lost = restored.lost();
         long newestSinceMs = restored.members().values().stream().mapToLong(Long::longValue).max().orElse(0);
-        clock = new ActivityClock(settings.groups().maxGapMs(), Math.max(newestSinceMs, closed.newestMs()),
-            context.currentSystemTimeMs());
+        clock = new ActivityClock(settings.groups().maxGapMs(), Math.max(newestSinceMs, closed.newestMs()));
         takeOver(restored.members());
-        context.schedule(TICK, PunctuationType.WALL_CLOCK_TIME, this::tick);
     }
 
     private void takeOver(Map<Member, Long> members) {
@@ -107,33 +94,44 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
     }
 
     @Override
-    public void process(Record<Object, AssemblyArrival> record) {
-        clock.record(record.timestamp());
-        settle(context().currentStreamTimeMs());
-        if (record.value() instanceof VersionArrival version) {
+    public void take(AssemblyArrival arrival, long timestampMs) {
+        streamTimeMs = Math.max(streamTimeMs, timestampMs);
+        clock.record(timestampMs);
+        settle(streamTimeMs);
+        if (arrival instanceof VersionArrival version) {
             Publication publication = new Publication(version.batchId(), version.timestampMs());
             versions.add(version.version(), publication);
             store.putVersion(version.version(), publication);
             cutter.consumed(version.batchId());
-            decideComplete(context().currentStreamTimeMs());
+            decideComplete(streamTimeMs);
         } else {
-            take((TrajectoryArrival) record.value(), record.timestamp());
+            take((TrajectoryArrival) arrival, timestampMs);
         }
-        cutBatches(context().currentStreamTimeMs());
+        cutBatches(streamTimeMs);
     }
 
-    private void tick(long wallClockMs) {
-        if (clock.tick(wallClockMs)) {
-            settle(wallClockMs);
-            cutBatches(wallClockMs);
-        }
+    @Override
+    public boolean idle(long countedMs, long wallClockMs) {
+        clock.idle(countedMs);
+        boolean decided = settle(wallClockMs);
+        return cutBatches(wallClockMs) || decided;
+    }
+
+    @Override
+    public long nowMs() {
+        return clock.nowMs();
+    }
+
+    @Override
+    public void close() {
+        // holds nothing that is to be closed
     }
 
     private void take(TrajectoryArrival arrival, long timestampMs) {
         lastOffset = arrival.offset();
         Member member = Member.of(arrival.trajectory(), arrival.partition(), arrival.offset(), timestampMs);
         if (closed.contains(member.groupId())) {
-            out.leave(OutcomeReason.GROUP_SHORT, member, context().currentStreamTimeMs(),
+            out.leave(OutcomeReason.GROUP_SHORT, member, streamTimeMs,
                 "it came after its group was closed short, " + settings.groups().deadlineMs() + " ms of activity after the group's first");
             return;
         }
@@ -151,11 +149,11 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
         }
         store.putMember(member.rolloutId(), new MemberPlace(member.offset(), member.rolloutSource().getPartition(),
             member.rolloutSource().getOffset(), clock.nowMs()));
-        decide(group, context().currentStreamTimeMs());
+        decide(group, streamTimeMs);
     }
 
-    /** Groups whose time is over, and whatever else time brings. */
-    private void settle(long decidedAtMs) {
+    /** Groups whose time is over, and whatever else time brings; true if there were such groups. */
+    private boolean settle(long decidedAtMs) {
         lost.forEach((rolloutId, place) -> {
             store.deleteMember(rolloutId);
             out.leave(OutcomeReason.GROUP_SHORT, rolloutId.substring(0, rolloutId.lastIndexOf('/')), rolloutId,
@@ -173,6 +171,7 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
             overdue.add(group);
         }
         overdue.forEach(group -> decide(group, decidedAtMs));
+        return !overdue.isEmpty();
     }
 
     /** A version that complete groups may have waited for has come. */
@@ -227,9 +226,11 @@ final class AssemblyProcessor extends ContextualProcessor<Object, AssemblyArriva
         }
     }
 
-    private void cutBatches(long decidedAtMs) {
-        queue.advance(clock.nowMs());
+    /** True if another group is waited for now, or none any more. */
+    private boolean cutBatches(long decidedAtMs) {
+        boolean advanced = queue.advance(clock.nowMs());
         cutter.cut(open.values(), out, (group, reason, detail) -> leave(group, reason, decidedAtMs, detail), this::forget);
+        return advanced;
     }
 
     private void leave(Group group, OutcomeReason reason, long decidedAtMs, String detail) {

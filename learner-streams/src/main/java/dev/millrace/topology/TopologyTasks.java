@@ -1,0 +1,103 @@
+package dev.millrace.topology;
+
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.stages.ImportanceWeighting;
+import dev.millrace.topology.batch.AssemblySettings;
+import dev.millrace.topology.batch.AssemblyTasks;
+import dev.millrace.topology.fetch.RecordFetcher;
+import dev.millrace.topology.ingress.Arrival;
+import dev.millrace.topology.ingress.AssemblyArrival;
+import dev.millrace.topology.ingress.RecordReader;
+import dev.millrace.topology.ingress.RolloutCheck;
+import dev.millrace.topology.ingress.RolloutReader;
+import dev.millrace.topology.ingress.ScoreCheck;
+import dev.millrace.topology.ingress.ScoreReader;
+import dev.millrace.topology.ingress.TrajectoryReader;
+import dev.millrace.topology.ingress.VersionReader;
+import dev.millrace.topology.join.JoinSettings;
+import dev.millrace.topology.join.JoinTasks;
+import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.task.TaskFactory;
+import java.util.List;
+import java.util.function.Supplier;
+import java.util.zip.CRC32C;
+
+/**
+ * What a run's topology decides by: the readers of its inputs and its two kinds of task. The stream engine runs them
+ * live; a replay runs the same ones over what was recorded. Immutable and thread-safe.
+ */
+public final class TopologyTasks {
+    /** One input of a kind of task. */
+    public record Input<A>(String topic, RecordReader<A> reader) {
+    }
+
+    private final List<Input<Arrival>> joinInputs;
+    private final List<Input<AssemblyArrival>> assemblyInputs;
+    private final TaskFactory<Arrival> join;
+    private final TaskFactory<AssemblyArrival> assembly;
+    private final long settings;
+
+    /**
+     * @param fetchers makes a fetcher for each task
+     * @param maxValueBytes largest value that the log takes
+     */
+    public TopologyTasks(TopologyConfig config, RunIdentity run, RunTopics topics, SchemaRegistry registry,
+        Supplier<RecordFetcher> fetchers, int maxValueBytes, TopologyMeters meters) {
+        RecordReader<Arrival> rollouts =
+            new RolloutReader(topics.rollouts(), registry, new RolloutCheck(run, config.ingress()));
+        RecordReader<Arrival> scores =
+            new ScoreReader(topics.scores(), registry, new ScoreCheck(run, topics.rollouts(), config.ingress()));
+        RecordReader<AssemblyArrival> trajectories =
+            new TrajectoryReader(topics.trajectories(), registry, run, config.ingress());
+        joinInputs = List.of(new Input<>(topics.rollouts(), rollouts), new Input<>(topics.scores(), scores));
+        assemblyInputs = List.of(new Input<>(topics.trajectories(), trajectories),
+            new Input<>(topics.policyVersions(), new VersionReader(topics.policyVersions(), registry, run)));
+        join = new JoinTasks(new JoinSettings(config.join(), run, topics, rollouts, scores, fetchers,
+            new ImportanceWeighting(config.corrections().rolloutCorrection()),
+            AvroSerde.of(Trajectory.class, registry).serializer(), AvroSerde.of(Outcome.class, registry).serializer(),
+            maxValueBytes, meters));
+        assembly = new AssemblyTasks(new AssemblySettings(config.groups(), config.batch(), config.corrections(), run, topics,
+            trajectories, fetchers, AvroSerde.of(LearnerBatch.class, registry).serializer(),
+            AvroSerde.of(Outcome.class, registry).serializer(), maxValueBytes, meters));
+        settings = fingerprint(config, maxValueBytes);
+    }
+
+    /** In the order in which the join counts them. */
+    public List<Input<Arrival>> joinInputs() {
+        return joinInputs;
+    }
+
+    /** In the order in which the assembly counts them. */
+    public List<Input<AssemblyArrival>> assemblyInputs() {
+        return assemblyInputs;
+    }
+
+    /** One for each partition of the rollouts. */
+    public TaskFactory<Arrival> join() {
+        return join;
+    }
+
+    /** One for each policy. */
+    public TaskFactory<AssemblyArrival> assembly() {
+        return assembly;
+    }
+
+    /** Fingerprint of all settings that decisions depend on. */
+    public long settings() {
+        return settings;
+    }
+
+    /** Of everything but how the engine runs it, in the words of the records themselves. */
+    private static long fingerprint(TopologyConfig config, int maxValueBytes) {
+        CRC32C low = new CRC32C();
+        low.update((config.ingress() + " " + config.join() + " " + config.corrections() + " " + config.groups() + " "
+            + config.batch() + " " + maxValueBytes).getBytes(java.nio.charset.StandardCharsets.UTF_8));
+        return low.getValue();
+    }
+}

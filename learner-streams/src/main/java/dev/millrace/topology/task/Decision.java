@@ -1,0 +1,14 @@
+package dev.millrace.topology.task;
+
+import org.apache.kafka.common.header.Headers;
+
+/**
+ * A record that a task has decided to make.
+ *
+ * @param topic where it belongs
+ * @param key may be null only where a refused record came without one
+ * @param value may be null only where a refused record came without one
+ * @param headers without what the task saw, which is added where it is sent
+ */
+public record Decision(String topic, byte[] key, byte[] value, Headers headers) {
+}
