@@ -27,6 +27,7 @@ import org.apache.kafka.streams.Topology;
  *   rollouts ─> check-rollouts ─┐                ┌─> trajectories ─> check-trajectories ─┐                 ┌─> batches
  *                               ├─> join ────────┤                                       ├─> assemble ─────┤
  *   scores ───> check-scores ───┘                └─> outcomes    versions ─> check-versions ┘              └─> outcomes
+   (rewards, reference-scores and teacher-scores likewise, where they are configured)
  *                    whatever is refused on the way goes to dead-letters
  * </pre>
  *

@@ -13,7 +13,9 @@ import dev.millrace.topology.batch.AssemblyTasks;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.AssemblyArrival;
+import dev.millrace.topology.ingress.Kind;
 import dev.millrace.topology.ingress.RecordReader;
+import dev.millrace.topology.ingress.RewardReader;
 import dev.millrace.topology.ingress.RolloutCheck;
 import dev.millrace.topology.ingress.RolloutReader;
 import dev.millrace.topology.ingress.ScoreCheck;
@@ -24,7 +26,9 @@ import dev.millrace.topology.join.JoinSettings;
 import dev.millrace.topology.join.JoinTasks;
 import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.task.TaskFactory;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Supplier;
 import java.util.zip.CRC32C;
 
@@ -33,8 +37,12 @@ import java.util.zip.CRC32C;
  * live; a replay runs the same ones over what was recorded. Immutable and thread-safe.
  */
 public final class TopologyTasks {
-    /** One input of a kind of task. */
-    public record Input<A>(String topic, RecordReader<A> reader) {
+    /**
+     * One input of a kind of task.
+     *
+     * @param number by which the task's observations and journal name it
+     */
+    public record Input<A>(int number, String topic, RecordReader<A> reader) {
     }
 
     private final List<Input<Arrival>> joinInputs;
@@ -49,16 +57,14 @@ public final class TopologyTasks {
      */
     public TopologyTasks(TopologyConfig config, RunIdentity run, RunTopics topics, SchemaRegistry registry,
         Supplier<RecordFetcher> fetchers, int maxValueBytes, TopologyMeters meters) {
-        RecordReader<Arrival> rollouts =
-            new RolloutReader(topics.rollouts(), registry, new RolloutCheck(run, config.ingress()));
-        RecordReader<Arrival> scores =
-            new ScoreReader(topics.scores(), registry, new ScoreCheck(run, topics.rollouts(), config.ingress()));
+        Map<Kind, RecordReader<Arrival>> joined = joined(config, run, topics, registry);
         RecordReader<AssemblyArrival> trajectories =
             new TrajectoryReader(topics.trajectories(), registry, run, config.ingress());
-        joinInputs = List.of(new Input<>(topics.rollouts(), rollouts), new Input<>(topics.scores(), scores));
-        assemblyInputs = List.of(new Input<>(topics.trajectories(), trajectories),
-            new Input<>(topics.policyVersions(), new VersionReader(topics.policyVersions(), registry, run)));
-        join = new JoinTasks(new JoinSettings(config.join(), run, topics, rollouts, scores, fetchers,
+        joinInputs = joined.entrySet().stream()
+            .map(input -> new Input<>(input.getKey().ordinal(), input.getKey().topic(topics), input.getValue())).toList();
+        assemblyInputs = List.of(new Input<>(0, topics.trajectories(), trajectories),
+            new Input<>(1, topics.policyVersions(), new VersionReader(topics.policyVersions(), registry, run)));
+        join = new JoinTasks(new JoinSettings(config.join(), run, topics, joined, fetchers,
             new ImportanceWeighting(config.corrections().rolloutCorrection()),
             AvroSerde.of(Trajectory.class, registry).serializer(), AvroSerde.of(Outcome.class, registry).serializer(),
             maxValueBytes, meters));
@@ -68,12 +74,27 @@ public final class TopologyTasks {
         settings = fingerprint(config, maxValueBytes);
     }
 
-    /** In the order in which the join counts them. */
+    /** Readers of what is joined: rollouts, and the partners that are configured, in the order of their kinds. */
+    private static Map<Kind, RecordReader<Arrival>> joined(
+        TopologyConfig config, RunIdentity run, RunTopics topics, SchemaRegistry registry) {
+        Map<Kind, RecordReader<Arrival>> readers = new EnumMap<>(Kind.class);
+        readers.put(Kind.ROLLOUT,
+            new RolloutReader(topics.rollouts(), registry, new RolloutCheck(run, config.ingress())));
+        for (Kind kind : config.join().partners()) {
+            String topic = kind.topic(topics);
+            readers.put(kind, kind == Kind.REWARD
+                ? new RewardReader(topic, registry, run, topics.rollouts(), config.ingress())
+                : new ScoreReader(kind, topic, registry, new ScoreCheck(kind, run, topics.rollouts(), config.ingress())));
+        }
+        return readers;
+    }
+
+    /** Rollouts, and whatever is joined to them. */
     public List<Input<Arrival>> joinInputs() {
         return joinInputs;
     }
 
-    /** In the order in which the assembly counts them. */
+    /** Trajectories and versions. */
     public List<Input<AssemblyArrival>> assemblyInputs() {
         return assemblyInputs;
     }

@@ -3,7 +3,9 @@ package dev.millrace.topology;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import org.apache.avro.Schema;
 import org.apache.avro.specific.SpecificData;
@@ -40,6 +42,7 @@ final class RecordMutations {
                 schema.getEnumSymbols().get(random.nextInt(schema.getEnumSymbols().size())), schema);
             case ARRAY -> damaged((List<?>) value);
             case UNION -> random.nextBoolean() ? null : value != null ? damaged(value, branch(schema)) : filled(branch(schema));
+            case MAP -> damaged((Map<?, ?>) value);
             case RECORD -> {
                 damageField((SpecificRecord) value);
                 yield value;
@@ -86,6 +89,12 @@ final class RecordMutations {
         } else if (copy.get(at) instanceof SpecificRecord record) {
             damageField(record);
         }
+        return copy;
+    }
+
+    private Map<?, ?> damaged(Map<?, ?> map) {
+        Map<Object, Object> copy = new HashMap<>(map);
+        copy.put(damaged("component"), DOUBLES[random.nextInt(DOUBLES.length)]);
         return copy;
     }
 

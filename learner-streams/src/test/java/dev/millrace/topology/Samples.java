@@ -6,6 +6,7 @@ import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.LogProbVector;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.Score;
@@ -77,6 +78,23 @@ public final class Samples {
     /** Scores a rollout with proximal equal to behavior. */
     public static Score.Builder score(Rollout rollout, long offset) {
         return score(rollout, offset, PackedFloats.toArray(rollout.getBehaviorLogProbs()));
+    }
+
+    /** A reward of 0.25 for a rollout at {@code offset} of partition 0. */
+    public static Reward.Builder reward(Rollout rollout, long offset) {
+        return Reward.newBuilder()
+            .setRunId(RUN.runId()).setEpoch(RUN.epoch())
+            .setRolloutId(rollout.getRolloutId()).setGroupId(rollout.getGroupId()).setRewarderId("judge-0")
+            .setRolloutSource(new LogCoordinates(TOPICS.rollouts(), 0, offset))
+            .setReward(0.25).setRewardComponents(Map.of("judge", 0.25)).setUnavailable(null).setScoredAtMs(1300);
+    }
+
+    /** What version 0 as the reference, or a teacher that is no version of the run, says of a rollout. */
+    public static Score.Builder scoreBy(PolicyRole role, Rollout rollout, long offset) {
+        int tokens = rollout.getMask().remaining();
+        long version = role == PolicyRole.TEACHER ? -1 : 0;
+        return score(rollout, offset).setVectors(List.of(new LogProbVector(role, List.of(new VersionSpan(version, 0, tokens)),
+            PackedFloats.of(filled(tokens, role == PolicyRole.TEACHER ? -0.25f : -2f)), null, null)));
     }
 
     /** A version that is made from batch {@code version - 1}. */

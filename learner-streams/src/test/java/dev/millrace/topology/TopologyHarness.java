@@ -3,6 +3,7 @@ package dev.millrace.topology;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Trajectory;
@@ -10,6 +11,7 @@ import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.topology.fetch.RecordFetcher;
+import dev.millrace.topology.ingress.Kind;
 import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.state.EventTime;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
@@ -58,7 +60,8 @@ public final class TopologyHarness implements AutoCloseable {
         properties.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG, EventTime.class);
         driver = new TopologyTestDriver(MillraceTopology.build(config, Samples.RUN, Samples.TOPICS, schemas, LogFetcher::new,
             maxValueBytes, new TopologyMeters(meters)), properties, START);
-        for (String topic : List.of(Samples.TOPICS.rollouts(), Samples.TOPICS.scores(), Samples.TOPICS.policyVersions(),
+        for (String topic : List.of(Samples.TOPICS.rollouts(), Samples.TOPICS.scores(), Samples.TOPICS.rewards(),
+            Samples.TOPICS.referenceScores(), Samples.TOPICS.teacherScores(), Samples.TOPICS.policyVersions(),
             Samples.TOPICS.trajectories())) {
             inputs.put(topic, driver.createInputTopic(topic, new ByteArraySerializer(), new ByteArraySerializer()));
             log.put(topic, new TreeMap<>());
@@ -131,6 +134,16 @@ public final class TopologyHarness implements AutoCloseable {
 
     public long pipe(Score score) {
         return pipe(Samples.TOPICS.scores(), score.getGroupId(), bytes(Samples.TOPICS.scores(), score, Score.class));
+    }
+
+    /** Pipes a score of any kind to its topic. */
+    public long pipe(Kind kind, Score score) {
+        String topic = kind.topic(Samples.TOPICS);
+        return pipe(topic, score.getGroupId(), bytes(topic, score, Score.class));
+    }
+
+    public long pipe(Reward reward) {
+        return pipe(Samples.TOPICS.rewards(), reward.getGroupId(), bytes(Samples.TOPICS.rewards(), reward, Reward.class));
     }
 
     public long pipe(PolicyVersion version) {

@@ -19,14 +19,16 @@ import org.slf4j.LoggerFactory;
 /**
  * Reads off a record of {@code outcomes} or {@code dead-letters} how many samples it says will never reach a batch.
  *
- * <p>An outcome is one sample, unless it is about something that was surplus: a repeated rollout, or a score without
- * one. A dead letter counts if it is of this run and can be attributed: one sample for a rollout that says which it is,
- * a whole group for a prompt. When it is put back, its mark takes that back. Everything else, such as garbage that a stranger wrote, was never released and is not
+ * <p>An outcome is one sample, unless it is about something that was surplus: a repetition, or a partner without a
+ * rollout. A dead letter counts if it is of this run and can be attributed: one sample for a rollout that says which it
+ * is, a whole group for a prompt. When it is put back, its mark takes that back. Everything else, such as garbage that a
+ * stranger wrote, was never released and is not
  * missed.
  */
 final class LostSamples {
     private static final Logger LOG = LoggerFactory.getLogger(LostSamples.class);
-    private static final Set<String> SURPLUS = Set.of("duplicate", "orphan-score");
+    private static final Set<String> SURPLUS =
+            Set.of("duplicate", "orphan-score", "orphan-reward", "orphan-reference", "orphan-teacher");
 
     private final RunTopics topics;
     private final RunIdentity run;

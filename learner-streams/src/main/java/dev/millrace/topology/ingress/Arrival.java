@@ -3,8 +3,11 @@ package dev.millrace.topology.ingress;
 import dev.millrace.topology.journal.Observation;
 import org.apache.kafka.streams.processor.api.Record;
 
-/** A rollout or a score that was read, decoded and held to its claims. */
-public sealed interface Arrival extends Observation permits RolloutArrival, ScoreArrival {
+/** A rollout, or what belongs to one, that was read, decoded and held to its claims. */
+public sealed interface Arrival extends Observation permits RolloutArrival, PartnerArrival {
+
+    /** What it is. */
+    Kind kind();
 
     /** Which sample it is about. */
     SampleName name();
@@ -12,10 +15,10 @@ public sealed interface Arrival extends Observation permits RolloutArrival, Scor
     /** The record as it came. Decoded vectors are views of its value, so keeping both costs nothing. */
     Record<byte[], byte[]> raw();
 
-    /** Its topic among the join's inputs: 0 for rollouts, 1 for scores. */
+    /** The ordinal of its kind. */
     @Override
     default int input() {
-        return this instanceof RolloutArrival ? 0 : 1;
+        return kind().ordinal();
     }
 
     /** When it was written, Unix milliseconds. */

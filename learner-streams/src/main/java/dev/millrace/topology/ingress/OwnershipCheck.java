@@ -1,6 +1,7 @@
 package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.schemas.deadletter.RefusedException;
 import java.nio.charset.StandardCharsets;
@@ -33,6 +34,15 @@ final class OwnershipCheck {
         if (!run.policyId().equals(policyId)) {
             throw new RefusedException(RefusalReason.IDENTITY, "policy_id",
                 "the record is of policy '" + policyId + "', this run trains '" + run.policyId() + "'");
+        }
+    }
+
+    /** @throws RefusedException if the coordinates are not those of a record in a partition of the rollouts topic */
+    static void requireRollout(LogCoordinates source, String rolloutsTopic, int partition) throws RefusedException {
+        if (!source.getTopic().equals(rolloutsTopic) || source.getPartition() != partition || source.getOffset() < 0) {
+            throw new RefusedException(RefusalReason.IDENTITY, "rollout_source",
+                "rollout_source must be a record of " + rolloutsTopic + "-" + partition + ": " + source.getTopic() + "-"
+                    + source.getPartition() + "@" + source.getOffset());
         }
     }
 

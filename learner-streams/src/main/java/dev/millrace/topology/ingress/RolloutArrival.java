@@ -8,6 +8,11 @@ import org.apache.kafka.streams.processor.api.Record;
 /** A rollout that was read and holds what it claims. */
 public record RolloutArrival(SampleName name, Rollout rollout, Record<byte[], byte[]> raw, long offset) implements Arrival {
 
+    @Override
+    public Kind kind() {
+        return Kind.ROLLOUT;
+    }
+
     /** Whether it was refused before and put back: nothing that the join remembers of its first coming is about it. */
     public boolean isPutBack() {
         return PutBackMark.isPutBack(raw.headers());

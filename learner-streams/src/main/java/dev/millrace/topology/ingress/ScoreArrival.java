@@ -3,11 +3,17 @@ package dev.millrace.topology.ingress;
 import dev.millrace.schemas.Score;
 import org.apache.kafka.streams.processor.api.Record;
 
-/** A score that was read and holds what it claims. */
-public record ScoreArrival(SampleName name, Score score, Record<byte[], byte[]> raw, long offset) implements Arrival {
+/** A score, reference score or teacher score that was read and holds what it claims; {@code kind} says which. */
+public record ScoreArrival(SampleName name, Kind kind, Score score, Record<byte[], byte[]> raw, long offset)
+    implements PartnerArrival {
 
-    /** Offset of the rollout's record that was scored. */
-    public long scoredOffset() {
+    @Override
+    public long aboutOffset() {
         return score.getRolloutSource().getOffset();
+    }
+
+    @Override
+    public String unavailable() {
+        return score.getUnavailable();
     }
 }

@@ -1,6 +1,5 @@
 package dev.millrace.topology.ingress;
 
-import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.LogProbVector;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Score;
@@ -15,8 +14,8 @@ import java.util.Set;
  * Holds a score to everything it claims about itself; whether it fits its rollout is asked when they meet.
  *
  * <p>It must be of this run and epoch and lie under its group id; it must name a record of the rollouts topic in
- * its own partition; it holds at most one vector per policy, all of one length, with spans that cover it; the old
- * and the proximal vector must be there unless it says why not.
+ * its own partition; it holds one vector for each policy that its topic is for, unless it says why not, and none for
+ * another; all are of one length, with spans that cover it. Every policy but the old one is one version throughout.
  *
  * <p>Pure, thread-safe, O(tokens), allocates nothing that grows with them.
  */
@@ -24,8 +23,16 @@ public final class ScoreCheck {
     private final OwnershipCheck ownership;
     private final String rolloutsTopic;
     private final IngressConfig config;
+    private final Set<PolicyRole> policies;
 
-    public ScoreCheck(RunIdentity run, String rolloutsTopic, IngressConfig config) {
+    /** @param kind of the topic: a score, a reference score or a teacher score */
+    public ScoreCheck(Kind kind, RunIdentity run, String rolloutsTopic, IngressConfig config) {
+        this.policies = switch (kind) {
+            case SCORE -> EnumSet.of(PolicyRole.OLD, PolicyRole.PROXIMAL);
+            case REFERENCE -> EnumSet.of(PolicyRole.REFERENCE);
+            case TEACHER -> EnumSet.of(PolicyRole.TEACHER);
+            default -> throw new IllegalArgumentException("no score is a " + kind.noun());
+        };
         this.ownership = new OwnershipCheck(run);
         this.rolloutsTopic = rolloutsTopic;
         this.config = config;
@@ -42,29 +49,26 @@ public final class ScoreCheck {
         ownership.requireOurs(score.getRunId(), score.getEpoch());
         SampleName name = SampleName.of(score.getRolloutId(), score.getGroupId(), config.maxGroupSize());
         OwnershipCheck.requireKey(key, score.getGroupId(), "group_id");
-        checkSource(score.getRolloutSource(), partition);
+        OwnershipCheck.requireRollout(score.getRolloutSource(), rolloutsTopic, partition);
         checkVectors(score.getVectors());
         if (score.getUnavailable() == null) {
-            requirePolicy(score, PolicyRole.OLD);
-            requirePolicy(score, PolicyRole.PROXIMAL);
+            for (PolicyRole policy : policies) {
+                requirePolicy(score, policy);
+            }
         }
         return name;
     }
 
-    private void checkSource(LogCoordinates source, int partition) throws RefusedException {
-        if (!source.getTopic().equals(rolloutsTopic) || source.getPartition() != partition || source.getOffset() < 0) {
-            throw new RefusedException(RefusalReason.IDENTITY, "rollout_source",
-                "rollout_source must be a record of " + rolloutsTopic + "-" + partition + ": " + source.getTopic() + "-"
-                    + source.getPartition() + "@" + source.getOffset());
-        }
-    }
-
-    private static void checkVectors(List<LogProbVector> vectors) throws RefusedException {
+    private void checkVectors(List<LogProbVector> vectors) throws RefusedException {
         Set<PolicyRole> seen = EnumSet.noneOf(PolicyRole.class);
         int tokens = -1;
         for (int i = 0; i < vectors.size(); i++) {
             LogProbVector vector = vectors.get(i);
             String field = "vectors[" + i + "]";
+            if (!policies.contains(vector.getPolicy())) {
+                throw new RefusedException(RefusalReason.VECTORS, field,
+                    "this topic holds log-probs of " + policies + ": " + vector.getPolicy());
+            }
             if (!seen.add(vector.getPolicy())) {
                 throw new RefusedException(RefusalReason.VECTORS, field, "there is a second vector of " + vector.getPolicy());
             }
@@ -80,13 +84,14 @@ public final class ScoreCheck {
             throw new RefusedException(RefusalReason.LENGTHS, field + ".log_probs", "log_probs must hold a token");
         }
         VectorCheck.requireLogProbs(vector.getLogProbs(), field + ".log_probs");
-        SpanCheck.requireVersionSpans(vector.getVersionSpans(), tokens, field + ".version_spans");
-        if (vector.getPolicy() == PolicyRole.PROXIMAL) {
+        boolean ofTheRun = vector.getPolicy() == PolicyRole.OLD || vector.getPolicy() == PolicyRole.PROXIMAL;
+        SpanCheck.requireVersionSpans(vector.getVersionSpans(), tokens, ofTheRun ? 0 : -1, field + ".version_spans");
+        if (vector.getPolicy() != PolicyRole.OLD) {
             long version = vector.getVersionSpans().get(0).getVersion();
             for (int i = 1; i < vector.getVersionSpans().size(); i++) {
                 if (vector.getVersionSpans().get(i).getVersion() != version) {
                     throw new RefusedException(RefusalReason.VERSION_SPANS, field + ".version_spans[" + i + "]",
-                        "the proximal policy is one version: " + version + " and " + vector.getVersionSpans().get(i).getVersion());
+                        "the " + vector.getPolicy() + " policy is one version: " + version + " and " + vector.getVersionSpans().get(i).getVersion());
                 }
             }
         }

@@ -7,13 +7,15 @@ import dev.millrace.schemas.deadletter.RefusedException;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
 
-/** Reads scores. */
+/** Reads scores, reference scores or teacher scores. */
 public final class ScoreReader implements RecordReader<Arrival> {
     private final RecordDecoding<Score> decoding;
+    private final Kind kind;
     private final ScoreCheck check;
 
-    public ScoreReader(String topic, SchemaRegistry registry, ScoreCheck check) {
+    public ScoreReader(Kind kind, String topic, SchemaRegistry registry, ScoreCheck check) {
         this.decoding = new RecordDecoding<>(topic, AvroSerde.of(Score.class, registry).deserializer());
+        this.kind = kind;
         this.check = check;
     }
 
@@ -21,7 +23,7 @@ public final class ScoreReader implements RecordReader<Arrival> {
     public Optional<Arrival> read(Record<byte[], byte[]> raw, int partition, long offset) throws RefusedException {
         Score score = decoding.decode(raw.value());
         try {
-            return Optional.of(new ScoreArrival(check.check(score, raw.key(), partition), score, raw, offset));
+            return Optional.of(new ScoreArrival(check.check(score, raw.key(), partition), kind, score, raw, offset));
         } catch (RefusedException e) {
             throw new RefusedException(e.refusal().about(score.getRunId(), score.getRolloutId()));
         }

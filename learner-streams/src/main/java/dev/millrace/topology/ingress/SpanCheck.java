@@ -13,12 +13,20 @@ final class SpanCheck {
 
     /** @throws RefusedException naming the first span at fault */
     static void requireVersionSpans(List<VersionSpan> spans, int tokens, String field) throws RefusedException {
+        requireVersionSpans(spans, tokens, 0, field);
+    }
+
+    /**
+     * @param least 0, or -1 where a policy that is no version of the run may be named
+     * @throws RefusedException naming the first span at fault
+     */
+    static void requireVersionSpans(List<VersionSpan> spans, int tokens, long least, String field) throws RefusedException {
         int covered = 0;
         for (int i = 0; i < spans.size(); i++) {
             VersionSpan span = spans.get(i);
             String name = field + "[" + i + "]";
-            if (span.getVersion() < 0) {
-                throw new RefusedException(RefusalReason.VERSION_SPANS, name, "a version is at least 0: " + span.getVersion());
+            if (span.getVersion() < least) {
+                throw new RefusedException(RefusalReason.VERSION_SPANS, name, "a version is at least " + least + ": " + span.getVersion());
             }
             covered = requireNext(RefusalReason.VERSION_SPANS, name, span.getStart(), span.getEnd(), covered, tokens);
         }

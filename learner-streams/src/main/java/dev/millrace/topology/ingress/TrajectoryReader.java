@@ -56,6 +56,12 @@ public final class TrajectoryReader implements RecordReader<AssemblyArrival> {
         requireLogProbs(trajectory, trajectory.getBehaviorLogProbs(), tokens, "behavior_log_probs");
         requireLogProbs(trajectory, trajectory.getOldLogProbs(), tokens, "old_log_probs");
         requireLogProbs(trajectory, trajectory.getProximalLogProbs(), tokens, "proximal_log_probs");
+        if (trajectory.getReferenceLogProbs() != null) {
+            requireLogProbs(trajectory, trajectory.getReferenceLogProbs(), tokens, "reference_log_probs");
+        }
+        if (trajectory.getTeacherLogProbs() != null) {
+            requireLogProbs(trajectory, trajectory.getTeacherLogProbs(), tokens, "teacher_log_probs");
+        }
         VectorCheck.requireReward(trajectory.getReward(), config.maxReward());
     }
 

@@ -1,33 +1,30 @@
 package dev.millrace.topology.join;
 
 import dev.millrace.schemas.Rollout;
+import dev.millrace.topology.ingress.Kind;
 import dev.millrace.topology.state.CompactBytes;
+import java.util.Arrays;
 import java.util.BitSet;
 import java.util.zip.CRC32;
 
 /**
  * What is remembered of one group of samples: what they must have in common, and which of them have been there.
  *
- * <p>A sample's rollout and its score leave one bit each, which stays after the two have met. Mutable, confined to one task.
+ * <p>A sample's rollout and its partners leave one bit each, which stays after they have met. Mutable, confined to one task.
  */
 final class GroupMemory {
-    private static final byte FORMAT = 1;
+    private static final byte FORMAT = 2;
     private static final long UNKNOWN = -1;
 
     private long groupSize = UNKNOWN;
     private long ordinal = UNKNOWN;
     private long promptHash;
     private long touchedMs;
-    private final BitSet rollouts;
-    private final BitSet scores;
+    /** By kind: the samples of which one has been there. */
+    private final BitSet[] been = new BitSet[Kind.values().length];
 
     GroupMemory() {
-        this(new BitSet(), new BitSet());
-    }
-
-    private GroupMemory(BitSet rollouts, BitSet scores) {
-        this.rollouts = rollouts;
-        this.scores = scores;
+        Arrays.setAll(been, kind -> new BitSet());
     }
 
     /** What all rollouts of a group must agree on. */
@@ -56,28 +53,25 @@ final class GroupMemory {
         return new Announcement((int) groupSize, ordinal, (int) promptHash);
     }
 
-    boolean hasRollout(int sample) {
-        return rollouts.get(sample);
-    }
-
-    boolean hasScore(int sample) {
-        return scores.get(sample);
+    /** True if something of this kind has been there for a sample. */
+    boolean has(Kind kind, int sample) {
+        return been[kind.ordinal()].get(sample);
     }
 
     void addRollout(int sample, Announcement announced) {
         groupSize = announced.groupSize();
         ordinal = announced.ordinal();
         promptHash = announced.promptHash();
-        rollouts.set(sample);
+        been[Kind.ROLLOUT.ordinal()].set(sample);
     }
 
-    void addScore(int sample) {
-        scores.set(sample);
+    void addPartner(Kind kind, int sample) {
+        been[kind.ordinal()].set(sample);
     }
 
-    /** The score turned out not to be this sample's: another may come. */
-    void forgetScore(int sample) {
-        scores.clear(sample);
+    /** A partner turned out not to be this sample's: another may come. */
+    void forgetPartner(Kind kind, int sample) {
+        been[kind.ordinal()].clear(sample);
     }
 
     long touchedMs() {
@@ -89,27 +83,33 @@ final class GroupMemory {
     }
 
     byte[] toBytes() {
-        return new CompactBytes.Writer(FORMAT)
+        int kinds = been.length;
+        while (kinds > 0 && been[kinds - 1].isEmpty()) {
+            kinds--;
+        }
+        CompactBytes.Writer writer = new CompactBytes.Writer(FORMAT)
             .number(groupSize)
             .number(ordinal)
             .number(promptHash)
             .number(touchedMs)
-            .bytes(rollouts.toByteArray())
-            .bytes(scores.toByteArray())
-            .toByteArray();
+            .number(kinds);
+        for (int kind = 0; kind < kinds; kind++) {
+            writer.bytes(been[kind].toByteArray());
+        }
+        return writer.toByteArray();
     }
 
     static GroupMemory fromBytes(byte[] value) {
         CompactBytes.Reader reader = new CompactBytes.Reader(value, FORMAT, JoinTask.SEEN);
-        long groupSize = reader.number();
-        long ordinal = reader.number();
-        long promptHash = reader.number();
-        long touchedMs = reader.number();
-        GroupMemory memory = new GroupMemory(BitSet.valueOf(reader.bytes()), BitSet.valueOf(reader.bytes()));
-        memory.groupSize = groupSize;
-        memory.ordinal = ordinal;
-        memory.promptHash = promptHash;
-        memory.touchedMs = touchedMs;
+        GroupMemory memory = new GroupMemory();
+        memory.groupSize = reader.number();
+        memory.ordinal = reader.number();
+        memory.promptHash = reader.number();
+        memory.touchedMs = reader.number();
+        int kinds = (int) reader.number();
+        for (int kind = 0; kind < kinds; kind++) {
+            memory.been[kind].or(BitSet.valueOf(reader.bytes()));
+        }
         return memory;
     }
 }

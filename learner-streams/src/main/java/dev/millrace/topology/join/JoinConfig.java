@@ -1,18 +1,27 @@
 package dev.millrace.topology.join;
 
+import dev.millrace.topology.ingress.Kind;
+import java.util.EnumSet;
+import java.util.Set;
+
 /**
- * How rollouts and scores wait for each other.
+ * Whom a rollout is joined with, and how they wait for each other. A score is always waited for.
  *
- * @param unscoredAfterMs a rollout without a score leaves as {@code unscored} after so much activity
- * @param orphanAfterMs a score without a rollout leaves as {@code orphan-score} after so much activity
+ * @param reward whether a rollout also waits for a record on {@code rewards}, whose reward takes the place of its own
+ * @param reference whether it also waits for a record on {@code reference-scores}, which KL against a reference needs
+ * @param teacher whether it also waits for a record on {@code teacher-scores}
+ * @param unscoredAfterMs a rollout that still lacks a partner leaves after so much activity, as {@code unscored},
+ *     {@code unrewarded}, {@code unreferenced} or {@code untaught}
+ * @param orphanAfterMs a partner without a rollout leaves after so much activity, as {@code orphan-score},
+ *     {@code orphan-reward}, {@code orphan-reference} or {@code orphan-teacher}
  * @param maxGapMs a gap between records counts as at most this towards the two above
  * @param payloadCacheBytes heap for the payloads of what waits, per task; beyond it they are read again from the log
  * @param dedupeRetentionMs a sample is recognised as a repetition for at least so much activity after its group was
  *     last heard of; at least as long as the two deadlines
  * @param dedupeGroups groups remembered at most, per task; beyond it the oldest is forgotten
  */
-public record JoinConfig(long unscoredAfterMs, long orphanAfterMs, long maxGapMs, long payloadCacheBytes,
-    long dedupeRetentionMs, int dedupeGroups) {
+public record JoinConfig(boolean reward, boolean reference, boolean teacher, long unscoredAfterMs, long orphanAfterMs, long maxGapMs,
+    long payloadCacheBytes, long dedupeRetentionMs, int dedupeGroups) {
 
     public JoinConfig {
         requirePositive("unscored_after_ms", unscoredAfterMs);
@@ -34,8 +43,23 @@ public record JoinConfig(long unscoredAfterMs, long orphanAfterMs, long maxGapMs
         }
     }
 
-    /** Ten minutes for a score, one for a rollout, 64 MiB of payloads, an hour of memory for repetitions. */
+    /** Those whom a rollout waits for. */
+    public Set<Kind> partners() {
+        Set<Kind> partners = EnumSet.of(Kind.SCORE);
+        if (reward) {
+            partners.add(Kind.REWARD);
+        }
+        if (reference) {
+            partners.add(Kind.REFERENCE);
+        }
+        if (teacher) {
+            partners.add(Kind.TEACHER);
+        }
+        return partners;
+    }
+
+    /** Scores only; ten minutes for a score, one for a rollout, 64 MiB of payloads, an hour of memory for repetitions. */
     public static JoinConfig defaults() {
-        return new JoinConfig(600_000, 60_000, 10_000, 64L << 20, 3_600_000, 100_000);
+        return new JoinConfig(false, false, false, 600_000, 60_000, 10_000, 64L << 20, 3_600_000, 100_000);
     }
 }

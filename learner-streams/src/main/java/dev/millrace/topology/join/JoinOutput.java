@@ -4,8 +4,7 @@ import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.deadletter.DeadLetters;
 import dev.millrace.schemas.deadletter.Refusal;
 import dev.millrace.topology.ingress.Arrival;
-import dev.millrace.topology.ingress.RolloutArrival;
-import dev.millrace.topology.join.Waiting.Kind;
+import dev.millrace.topology.ingress.Kind;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.outcome.Outcomes;
 import dev.millrace.topology.state.EventTime;
@@ -29,8 +28,12 @@ final class JoinOutput {
     }
 
     /** Where a record of this task lies. */
-    LogCoordinates at(Kind kind, long offset) {
-        return new LogCoordinates(topic(kind), partition, offset);
+    LogCoordinates at(Arrival arrival) {
+        return at(arrival.kind(), arrival.offset());
+    }
+
+    private LogCoordinates at(Kind kind, long offset) {
+        return new LogCoordinates(kind.topic(settings.topics()), partition, offset);
     }
 
     /** What has just arrived leaves. */
@@ -49,26 +52,22 @@ final class JoinOutput {
 
     /** A record is refused, as it came. */
     void refuse(Arrival arrival, Refusal refusal) {
-        Kind kind = arrival instanceof RolloutArrival ? Kind.ROLLOUT : Kind.SCORE;
+        String topic = arrival.kind().topic(settings.topics());
         settings.meters().deadLetter(refusal.reason());
         sink.take(new Decision(settings.topics().deadLetters(), arrival.raw().key(), arrival.raw().value(),
             DeadLetters.headers(arrival.raw().headers(),
-                new DeadLetters.Source(topic(kind), partition, arrival.offset(), arrival.timestampMs()),
+                new DeadLetters.Source(topic, partition, arrival.offset(), arrival.timestampMs()),
                 refusal.about(settings.run().runId(), arrival.name().rolloutId()))));
     }
 
-    /** A rollout and its score have become a trajectory; {@code completeMs} is when the later of the two was written. */
-    void joined(RolloutArrival rollout, byte[] trajectory, long completeMs) {
+    /** A rollout and its partners have become a trajectory, dated as the last of them. */
+    void joined(Meeting meeting, byte[] trajectory) {
         settings.meters().joined();
-        sink.take(new Decision(settings.topics().trajectories(), bytes(rollout.name().groupId()), trajectory,
-            EventTime.header(completeMs)));
+        sink.take(new Decision(settings.topics().trajectories(), bytes(meeting.rollout().name().groupId()), trajectory,
+            EventTime.header(meeting.completeMs())));
     }
 
     private static byte[] bytes(String key) {
         return key.getBytes(StandardCharsets.UTF_8);
-    }
-
-    private String topic(Kind kind) {
-        return kind == Kind.ROLLOUT ? settings.topics().rollouts() : settings.topics().scores();
     }
 }

@@ -7,22 +7,23 @@ import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.stages.ImportanceWeighting;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.Arrival;
+import dev.millrace.topology.ingress.Kind;
 import dev.millrace.topology.ingress.RecordReader;
 import dev.millrace.topology.meters.TopologyMeters;
+import java.util.Map;
 import java.util.function.Supplier;
 import org.apache.kafka.common.serialization.Serializer;
 
 /**
  * What the join is made of; shared by all its tasks.
  *
- * @param rollouts reads rollouts again
- * @param scores reads scores again
+ * @param readers reads each kind again that is joined: rollouts, and the partners that are configured
  * @param fetchers makes a task's own fetcher
  * @param trajectories bytes of a trajectory
  * @param outcomes bytes of an outcome
  * @param maxRecordBytes a trajectory larger than this is refused, because the log would not take it
  */
-public record JoinSettings(JoinConfig config, RunIdentity run, RunTopics topics, RecordReader<Arrival> rollouts,
-    RecordReader<Arrival> scores, Supplier<RecordFetcher> fetchers, ImportanceWeighting weighting,
+public record JoinSettings(JoinConfig config, RunIdentity run, RunTopics topics,
+    Map<Kind, RecordReader<Arrival>> readers, Supplier<RecordFetcher> fetchers, ImportanceWeighting weighting,
     Serializer<Trajectory> trajectories, Serializer<Outcome> outcomes, int maxRecordBytes, TopologyMeters meters) {
 }

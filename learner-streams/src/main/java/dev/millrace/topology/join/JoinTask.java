@@ -6,26 +6,32 @@ import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.schemas.deadletter.RefusedException;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.Arrival;
+import dev.millrace.topology.ingress.Kind;
+import dev.millrace.topology.ingress.PartnerArrival;
 import dev.millrace.topology.ingress.RolloutArrival;
-import dev.millrace.topology.ingress.ScoreArrival;
 import dev.millrace.topology.join.GroupMemory.Announcement;
-import dev.millrace.topology.join.Waiting.Kind;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.state.ActivityClock;
 import dev.millrace.topology.task.DecisionSink;
 import dev.millrace.topology.task.DecisionTask;
-import java.util.Map;
+import java.util.List;
 import java.util.Optional;
+import java.util.Set;
+import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * Brings every rollout together with its score, or says why it cannot.
+ * Brings every rollout together with its partners, or says why it cannot.
  *
  * <p>Each rollout that arrives leaves exactly once: as a trajectory, as an outcome, or as a dead letter. The decisions
- * are {@link RolloutDecision}, {@link ScoreDecision} and {@link PairCheck}; this carries them out.
+ * are {@link RolloutDecision}, {@link FoundPartner}, {@link PartnerDecision} and {@link PairCheck}; this carries them out.
+ *
+ * <p>Whether a partner fits is asked as soon as it meets its rollout, so that another can come in its place. Whether it
+ * has what it was asked for is looked at when all are there, so that the outcome does not depend on who came last.
  */
 final class JoinTask implements DecisionTask<Arrival> {
     static final String PENDING = "pending";
@@ -35,6 +41,8 @@ final class JoinTask implements DecisionTask<Arrival> {
     private final JoinSettings settings;
     private final JoinConfig config;
     private final TrajectoryMaker maker;
+    /** Those whom a rollout waits for, in the order in which they are named if they do not come. */
+    private final Set<Kind> partners;
 
     private final RecordFetcher fetcher;
     private final PendingStore pending;
@@ -49,11 +57,11 @@ final class JoinTask implements DecisionTask<Arrival> {
         this.settings = settings;
         this.config = settings.config();
         this.maker = new TrajectoryMaker(settings.run(), settings.weighting());
+        this.partners = config.partners();
         this.fetcher = settings.fetchers().get();
         this.pending = new PendingStore(stores.apply(PENDING), new LogPayloads(fetcher,
-            Map.of(Kind.ROLLOUT, new TopicPartition(settings.topics().rollouts(), partition),
-                Kind.SCORE, new TopicPartition(settings.topics().scores(), partition)),
-            Map.of(Kind.ROLLOUT, settings.rollouts(), Kind.SCORE, settings.scores())), config.payloadCacheBytes());
+            kind -> new TopicPartition(kind.topic(settings.topics()), partition), settings.readers()),
+            config.payloadCacheBytes());
         this.seen = new SeenGroups(stores.apply(SEEN), config.dedupeRetentionMs(), config.dedupeGroups());
         this.clock = new ActivityClock(config.maxGapMs(), Math.max(pending.newestSinceMs(), seen.newestTouchedMs()));
         this.out = new JoinOutput(sink, settings, partition);
@@ -68,7 +76,7 @@ final class JoinTask implements DecisionTask<Arrival> {
         if (arrival instanceof RolloutArrival rollout) {
             take(rollout);
         } else {
-            take((ScoreArrival) arrival);
+            take((PartnerArrival) arrival);
         }
         reportPending();
     }
@@ -88,132 +96,212 @@ final class JoinTask implements DecisionTask<Arrival> {
 
     private void take(RolloutArrival rollout) {
         GroupMemory group = seen.recall(rollout.name().groupId());
-        Optional<Waiting> score = pending.find(Kind.SCORE, rollout.name().rolloutId());
         Announcement announced = Announcement.of(rollout.rollout());
-        switch (RolloutDecision.of(rollout, announced, group, score)) {
-            case DUPLICATE -> {
-                out.leave(OutcomeReason.DUPLICATE, rollout, streamTimeMs, "a rollout of this name has been there before");
-                return;
-            }
-            case REFUSE_SIBLING -> {
-                out.refuse(rollout, Refusal.of(RefusalReason.SIBLINGS, "group_id",
-                    "siblings must agree: the group's first rollout has " + group.announced() + ", this one " + announced));
-                return;
-            }
-            case JOIN -> joinWaitingScore(rollout, score.get(), group);
-            case WAIT_AND_DROP_SCORE -> {
-                dropScore(score.get(), group, rollout, "it scores the record at offset " + score.get().scoredOffset()
-                    + "; the rollout that was taken lies at " + rollout.offset());
-                pending.add(rollout, clock.nowMs());
-            }
-            case LEAVE_UNSCORED -> out.leave(OutcomeReason.UNSCORED, rollout, streamTimeMs, "its score came before it and left already");
-            case WAIT -> {
-                group.forgetScore(rollout.name().sampleIndex()); // of a record that was put back the first coming's score
-                pending.add(rollout, clock.nowMs());
+        switch (RolloutDecision.of(rollout, announced, group)) {
+            case DUPLICATE -> out.leave(OutcomeReason.DUPLICATE, rollout, streamTimeMs, "a rollout of this name has been there before");
+            case REFUSE_SIBLING -> out.refuse(rollout, Refusal.of(RefusalReason.SIBLINGS, "group_id",
+                "siblings must agree: the group's first rollout has " + group.announced() + ", this one " + announced));
+            case TAKE -> {
+                meetWaiting(rollout, group);
+                group.addRollout(rollout.name().sampleIndex(), announced);
+                seen.remember(rollout.name().groupId(), group, clock.nowMs());
             }
         }
-        group.addRollout(rollout.name().sampleIndex(), announced);
-        seen.remember(rollout.name().groupId(), group, clock.nowMs());
     }
 
-    private void take(ScoreArrival score) {
-        GroupMemory group = seen.recall(score.name().groupId());
-        Optional<Waiting> rollout = pending.find(Kind.ROLLOUT, score.name().rolloutId());
-        switch (ScoreDecision.of(score, group, rollout)) {
+    /** A rollout meets the partners that came before it, and leaves, or waits for the rest. */
+    private void meetWaiting(RolloutArrival rollout, GroupMemory group) {
+        Meeting meeting = new Meeting(rollout);
+        Optional<Kind> left = Optional.empty();
+        boolean complete = true;
+        for (Kind kind : partners) {
+            Optional<Waiting> waiting = pending.find(kind, rollout.name().rolloutId());
+            boolean here = switch (FoundPartner.of(kind, rollout, group, waiting)) {
+                case WAITS -> meet(meeting, waiting.get(), group);
+                case OF_ANOTHER_RECORD -> {
+                    dropPartner(waiting.get(), group, rollout, "it is about the record at offset "
+                        + waiting.get().aboutOffset() + "; the rollout that was taken lies at " + rollout.offset());
+                    yield false;
+                }
+                case HAS_LEFT -> {
+                    left = left.or(() -> Optional.of(kind));
+                    yield false;
+                }
+                case NOT_YET -> {
+                    group.forgetPartner(kind, rollout.name().sampleIndex()); // one of its first coming, if it was put back
+                    yield false;
+                }
+            };
+            complete &= here;
+        }
+        if (left.isPresent()) {
+            dropPartners(rollout.name().rolloutId());
+            out.leave(PartnerReasons.missing(left.get()), rollout, streamTimeMs, "its " + left.get().noun() + " came before it and left already");
+        } else if (complete) {
+            dropPartners(rollout.name().rolloutId());
+            join(meeting);
+        } else {
+            pending.add(rollout, clock.nowMs());
+        }
+    }
+
+    /** A partner that waits joins the meeting; false if it had to leave. */
+    private boolean meet(Meeting meeting, Waiting waiting, GroupMemory group) {
+        RolloutArrival rollout = meeting.rollout();
+        Optional<Arrival> payload = pending.payload(waiting);
+        if (payload.isEmpty()) {
+            dropPartner(waiting, group, rollout, NOT_KEPT + "orphan_after_ms");
+            return false;
+        }
+        PartnerArrival partner = (PartnerArrival) payload.get();
+        if (!fits(rollout, partner)) {
+            pending.drop(waiting);
+            group.forgetPartner(waiting.kind(), rollout.name().sampleIndex());
+            return false;
+        }
+        meeting.add(partner);
+        return true;
+    }
+
+    private void take(PartnerArrival partner) {
+        GroupMemory group = seen.recall(partner.name().groupId());
+        Optional<Waiting> rollout = pending.find(Kind.ROLLOUT, partner.name().rolloutId());
+        switch (PartnerDecision.of(partner, group, rollout)) {
             case DUPLICATE -> {
-                out.leave(OutcomeReason.DUPLICATE, score, streamTimeMs, "its rollout has a score already");
+                out.leave(OutcomeReason.DUPLICATE, partner, streamTimeMs, "its rollout has a " + partner.kind().noun() + " already");
                 return;
             }
             case OF_A_REPETITION -> {
-                out.leave(OutcomeReason.DUPLICATE, score, streamTimeMs, "it scores the record at offset " + score.scoredOffset()
+                out.leave(OutcomeReason.DUPLICATE, partner, streamTimeMs, "it is about the record at offset " + partner.aboutOffset()
                     + "; the rollout that was taken lies at " + rollout.get().offset());
                 return;
             }
-            case TOO_LATE -> out.leave(OutcomeReason.ORPHAN_SCORE, score, streamTimeMs, "its rollout left before it came");
-            case JOIN -> {
-                if (!joinWaitingRollout(score, rollout.get())) {
+            case TOO_LATE -> out.leave(PartnerReasons.orphan(partner.kind()), partner, streamTimeMs, "its rollout left before it came");
+            case MEET -> {
+                if (!meetWaitingRollout(partner, rollout.get())) {
                     return;
                 }
             }
-            case WAIT -> pending.add(score, clock.nowMs());
+            case WAIT -> pending.add(partner, clock.nowMs());
         }
-        group.addScore(score.name().sampleIndex());
-        seen.remember(score.name().groupId(), group, clock.nowMs());
+        group.addPartner(partner.kind(), partner.name().sampleIndex());
+        seen.remember(partner.name().groupId(), group, clock.nowMs());
     }
 
-    private void joinWaitingScore(RolloutArrival rollout, Waiting waiting, GroupMemory group) {
-        Optional<Arrival> score = pending.payload(waiting);
-        if (score.isEmpty()) {
-            dropScore(waiting, group, rollout, NOT_KEPT + "orphan_after_ms");
-            pending.add(rollout, clock.nowMs());
-            return;
-        }
-        pending.drop(waiting);
-        if (!join(rollout, (ScoreArrival) score.get())) {
-            group.forgetScore(rollout.name().sampleIndex());
-            pending.add(rollout, clock.nowMs());
-        }
-    }
-
-    /** False if the score is refused; its rollout then goes on waiting for another. */
-    private boolean joinWaitingRollout(ScoreArrival score, Waiting waiting) {
-        Optional<Arrival> rollout = pending.payload(waiting);
-        if (rollout.isEmpty()) {
+    /** A partner comes to its rollout, which leaves, or goes on waiting for the rest; false if it does not fit. */
+    private boolean meetWaitingRollout(PartnerArrival partner, Waiting waiting) {
+        Optional<Arrival> payload = pending.payload(waiting);
+        if (payload.isEmpty()) {
+            dropPartners(waiting.rolloutId());
             pending.drop(waiting);
-            out.leave(OutcomeReason.UNSCORED, waiting, streamTimeMs, NOT_KEPT + "unscored_after_ms");
+            out.leave(PartnerReasons.missing(partner.kind()), waiting, streamTimeMs, NOT_KEPT + "unscored_after_ms");
             return true;
         }
-        if (!join((RolloutArrival) rollout.get(), score)) {
+        RolloutArrival rollout = (RolloutArrival) payload.get();
+        if (!fits(rollout, partner)) {
             return false;
         }
-        pending.drop(waiting);
+        Optional<Meeting> meeting = gather(rollout, partner);
+        if (meeting.isPresent()) {
+            dropPartners(waiting.rolloutId());
+            pending.drop(waiting);
+            join(meeting.get());
+        } else {
+            pending.add(partner, clock.nowMs());
+        }
         return true;
     }
 
-    /** Decides about a pair; false if the score is refused. */
-    private boolean join(RolloutArrival rollout, ScoreArrival score) {
-        if (score.score().getUnavailable() != null) {
-            out.leave(OutcomeReason.VERSION_UNAVAILABLE, rollout, streamTimeMs, score.score().getUnavailable());
-            return true;
+    /** The rollout with all its partners, the last of which has just come; empty if one is missing still. */
+    private Optional<Meeting> gather(RolloutArrival rollout, PartnerArrival last) {
+        Meeting meeting = new Meeting(rollout);
+        for (Kind kind : partners) {
+            if (kind != last.kind()) {
+                Optional<Waiting> waiting = pending.find(kind, rollout.name().rolloutId());
+                if (waiting.isEmpty()) {
+                    return Optional.empty();
+                }
+                // a partner that the log has lost since it met its rollout: the deadline will say that it is missing
+                Optional<Arrival> payload = pending.payload(waiting.get());
+                if (payload.isEmpty()) {
+                    return Optional.empty();
+                }
+                meeting.add((PartnerArrival) payload.get());
+            }
         }
+        meeting.add(last);
+        return Optional.of(meeting);
+    }
+
+    private boolean fits(RolloutArrival rollout, PartnerArrival partner) {
         try {
-            PairCheck.requireFit(rollout.rollout(), score.score());
+            PairCheck.requireFit(rollout.rollout(), partner);
+            return true;
         } catch (RefusedException e) {
-            out.refuse(score, e.refusal());
+            out.refuse(partner, e.refusal());
             return false;
         }
-        Trajectory trajectory =
-            maker.make(rollout, out.at(Kind.ROLLOUT, rollout.offset()), score, out.at(Kind.SCORE, score.offset()));
+    }
+
+    /** Everybody is there and fits. */
+    private void join(Meeting meeting) {
+        for (PartnerArrival partner : meeting.partners()) {
+            String unavailable = partner.unavailable();
+            if (unavailable != null) {
+                out.leave(PartnerReasons.unavailable(partner.kind()), meeting.rollout(), streamTimeMs, unavailable);
+                return;
+            }
+        }
+        Trajectory trajectory = maker.make(meeting, out::at);
         byte[] bytes = settings.trajectories().serialize(settings.topics().trajectories(), trajectory);
         if (bytes.length > settings.maxRecordBytes()) {
-            out.refuse(rollout, Refusal.of(RefusalReason.TOO_LARGE, "response_tokens",
+            out.refuse(meeting.rollout(), Refusal.of(RefusalReason.TOO_LARGE, "response_tokens",
                 "its trajectory would take " + bytes.length + " bytes, a record may take " + settings.maxRecordBytes()
                     + "; raise max_record_bytes and the topic's max.message.bytes, or lower max_tokens"));
         } else {
-            out.joined(rollout, bytes, Math.max(rollout.timestampMs(), score.timestampMs()));
+            out.joined(meeting, bytes);
         }
-        return true;
     }
 
-    private void dropScore(Waiting score, GroupMemory group, RolloutArrival rollout, String detail) {
-        pending.drop(score);
-        group.forgetScore(rollout.name().sampleIndex());
-        out.leave(OutcomeReason.ORPHAN_SCORE, score, streamTimeMs, detail);
+    private void dropPartner(Waiting partner, GroupMemory group, RolloutArrival rollout, String detail) {
+        pending.drop(partner);
+        group.forgetPartner(partner.kind(), rollout.name().sampleIndex());
+        out.leave(PartnerReasons.orphan(partner.kind()), partner, streamTimeMs, detail);
+    }
+
+    /** Partners that have met their rollout leave with it: what becomes of it accounts for them. */
+    private void dropPartners(String rolloutId) {
+        for (Kind kind : partners) {
+            pending.find(kind, rolloutId).ifPresent(pending::drop);
+        }
     }
 
     private void expire(long decidedAtMs) {
-        expire(Kind.ROLLOUT, config.unscoredAfterMs(), OutcomeReason.UNSCORED, decidedAtMs);
-        expire(Kind.SCORE, config.orphanAfterMs(), OutcomeReason.ORPHAN_SCORE, decidedAtMs);
+        overdue(Kind.ROLLOUT, config.unscoredAfterMs(), rollout -> {
+            List<Kind> missing = partners.stream().filter(kind -> pending.find(kind, rollout.rolloutId()).isEmpty()).toList();
+            dropPartners(rollout.rolloutId());
+            Kind first = missing.isEmpty() ? Kind.SCORE : missing.get(0); // none: the log lost one that was there
+            out.leave(PartnerReasons.missing(first), rollout, decidedAtMs, "no "
+                + missing.stream().map(Kind::noun).collect(Collectors.joining(" and no ")) + " came within "
+                + waited(config.unscoredAfterMs(), rollout));
+        });
+        for (Kind kind : partners) {
+            overdue(kind, config.orphanAfterMs(), partner -> out.leave(PartnerReasons.orphan(kind), partner, decidedAtMs,
+                "no rollout came within " + waited(config.orphanAfterMs(), partner)));
+        }
         seen.forgetOlder(clock.nowMs());
     }
 
-    private void expire(Kind kind, long afterMs, OutcomeReason reason, long decidedAtMs) {
+    private String waited(long afterMs, Waiting waiting) {
+        return afterMs + " ms of activity: it waited " + (clock.nowMs() - waiting.sinceMs()) + " ms";
+    }
+
+    /** Drops those of a kind that have waited for too long, and says so of each. */
+    private void overdue(Kind kind, long afterMs, Consumer<Waiting> say) {
         Optional<Waiting> oldest = pending.oldest(kind);
         while (oldest.isPresent() && clock.nowMs() - oldest.get().sinceMs() >= afterMs) {
-            long waitedMs = clock.nowMs() - oldest.get().sinceMs();
+            say.accept(oldest.get());
             pending.drop(oldest.get());
-            out.leave(reason, oldest.get(), decidedAtMs,
-                "its partner did not come within " + afterMs + " ms of activity: it waited " + waitedMs + " ms");
             oldest = pending.oldest(kind);
         }
     }

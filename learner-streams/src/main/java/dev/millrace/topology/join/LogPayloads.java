@@ -3,22 +3,23 @@ package dev.millrace.topology.join;
 import dev.millrace.schemas.deadletter.RefusedException;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.Arrival;
+import dev.millrace.topology.ingress.Kind;
 import dev.millrace.topology.ingress.RecordReader;
-import dev.millrace.topology.join.Waiting.Kind;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.streams.processor.api.Record;
 
-/** Reads again what waits in one task, from its two source partitions. */
+/** Reads again what waits in one task, from its source partitions. */
 final class LogPayloads implements PayloadSource {
     private final RecordFetcher fetcher;
-    private final Map<Kind, TopicPartition> partitions;
+    private final Function<Kind, TopicPartition> partitions;
     private final Map<Kind, RecordReader<Arrival>> readers;
 
-    LogPayloads(RecordFetcher fetcher, Map<Kind, TopicPartition> partitions, Map<Kind, RecordReader<Arrival>> readers) {
+    LogPayloads(RecordFetcher fetcher, Function<Kind, TopicPartition> partitions, Map<Kind, RecordReader<Arrival>> readers) {
         this.fetcher = fetcher;
         this.partitions = partitions;
         this.readers = readers;
@@ -29,7 +30,7 @@ final class LogPayloads implements PayloadSource {
         long[] offsets = waiting.stream().mapToLong(Waiting::offset).toArray();
         List<Arrival> arrivals = new ArrayList<>(offsets.length);
         int at = 0;
-        for (ConsumerRecord<byte[], byte[]> record : fetcher.fetch(partitions.get(kind), offsets)) {
+        for (ConsumerRecord<byte[], byte[]> record : fetcher.fetch(partitions.apply(kind), offsets)) {
             while (waiting.get(at).offset() != record.offset()) {
                 at++;
             }
@@ -44,7 +45,7 @@ final class LogPayloads implements PayloadSource {
         try {
             return readers.get(kind).read(raw, record.partition(), record.offset()).orElseThrow();
         } catch (RefusedException e) {
-            throw new IllegalStateException("the record at " + partitions.get(kind) + "@" + record.offset()
+            throw new IllegalStateException("the record at " + partitions.apply(kind) + "@" + record.offset()
                 + " was accepted when it came and is refused now: " + e.getMessage()
                 + "; was the run's tokenizer_hash, vocabulary_size or max_group_size changed?", e);
         }

@@ -8,15 +8,23 @@ import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.deadletter.Refusal;
 import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.schemas.deadletter.RefusedException;
+import dev.millrace.topology.ingress.PartnerArrival;
+import dev.millrace.topology.ingress.ScoreArrival;
 import java.util.List;
 
-/** Whether a score fits the rollout it names; both hold what they claim on their own. Pure. */
+/** Whether a partner fits the rollout it names; both hold what they claim on their own. Pure. */
 final class PairCheck {
     private PairCheck() {
     }
 
-    /** @throws RefusedException of the score, naming what does not fit */
-    static void requireFit(Rollout rollout, Score score) throws RefusedException {
+    /** @throws RefusedException of the partner, naming what does not fit; a reward fits any rollout */
+    static void requireFit(Rollout rollout, PartnerArrival partner) throws RefusedException {
+        if (partner instanceof ScoreArrival score) {
+            requireFit(rollout, score.score());
+        }
+    }
+
+    private static void requireFit(Rollout rollout, Score score) throws RefusedException {
         int tokens = rollout.getMask().remaining();
         for (LogProbVector vector : score.getVectors()) {
             int scored = vector.getLogProbs().remaining() / Float.BYTES;

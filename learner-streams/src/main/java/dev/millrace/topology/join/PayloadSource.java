@@ -1,7 +1,7 @@
 package dev.millrace.topology.join;
 
 import dev.millrace.topology.ingress.Arrival;
-import dev.millrace.topology.join.Waiting.Kind;
+import dev.millrace.topology.ingress.Kind;
 import java.util.List;
 
 /** Reads again what waits, from the log. */

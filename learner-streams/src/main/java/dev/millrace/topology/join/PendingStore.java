@@ -1,9 +1,10 @@
 package dev.millrace.topology.join;
 
 import dev.millrace.topology.ingress.Arrival;
-import dev.millrace.topology.join.Waiting.Kind;
+import dev.millrace.topology.ingress.Kind;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,10 +16,10 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * Rollouts and scores that wait for their partner: payloads in memory, their places on the log in the store.
+ * Rollouts and their partners that wait for each other: payloads in memory, their places on the log in the store.
  *
  * <pre>
- *   store (and its changelog)   rollout id -> kind, offset, since      about 30 bytes each
+ *   store (and its changelog)   kind, rollout id -> offset, since      about 30 bytes each
  *   memory                      payloads, up to a number of bytes      what is beyond is read again when it is needed
  * </pre>
  *
@@ -34,12 +35,31 @@ final class PendingStore {
     private final KeyValueStore<Bytes, byte[]> store;
     private final PayloadSource payloads;
     private final long cacheBytes;
-    private final Map<String, Waiting> byId = new HashMap<>();
-    /** By offset, which is also by age: both only grow. */
-    private final Map<Kind, TreeMap<Long, Waiting>> byOffset =
-        Map.of(Kind.ROLLOUT, new TreeMap<>(), Kind.SCORE, new TreeMap<>());
-    private final Map<String, Arrival> cached = new HashMap<>();
+    private final Map<Kind, Shelf> shelves = new EnumMap<>(Kind.class);
     private long cachedBytes;
+
+    /** All of one kind that wait. Offsets grow with age, so what is ordered by offset is ordered by age. */
+    private static final class Shelf {
+        private final Map<String, Waiting> byId = new HashMap<>();
+        private final TreeMap<Long, Waiting> byOffset = new TreeMap<>();
+        /** Those that have no partner here: of rollouts, all of them; of partners, those whose rollout does not wait. */
+        private final TreeMap<Long, Waiting> alone = new TreeMap<>();
+        private final Map<String, Arrival> cached = new HashMap<>();
+
+        void put(Waiting waiting, boolean isAlone) {
+            byId.put(waiting.rolloutId(), waiting);
+            byOffset.put(waiting.offset(), waiting);
+            if (isAlone) {
+                alone.put(waiting.offset(), waiting);
+            }
+        }
+
+        void remove(Waiting waiting) {
+            byId.remove(waiting.rolloutId());
+            byOffset.remove(waiting.offset());
+            alone.remove(waiting.offset());
+        }
+    }
 
     /**
      * Takes over what the store holds.
@@ -50,41 +70,44 @@ final class PendingStore {
         this.store = store;
         this.payloads = payloads;
         this.cacheBytes = cacheBytes;
+        for (Kind kind : Kind.values()) {
+            shelves.put(kind, new Shelf());
+        }
         try (KeyValueIterator<Bytes, byte[]> all = store.all()) {
             while (all.hasNext()) {
                 KeyValue<Bytes, byte[]> entry = all.next();
-                remember(Waiting.fromBytes(new String(entry.key.get(), StandardCharsets.UTF_8), entry.value));
+                byte[] key = entry.key.get();
+                remember(Waiting.fromBytes(new String(key, 1, key.length - 1, StandardCharsets.UTF_8), entry.value));
             }
         }
     }
 
     /** How many of a kind wait. */
     int size(Kind kind) {
-        return byOffset.get(kind).size();
+        return shelves.get(kind).byOffset.size();
     }
 
     /** When the newest of all began to wait; 0 if nothing waits. */
     long newestSinceMs() {
         long newest = 0;
-        for (TreeMap<Long, Waiting> waiting : byOffset.values()) {
-            newest = Math.max(newest, waiting.isEmpty() ? 0 : waiting.lastEntry().getValue().sinceMs());
+        for (Shelf shelf : shelves.values()) {
+            newest = Math.max(newest, shelf.byOffset.isEmpty() ? 0 : shelf.byOffset.lastEntry().getValue().sinceMs());
         }
         return newest;
     }
 
-    /** What waits under a name, if it is of this kind. */
+    /** What waits of a kind under a name. */
     Optional<Waiting> find(Kind kind, String rolloutId) {
-        Waiting waiting = byId.get(rolloutId);
-        return waiting == null || waiting.kind() != kind ? Optional.empty() : Optional.of(waiting);
+        return Optional.ofNullable(shelves.get(kind).byId.get(rolloutId));
     }
 
-    /** The one of a kind that has waited longest. */
+    /** The one of a kind that has waited longest; of partners, only those are looked at whose rollout does not wait. */
     Optional<Waiting> oldest(Kind kind) {
-        TreeMap<Long, Waiting> waiting = byOffset.get(kind);
-        return waiting.isEmpty() ? Optional.empty() : Optional.of(waiting.firstEntry().getValue());
+        TreeMap<Long, Waiting> alone = shelves.get(kind).alone;
+        return alone.isEmpty() ? Optional.empty() : Optional.of(alone.firstEntry().getValue());
     }
 
-    /** Lets an arrival wait. Nothing else may wait under its name. */
+    /** Lets an arrival wait. Nothing else of its kind may wait under its name, and only partners that belong to it. */
     void add(Arrival arrival, long sinceMs) {
         Waiting waiting = Waiting.of(arrival, sinceMs);
         remember(waiting);
@@ -94,14 +117,14 @@ final class PendingStore {
 
     /** Ends its wait. */
     void drop(Waiting waiting) {
-        byId.remove(waiting.rolloutId());
-        byOffset.get(waiting.kind()).remove(waiting.offset());
+        shelves.get(waiting.kind()).remove(waiting);
         store.delete(key(waiting));
         release(waiting);
     }
 
     /** The payload of what waits, and goes on waiting; empty if the log no longer holds it. */
     Optional<Arrival> payload(Waiting waiting) {
+        Map<String, Arrival> cached = shelves.get(waiting.kind()).cached;
         if (!cached.containsKey(waiting.rolloutId())) {
             readAgain(waiting);
         }
@@ -110,25 +133,31 @@ final class PendingStore {
 
     /** Brings back the payload that is asked for, and those behind it as far as half of the memory goes. */
     private void readAgain(Waiting asked) {
-        makeRoom(asked.kind());
+        Shelf shelf = shelves.get(asked.kind());
+        makeRoom(shelf);
         List<Waiting> stretch = new ArrayList<>();
         long room = cacheBytes - cachedBytes;
-        for (Waiting waiting : byOffset.get(asked.kind()).tailMap(asked.offset(), true).values()) {
+        for (Waiting waiting : shelf.byOffset.tailMap(asked.offset(), true).values()) {
             room -= waiting.payloadBytes();
-            if (waiting != asked && (room < 0 || stretch.size() == STRETCH || cached.containsKey(waiting.rolloutId()))) {
+            if (waiting != asked && (room < 0 || stretch.size() == STRETCH || shelf.cached.containsKey(waiting.rolloutId()))) {
                 break;
             }
             stretch.add(waiting);
         }
         for (Arrival payload : payloads.read(asked.kind(), stretch)) {
-            cached.put(payload.name().rolloutId(), payload);
+            shelf.cached.put(payload.name().rolloutId(), payload);
             cachedBytes += payload.bytes();
         }
     }
 
     /** Lets go of the newest payloads until half of the memory is free, so that reading again goes in stretches. */
-    private void makeRoom(Kind kind) {
-        for (Waiting newest : byOffset.get(kind).descendingMap().values()) {
+    private void makeRoom(Shelf shelf) {
+        letGo(shelf);
+        shelves.values().forEach(this::letGo);
+    }
+
+    private void letGo(Shelf shelf) {
+        for (Waiting newest : shelf.byOffset.descendingMap().values()) {
             if (cachedBytes <= cacheBytes / 2) {
                 return;
             }
@@ -137,25 +166,31 @@ final class PendingStore {
     }
 
     private void remember(Waiting waiting) {
-        byId.put(waiting.rolloutId(), waiting);
-        byOffset.get(waiting.kind()).put(waiting.offset(), waiting);
+        String rolloutId = waiting.rolloutId();
+        boolean isRollout = waiting.kind() == Kind.ROLLOUT;
+        shelves.get(waiting.kind()).put(waiting, isRollout || !shelves.get(Kind.ROLLOUT).byId.containsKey(rolloutId));
+        if (isRollout) {
+            for (Kind partner : Kind.partners()) {
+                find(partner, rolloutId).ifPresent(met -> shelves.get(partner).alone.remove(met.offset()));
+            }
+        }
     }
 
     private void keep(Waiting waiting, Arrival payload) {
         if (cachedBytes + payload.bytes() <= cacheBytes) {
-            cached.put(waiting.rolloutId(), payload);
+            shelves.get(waiting.kind()).cached.put(waiting.rolloutId(), payload);
             cachedBytes += payload.bytes();
         }
     }
 
     private void release(Waiting waiting) {
-        Arrival payload = cached.remove(waiting.rolloutId());
+        Arrival payload = shelves.get(waiting.kind()).cached.remove(waiting.rolloutId());
         if (payload != null) {
             cachedBytes -= payload.bytes();
         }
     }
 
     private static Bytes key(Waiting waiting) {
-        return Bytes.wrap(waiting.rolloutId().getBytes(StandardCharsets.UTF_8));
+        return Bytes.wrap((waiting.kind().ordinal() + waiting.rolloutId()).getBytes(StandardCharsets.UTF_8));
     }
 }

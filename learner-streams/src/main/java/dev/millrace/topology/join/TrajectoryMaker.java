@@ -2,10 +2,8 @@ package dev.millrace.topology.join;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.schemas.LogCoordinates;
-import dev.millrace.schemas.LogProbVector;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Rollout;
-import dev.millrace.schemas.Score;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
@@ -13,17 +11,20 @@ import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.stages.ImportanceWeighting;
 import dev.millrace.stages.PolicyLogProbs;
-import dev.millrace.topology.ingress.RolloutArrival;
-import dev.millrace.topology.ingress.ScoreArrival;
+import dev.millrace.topology.ingress.Arrival;
+import dev.millrace.topology.ingress.RewardArrival;
+import dev.millrace.topology.join.Meeting.Scored;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
 
 /**
- * Makes the trajectory of a rollout and its score, with everything that can be decided about it alone.
+ * Makes the trajectory of a rollout and its partners, with everything that can be decided about it alone.
  *
  * <p>Behavior log-probs are taken before truncation where the rollout has both, because scores are not truncated
- * either: a ratio compares like with like. Vectors are views of the rollout's and the score's own bytes; only the
+ * either: a ratio compares like with like. Vectors are views of the records' own bytes; only the
  * weights are new. Immutable and thread-safe.
  */
 final class TrajectoryMaker {
@@ -36,39 +37,39 @@ final class TrajectoryMaker {
     }
 
     /**
-     * @param rolloutAt where the rollout lies
-     * @param scoreAt where the score lies
-     * @param scored fits the rollout and has every vector
+     * @param meeting of partners that fit the rollout and have what they were asked for; a score is among them
+     * @param at where a record of the meeting lies
      */
-    Trajectory make(RolloutArrival rolled, LogCoordinates rolloutAt, ScoreArrival scored, LogCoordinates scoreAt) {
-        Rollout rollout = rolled.rollout();
-        Score score = scored.score();
-        LogProbVector old = vector(score, PolicyRole.OLD);
-        LogProbVector proximal = vector(score, PolicyRole.PROXIMAL);
+    Trajectory make(Meeting meeting, Function<Arrival, LogCoordinates> at) {
+        Rollout rollout = meeting.rollout().rollout();
+        Scored old = meeting.scored(PolicyRole.OLD).orElseThrow();
+        Scored proximal = meeting.scored(PolicyRole.PROXIMAL).orElseThrow();
+        Optional<Scored> reference = meeting.scored(PolicyRole.REFERENCE);
+        Optional<Scored> teacher = meeting.scored(PolicyRole.TEACHER);
+        Optional<RewardArrival> reward = meeting.reward();
         ByteBuffer behavior =
             rollout.getTemperedLogProbs() == null ? rollout.getBehaviorLogProbs() : rollout.getTemperedLogProbs();
         int tokens = rollout.getMask().remaining();
         float[] weights = new float[tokens];
         List<StageReport> reports = weighting.compute(
             new TokenBatch(new int[] {0, tokens}, PackedMask.toArray(rollout.getMask())),
-            new PolicyLogProbs(PackedFloats.toArray(behavior), PackedFloats.toArray(old.getLogProbs()),
-                PackedFloats.toArray(proximal.getLogProbs())),
+            new PolicyLogProbs(PackedFloats.toArray(behavior), PackedFloats.toArray(old.vector().getLogProbs()),
+                PackedFloats.toArray(proximal.vector().getLogProbs())),
             weights);
         return new Trajectory(run.runId(), run.epoch(), run.policyId(), rollout.getRolloutId(), rollout.getGroupId(),
-            rollout.getOrdinal(), rollout.getSampleIndex(), rollout.getGroupSize(), rolloutAt, scoreAt,
-            rollout.getPromptTokens(), rollout.getResponseTokens(), rollout.getMask(), rollout.getSampling().getTemperature(),
-            rollout.getVersionSpans(), behavior, old.getLogProbs(), proximal.getLogProbs(),
-            proximal.getVersionSpans().get(0).getVersion(), PackedFloats.of(weights), reports, rollout.getReward(),
-            rollout.getFinishReason().name(), rollout.getFinishedAtMs(), score.getScoredAtMs(),
-            null, -1L, null, Map.of(), null, null, null);
+            rollout.getOrdinal(), rollout.getSampleIndex(), rollout.getGroupSize(), at.apply(meeting.rollout()),
+            at.apply(old.by()), rollout.getPromptTokens(), rollout.getResponseTokens(), rollout.getMask(),
+            rollout.getSampling().getTemperature(), rollout.getVersionSpans(), behavior, old.vector().getLogProbs(),
+            proximal.vector().getLogProbs(), versionOf(proximal), PackedFloats.of(weights), reports,
+            reward.map(r -> r.reward().getReward()).orElse(rollout.getReward()), rollout.getFinishReason().name(),
+            rollout.getFinishedAtMs(), old.by().score().getScoredAtMs(),
+            reference.map(r -> r.vector().getLogProbs()).orElse(null), reference.map(TrajectoryMaker::versionOf).orElse(-1L),
+            teacher.map(t -> t.vector().getLogProbs()).orElse(null),
+            reward.map(r -> r.reward().getRewardComponents()).orElse(Map.of()), reward.map(at).orElse(null),
+            reference.map(Scored::by).map(at).orElse(null), teacher.map(Scored::by).map(at).orElse(null));
     }
 
-    private static LogProbVector vector(Score score, PolicyRole policy) {
-        for (LogProbVector vector : score.getVectors()) {
-            if (vector.getPolicy() == policy) {
-                return vector;
-            }
-        }
-        throw new IllegalStateException("an accepted score has the log-probs of " + policy);
+    private static long versionOf(Scored scored) {
+        return scored.vector().getVersionSpans().get(0).getVersion();
     }
 }

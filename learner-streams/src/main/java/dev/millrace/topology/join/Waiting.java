@@ -1,29 +1,28 @@
 package dev.millrace.topology.join;
 
 import dev.millrace.topology.ingress.Arrival;
+import dev.millrace.topology.ingress.Kind;
+import dev.millrace.topology.ingress.PartnerArrival;
 import dev.millrace.topology.ingress.RolloutArrival;
-import dev.millrace.topology.ingress.ScoreArrival;
 import dev.millrace.topology.state.CompactBytes;
 
 /**
- * A rollout or a score that waits for its partner: all that is remembered of it, its payload aside.
+ * A rollout that waits for its partners, or a partner that waits: all that is remembered of it, its payload aside.
  *
- * @param kind which of the two
+ * @param kind what it is
  * @param rolloutId the sample's name
  * @param groupId the sample's group
  * @param offset where it lies in its topic's partition
- * @param scoredOffset of a score: where the rollout lies that it scores; of a rollout: its own offset
- * @param newestVersion of a rollout: newest version that sampled one of its tokens; of a score: -1
+ * @param aboutOffset of a partner: where the rollout lies that it is about; of a rollout: its own offset
+ * @param newestVersion of a rollout: newest version that sampled one of its tokens; of a partner: -1
  * @param timestampMs when it was written
  * @param payloadBytes heap that its payload takes
  * @param sinceMs since when it waits, on the task's activity clock
  */
-record Waiting(Kind kind, String rolloutId, String groupId, long offset, long scoredOffset, long newestVersion,
+record Waiting(Kind kind, String rolloutId, String groupId, long offset, long aboutOffset, long newestVersion,
     long timestampMs, long payloadBytes, long sinceMs) {
 
-    private static final byte FORMAT = 1;
-
-    enum Kind { ROLLOUT, SCORE }
+    private static final byte FORMAT = 2;
 
     static Waiting of(Arrival arrival, long sinceMs) {
         String rolloutId = arrival.name().rolloutId();
@@ -32,16 +31,16 @@ record Waiting(Kind kind, String rolloutId, String groupId, long offset, long sc
             return new Waiting(Kind.ROLLOUT, rolloutId, groupId, rollout.offset(), rollout.offset(), rollout.newestVersion(),
                 rollout.timestampMs(), rollout.bytes(), sinceMs);
         }
-        ScoreArrival score = (ScoreArrival) arrival;
-        return new Waiting(Kind.SCORE, rolloutId, groupId, score.offset(), score.scoredOffset(), -1, score.timestampMs(),
-            score.bytes(), sinceMs);
+        PartnerArrival partner = (PartnerArrival) arrival;
+        return new Waiting(partner.kind(), rolloutId, groupId, partner.offset(), partner.aboutOffset(), -1,
+            partner.timestampMs(), partner.bytes(), sinceMs);
     }
 
     byte[] toBytes() {
         return new CompactBytes.Writer(FORMAT)
             .number(kind.ordinal())
             .number(offset)
-            .number(scoredOffset - offset)
+            .number(aboutOffset - offset)
             .number(newestVersion)
             .number(timestampMs)
             .number(payloadBytes)

@@ -2,14 +2,28 @@ package dev.millrace.topology.outcome;
 
 /** Why a rollout left without reaching a batch; {@link #code()} is what stands in the record and in the metric. */
 public enum OutcomeReason {
-    /** The same rollout, or the same rollout's score, had been there before. */
+    /** The same rollout, or the same partner of it, had been there before. */
     DUPLICATE("duplicate"),
     /** No score came within its time. */
     UNSCORED("unscored"),
+    /** No reward came within its time. */
+    UNREWARDED("unrewarded"),
+    /** No reference score came within its time. */
+    UNREFERENCED("unreferenced"),
+    /** No teacher score came within its time. */
+    UNTAUGHT("untaught"),
     /** A score whose rollout did not come within its time, or had left before. */
     ORPHAN_SCORE("orphan-score"),
-    /** The scorer could not have a version that it needed. */
+    /** A reward whose rollout did not come within its time, or had left before. */
+    ORPHAN_REWARD("orphan-reward"),
+    /** A reference score whose rollout did not come within its time, or had left before. */
+    ORPHAN_REFERENCE("orphan-reference"),
+    /** A teacher score whose rollout did not come within its time, or had left before. */
+    ORPHAN_TEACHER("orphan-teacher"),
+    /** A scorer could not have a version that it needed. */
     VERSION_UNAVAILABLE("version-unavailable"),
+    /** Who was to reward it could not. */
+    REWARD_UNAVAILABLE("reward-unavailable"),
     /** Its group stayed short for too long. */
     GROUP_SHORT("group-short"),
     /** All rewards of its group are equal, so none of them says anything. */

@@ -27,7 +27,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 class ScoreCheckTest {
     private static final byte[] KEY = "g".getBytes(StandardCharsets.UTF_8);
-    private static final ScoreCheck CHECK = new ScoreCheck(RUN, TOPICS.rollouts(), new IngressConfig("", 0, 8, 100));
+    private static final ScoreCheck CHECK = new ScoreCheck(Kind.SCORE, RUN, TOPICS.rollouts(), new IngressConfig("", 0, 8, 100));
 
     private static Score.Builder score() {
         return Samples.score(rollout("g", 0).build(), 5);

@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.topology.Samples;
 import dev.millrace.topology.ingress.Arrival;
+import dev.millrace.topology.ingress.Kind;
 import dev.millrace.topology.ingress.RolloutArrival;
 import dev.millrace.topology.ingress.SampleName;
 import dev.millrace.topology.ingress.ScoreArrival;
-import dev.millrace.topology.join.Waiting.Kind;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -78,7 +78,7 @@ class PendingStoreTest {
         for (int i = 0; i < 20; i++) {
             before.add(rollout("group/with/slashes-" + i, 1, i), 100 + i);
         }
-        ScoreArrival score = new ScoreArrival(new SampleName("s", 0), Samples.score(Samples.rollout("s", 0).build(), 99).build(),
+        ScoreArrival score = new ScoreArrival(new SampleName("s", 0), Kind.SCORE, Samples.score(Samples.rollout("s", 0).build(), 99).build(),
             new Record<>(new byte[0], new byte[VALUE_BYTES], 77, new RecordHeaders()), 40);
         log.put(40L, score);
         before.add(score, 130);
