@@ -41,14 +41,15 @@ final class StartingPoint {
     TrainingState find(VersionCommitter committer, AdamW optimizer) {
         try (PolicyFeed feed = new PolicyFeed(connection, config)) {
             Optional<PolicyVersion> newest = feed.newestCommitted();
-            return newest.isPresent() ? resumed(feed, newest.get(), optimizer) : fresh(committer, optimizer);
+            return newest.isPresent() ? resumed(feed, newest.get(), committer, optimizer) : fresh(committer, optimizer);
         }
     }
 
-    private TrainingState resumed(PolicyFeed feed, PolicyVersion newest, AdamW optimizer) {
+    private TrainingState resumed(PolicyFeed feed, PolicyVersion newest, VersionCommitter committer, AdamW optimizer) {
         requireSamePolicy(newest);
         Weights weights = feed.load(newest.getVersion());
         optimizer.restore(feed.loadOptimizer(newest.getVersion()));
+        committer.continueFrom(newest, weights);
         LOG.info("goes on from version {} ({}), made by batch {}", newest.getVersion(), newest.getWeights().getSha256(),
             newest.getBatchId());
         return new TrainingState(weights, optimizer, newest);

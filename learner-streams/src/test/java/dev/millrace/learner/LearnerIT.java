@@ -21,6 +21,7 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.deadletter.DeadLetters;
+import dev.millrace.weights.OnBrokenVersion;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
@@ -328,7 +329,7 @@ class LearnerIT {
 
     /** Chunks larger than every tensor: one send per tensor. */
     private static WeightsConfig weights() {
-        return new WeightsConfig(1 << 12, 100, 10_000, 10_000);
+        return new WeightsConfig(3, OnBrokenVersion.STOP, 1 << 12, 100, 10_000, 10_000);
     }
 
     private static String header(byte[] value) {

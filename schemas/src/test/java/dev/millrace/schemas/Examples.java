@@ -107,7 +107,8 @@ public final class Examples {
 
     private static TensorLocation location(String topic) {
         return new TensorLocation("millrace." + topic, 0, 100L, 104L,
-            List.of(new TensorEntry("lm_head.weight", "F32", List.of(16L, 64L), 4096L, 1, "cd".repeat(32))),
-            "ef".repeat(32));
+            List.of(new TensorEntry("lm_head.weight", "F32", List.of(16L, 64L), 4096L, 1, "cd".repeat(32),
+                TensorEncoding.DELTA, 2048L)),
+            "ef".repeat(32), 6L, "ab".repeat(32), 0L, "file:///store/object");
     }
 }

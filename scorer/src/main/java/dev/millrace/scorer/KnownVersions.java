@@ -69,7 +69,7 @@ final class KnownVersions {
             if (version > newestVersion) {
                 feed.awaitAtLeast(version, wait); // a generator may have heard of it a moment before us
             }
-            weights = feed.load(version);
+            weights = feed.load(version, this::atHand);
         } catch (VersionUnavailableException | CorruptVersionException e) {
             return new Answer(null, e.getMessage());
         }
@@ -79,6 +79,10 @@ final class KnownVersions {
             kept.put(version, weights);
         }
         return new Answer(weights, null);
+    }
+
+    private Weights atHand(long version) {
+        return version == newestVersion ? newestWeights : kept.get(version);
     }
 
     private void take(long version, Weights weights) {

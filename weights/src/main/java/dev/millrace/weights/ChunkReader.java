@@ -1,6 +1,5 @@
 package dev.millrace.weights;
 
-import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.WeightChunk;
@@ -51,15 +50,15 @@ final class ChunkReader implements AutoCloseable {
     }
 
     /**
-     * The tensors at a location by name, verified, in heap buffers that belong to the caller.
+     * What lies at a location, by tensor, in heap buffers that belong to the caller; not verified yet.
      *
-     * @param expected the tensors that the caller can use, in order
      * @throws VersionUnavailableException if chunks are no longer on the log, or do not arrive within the limit
-     * @throws CorruptVersionException if what is there is not what the manifest says
+     * @throws CorruptVersionException if chunks are missing or out of place
      */
-    synchronized Map<String, ByteBuffer> read(
-            PolicyVersion manifest, TensorLocation location, List<TensorSpec> expected) {
-        TensorAssembly assembly = new TensorAssembly(manifest, location, expected);
+    synchronized Map<String, ByteBuffer> read(PublishedTensors published) {
+        PolicyVersion manifest = published.manifest();
+        TensorLocation location = published.location();
+        TensorAssembly assembly = new TensorAssembly(published);
         TopicPartition partition = new TopicPartition(location.getTopic(), location.getPartition());
         consumer.assign(List.of(partition));
         consumer.seek(partition, location.getFirstOffset());

@@ -11,8 +11,9 @@ import org.slf4j.LoggerFactory;
  * Loads each newest version as soon as it is published, so that whoever samples or scores never waits for a load.
  *
  * <p>A thread of its own loads; versions that are overtaken before their turn are skipped. {@link #current()} may be
- * called between any two tokens: it reads a volatile field. A version whose chunks are gone before they were read is
- * passed over with a warning; a corrupt one, or a feed that has stopped, is thrown by {@link #current()}.
+ * called between any two tokens: it reads a volatile field. What becomes of a version that is missing on the log, or not
+ * what its manifest says, is decided by {@link OnBrokenVersion}: passed over with a warning, or thrown by
+ * {@link #current()}, as is always a feed that has stopped.
  */
 public final class NewestWeights implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(NewestWeights.class);
@@ -41,11 +42,12 @@ public final class NewestWeights implements AutoCloseable {
      * Waits for the first version and loads it; from then on {@link #current()} has an answer.
      *
      * @param feed stays the caller's and must be closed after this
-     * @throws VersionUnavailableException if nothing was published within the limit
+     * @throws VersionUnavailableException if nothing that can be put together was published within the limit
+     * @throws CorruptVersionException if the newest version is not what it claims to be, and the configuration says to stop
      */
     public NewestWeights(PolicyFeed feed, Duration firstLimit) {
         this.feed = feed;
-        this.current = load(feed.awaitAtLeast(0, firstLimit));
+        this.current = first(firstLimit);
         this.thread = new Thread(this::follow, "newest-weights");
         thread.setDaemon(true);
         thread.start();
@@ -59,6 +61,24 @@ public final class NewestWeights implements AutoCloseable {
         return current;
     }
 
+    private Loaded first(Duration limit) {
+        long deadline = System.nanoTime() + limit.toNanos();
+        long wanted = 0;
+        while (true) {
+            Duration left = Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
+            PolicyVersion newest = feed.awaitAtLeast(wanted, left);
+            try {
+                return load(newest);
+            } catch (VersionUnavailableException | CorruptVersionException e) {
+                if (feed.onBroken() == OnBrokenVersion.STOP) {
+                    throw e;
+                }
+                wanted = newest.getVersion() + 1;
+                LOG.warn("waits for version {} or later, up to {} ms: {}", wanted, left.toMillis(), e.getMessage());
+            }
+        }
+    }
+
     private void follow() {
         long seen = current.version();
         while (!closed) {
@@ -68,8 +88,13 @@ public final class NewestWeights implements AutoCloseable {
                     seen = newer.get().getVersion();
                     current = load(newer.get());
                 }
-            } catch (VersionUnavailableException e) {
-                LOG.warn("goes on with version {}: {}", current.version(), e.getMessage());
+            } catch (VersionUnavailableException | CorruptVersionException e) {
+                if (feed.onBroken() == OnBrokenVersion.STOP) {
+                    failure = e;
+                    return;
+                }
+                LOG.warn("goes on with version {} until a version can be put together again: {}", current.version(),
+                    e.getMessage());
             } catch (RuntimeException | Error e) { // an error too: weights that silently stay old are worse than a stop
                 if (!closed) {
                     failure = e;
@@ -80,7 +105,9 @@ public final class NewestWeights implements AutoCloseable {
     }
 
     private Loaded load(PolicyVersion manifest) {
-        return new Loaded(manifest, feed.load(manifest.getVersion()));
+        Loaded before = current;
+        return new Loaded(manifest, feed.load(manifest.getVersion(),
+            version -> before != null && before.version() == version ? before.weights() : null));
     }
 
     @Override

@@ -1,20 +1,27 @@
 package dev.millrace.weights;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.run.LogConnection;
+import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
+import java.util.function.Function;
+import java.util.function.LongFunction;
 
 /**
  * The published versions of a run's policy: which there are, and their weights, verified.
  *
  * <p>A thread of its own follows {@code policy-versions} (read_committed, from the beginning, in no group), so that
  * {@link #newest()} and {@link #manifest} answer at once. Loading reads the chunks from where the manifest says they
- * lie and checks every hash; loads take turns on one consumer.
+ * lie, from the version's anchor on, and checks every hash; loads take turns on one consumer.
  *
  * <p>Records of another run, epoch or policy are refused and counted, records that cannot be decoded likewise; neither
  * stops the feed. What does stop it, such as a broker that refuses us or two learners writing one version, is thrown by
@@ -27,13 +34,22 @@ public final class PolicyFeed implements AutoCloseable {
 
     private final ManifestFollower follower;
     private final ChunkReader chunks;
+    private final VersionChain chain;
     private final Duration startLimit;
+    private final OnBrokenVersion onBroken;
 
     /** Connects and begins to follow; returns before anything is known. */
     public PolicyFeed(LogConnection connection, WeightsConfig config) {
         this.startLimit = Duration.ofMillis(config.readTimeoutMs());
         this.follower = new ManifestFollower(connection, config.keptManifests());
         this.chunks = new ChunkReader(connection, startLimit);
+        this.chain = new VersionChain(follower::manifest, this::read);
+        this.onBroken = config.onBrokenVersion();
+    }
+
+    /** What a reader that follows the newest version does when one cannot be put together. */
+    OnBrokenVersion onBroken() {
+        return onBroken;
     }
 
     /** The newest version seen so far; empty before the first was published or read. Never waits. */
@@ -110,15 +126,28 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * The weights of a version in new buffers that belong to the caller.
+     * The weights of a version in new buffers that belong to the caller: its anchor, and every delta since.
      *
-     * @throws VersionUnavailableException if the version or its chunks cannot be had
-     * @throws CorruptVersionException if the chunks are not what the manifest says, or the tensors are not the shape's
+     * @throws VersionUnavailableException if the version, its chunks, or those of a version that it is a delta against
+     *     cannot be had
+     * @throws CorruptVersionException if one of them is not what its manifest says, or the tensors are not the shape's
      */
     public Weights load(long version) {
+        return load(version, known -> null);
+    }
+
+    /**
+     * The weights of a version in new buffers that belong to the caller, made from others that are at hand where that
+     * spares reading: those of the version before it, and the newest version costs one delta.
+     *
+     * @param atHand weights of a version as {@link #load(long)} gave them, or null; not written
+     * @throws VersionUnavailableException as {@link #load(long)}
+     * @throws CorruptVersionException as {@link #load(long)}
+     */
+    public Weights load(long version, LongFunction<Weights> atHand) {
         PolicyVersion manifest = manifest(version);
         Weights weights = Weights.zeros(shapeOf(manifest));
-        fill(manifest, weights);
+        chain.load(manifest, weights.tensors().specs(), atHand).forEach(weights::load);
         return weights;
     }
 
@@ -135,7 +164,7 @@ public final class PolicyFeed implements AutoCloseable {
             throw new CorruptVersionException(version, "version " + version + " is of the shape " + manifest.getShape()
                 + ", not of the expected " + ShapeText.of(into.shape()));
         }
-        fill(manifest, into);
+        chain.load(manifest, into.tensors().specs(), known -> null).forEach(into::load);
     }
 
     /**
@@ -152,7 +181,10 @@ public final class PolicyFeed implements AutoCloseable {
         }
         DecoderShape shape = shapeOf(manifest);
         return OptimizerTensors.state(shape, manifest.getOptimizerSteps(),
-            chunks.read(manifest, manifest.getOptimizer(), OptimizerTensors.specs(shape)));
+            read(manifest, manifest.getOptimizer(), OptimizerTensors.specs(shape), name -> {
+                throw new CorruptVersionException(version, "version " + version
+                    + " has a delta in the optimiser's state, which is always written whole: " + name);
+            }));
     }
 
     /** The shape that a manifest declares. */
@@ -165,8 +197,11 @@ public final class PolicyFeed implements AutoCloseable {
         }
     }
 
-    private void fill(PolicyVersion manifest, Weights into) {
-        chunks.read(manifest, manifest.getWeights(), into.tensors().specs()).forEach(into::load);
+    private Map<String, ByteBuffer> read(PolicyVersion manifest, TensorLocation location, List<TensorSpec> expected,
+                                         Function<String, ByteBuffer> base) {
+        PublishedTensors published = new PublishedTensors(manifest, location);
+        published.require(expected);
+        return published.verified(chunks.read(published), base);
     }
 
     @Override

@@ -9,8 +9,8 @@ import java.util.NoSuchElementException;
 /**
  * Cuts tensors of one version into pieces that fit a Kafka record.
  *
- * <p>Chunk {@code k} of a tensor holds its bytes {@code [k * chunkBytes, min((k+1) * chunkBytes, size))}. The data of a
- * chunk shares the tensor's memory.
+ * <p>Chunk {@code k} of a tensor holds the bytes {@code [k * chunkBytes, min((k+1) * chunkBytes, size))} of its
+ * encoding. The data of a chunk shares the encoding's memory.
  */
 final class TensorChunks {
     /** Leaves room for keys and fields below the 1 MiB that brokers and producers accept unless told otherwise. */
@@ -34,23 +34,16 @@ final class TensorChunks {
         }
     }
 
-    int count(NamedTensor tensor) {
+    private int count(EncodedTensor tensor) {
         return (int) (((long) tensor.data().remaining() + chunkBytes - 1) / chunkBytes);
     }
 
-    TensorEntry entry(NamedTensor tensor) {
-        return TensorEntry.newBuilder()
-            .setName(tensor.name())
-            .setDtype("F32")
-            .setDims(tensor.dims())
-            .setBytes(tensor.data().remaining())
-            .setChunks(count(tensor))
-            .setSha256(ContentHash.of(tensor.data()))
-            .build();
+    TensorEntry entry(EncodedTensor tensor) {
+        return tensor.entry(count(tensor));
     }
 
     /** The tensor's chunks in order, made one at a time. */
-    Iterable<WeightChunk> of(NamedTensor tensor) {
+    Iterable<WeightChunk> of(EncodedTensor tensor) {
         int count = count(tensor);
         return () -> new Iterator<>() {
             private int next;
@@ -70,7 +63,7 @@ final class TensorChunks {
         };
     }
 
-    private WeightChunk chunk(NamedTensor tensor, int index) {
+    private WeightChunk chunk(EncodedTensor tensor, int index) {
         int start = index * chunkBytes;
         int length = Math.min(chunkBytes, tensor.data().remaining() - start);
         return WeightChunk.newBuilder()

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorEncoding;
 import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.WeightChunk;
@@ -28,7 +29,7 @@ class TensorAssemblyTest {
         TensorAssembly assembly = assembly(location(tensors));
         acceptAll(assembly, chunks(SmallDecoder.RUN, 5, tensors));
 
-        Map<String, ByteBuffer> found = assembly.finish();
+        Map<String, ByteBuffer> found = verified(location(tensors), assembly);
 
         assertThat(found.keySet()).containsExactlyElementsOf(specs.stream().map(TensorSpec::name).toList());
         found.forEach((name, data) -> assertThat(data).as(name).isEqualTo(weights.bytes(name)));
@@ -84,17 +85,18 @@ class TensorAssemblyTest {
         TensorAssembly assembly = assembly(location);
         acceptAll(assembly, chunks(SmallDecoder.RUN, 5, tensors));
 
-        assertThatThrownBy(assembly::finish).isInstanceOf(CorruptVersionException.class)
+        assertThatThrownBy(() -> verified(location, assembly)).isInstanceOf(CorruptVersionException.class)
             .hasMessageContaining("has other bytes in model.norm.weight than its manifest says");
     }
 
     @Test
     void shouldRefuseAWrongHashOverAllTensors() {
         TensorLocation location = location(tensors);
-        TensorAssembly assembly = assembly(location(location.getTensors(), "0".repeat(64)));
+        TensorLocation wrong = location(location.getTensors(), "0".repeat(64));
+        TensorAssembly assembly = assembly(wrong);
         acceptAll(assembly, chunks(SmallDecoder.RUN, 5, tensors));
 
-        assertThatThrownBy(assembly::finish).isInstanceOf(CorruptVersionException.class)
+        assertThatThrownBy(() -> verified(wrong, assembly)).isInstanceOf(CorruptVersionException.class)
             .hasMessageContaining("has the right tensors, but the SHA-256 over all of them is " + location.getSha256());
     }
 
@@ -123,8 +125,34 @@ class TensorAssemblyTest {
             .hasMessageContaining("with 356 bytes at offset 10, but only 352 of the tensor's 352 bytes are left");
     }
 
+    @Test
+    void shouldRefuseSizesThatNoWriterWouldChoose() {
+        List<TensorEntry> entries = new ArrayList<>(location(tensors).getTensors());
+        TensorEntry norm = entries.get(1);
+        entries.set(1, TensorEntry.newBuilder(norm).setEncoding(TensorEncoding.DELTA).setEncodedBytes(32L).build());
+        assertThatThrownBy(() -> assembly(location(tensors, entries))).isInstanceOf(CorruptVersionException.class)
+            .hasMessageContaining("has " + norm.getName() + " as DELTA in 32 bytes; whole it takes 32, and a delta is smaller");
+
+        entries.set(1, TensorEntry.newBuilder(norm).setEncoding(TensorEncoding.DELTA).setEncodedBytes(8L).build());
+        assertThatThrownBy(() -> assembly(location(tensors, entries))).isInstanceOf(CorruptVersionException.class)
+            .hasMessageContaining("has " + norm.getName() + " as a delta, but its manifest names no base version");
+
+        entries.set(1, TensorEntry.newBuilder(norm).setEncodedBytes(28L).build());
+        assertThatThrownBy(() -> assembly(location(tensors, entries))).isInstanceOf(CorruptVersionException.class)
+            .hasMessageContaining("as RAW in 28 bytes; whole it takes 32");
+    }
+
     private TensorAssembly assembly(TensorLocation location) {
-        return new TensorAssembly(manifest(location), location, specs);
+        PublishedTensors published = new PublishedTensors(manifest(location), location);
+        published.require(specs);
+        return new TensorAssembly(published);
+    }
+
+    /** As a feed reads an anchor. */
+    private Map<String, ByteBuffer> verified(TensorLocation location, TensorAssembly assembly) {
+        return new PublishedTensors(manifest(location), location).verified(assembly.finish(), name -> {
+            throw new AssertionError("an anchor has no base");
+        });
     }
 
     private static void acceptAll(TensorAssembly assembly, List<WeightChunk> chunks) {
@@ -137,13 +165,13 @@ class TensorAssemblyTest {
     private static List<WeightChunk> chunks(RunIdentity run, long version, List<NamedTensor> tensors) {
         TensorChunks chunks = new TensorChunks(run, version, CHUNK_BYTES);
         List<WeightChunk> all = new ArrayList<>();
-        tensors.forEach(tensor -> chunks.of(tensor).forEach(all::add));
+        tensors.forEach(tensor -> chunks.of(EncodedTensor.whole(tensor)).forEach(all::add));
         return all;
     }
 
     private static TensorLocation location(List<NamedTensor> tensors) {
         TensorChunks chunks = new TensorChunks(SmallDecoder.RUN, 5, CHUNK_BYTES);
-        return location(tensors, tensors.stream().map(chunks::entry).toList());
+        return location(tensors, tensors.stream().map(EncodedTensor::whole).map(chunks::entry).toList());
     }
 
     private static TensorLocation location(List<NamedTensor> tensors, List<TensorEntry> entries) {

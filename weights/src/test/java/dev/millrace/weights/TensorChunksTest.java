@@ -18,7 +18,7 @@ class TensorChunksTest {
     void shouldCutATensorAtTheChunkSizeAndLeaveTheRestToTheLastChunk() {
         NamedTensor tensor = new NamedTensor("w", List.of(5L), TWENTY_BYTES);
         List<WeightChunk> chunks = new ArrayList<>();
-        new TensorChunks(SmallDecoder.RUN, 7, 8).of(tensor).forEach(chunks::add);
+        new TensorChunks(SmallDecoder.RUN, 7, 8).of(EncodedTensor.whole(tensor)).forEach(chunks::add);
 
         assertThat(chunks).extracting(WeightChunk::getChunk).containsExactly(0, 1, 2);
         assertThat(chunks).extracting(WeightChunk::getStart).containsExactly(0L, 8L, 16L);
@@ -32,7 +32,7 @@ class TensorChunksTest {
     void shouldDescribeATensorByItsPublishedHash() {
         NamedTensor zeros = new NamedTensor("z", List.of(1L), ByteBuffer.wrap(new byte[4]));
 
-        TensorEntry entry = new TensorChunks(SmallDecoder.RUN, 0, 8).entry(zeros);
+        TensorEntry entry = new TensorChunks(SmallDecoder.RUN, 0, 8).entry(EncodedTensor.whole(zeros));
 
         // sha256sum of four zero bytes
         assertThat(entry.getSha256()).isEqualTo("df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119");

@@ -12,17 +12,24 @@ import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorEncoding;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
+import java.nio.FloatBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import java.util.stream.LongStream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -41,7 +48,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(120)
 class VersionsOnTheLogIT {
     private static final DecoderShape SHAPE = SmallDecoder.SHAPE;
-    private static final WeightsConfig CONFIG = new WeightsConfig(256, 100, 10_000, 10_000);
+    private static final WeightsConfig CONFIG = new WeightsConfig(4, OnBrokenVersion.STOP, 256, 100, 10_000, 10_000);
     private static final Duration LIMIT = Duration.ofSeconds(20);
 
     @TempDir
@@ -187,11 +194,7 @@ class VersionsOnTheLogIT {
     void shouldSayThatAVersionIsNoLongerKept() throws Exception {
         PolicyVersion zero = publish(0, Weights.random(SHAPE, 0), fresh());
         publish(1, Weights.random(SHAPE, 1), fresh());
-        TopicPartition weights = new TopicPartition(zero.getWeights().getTopic(), zero.getWeights().getPartition());
-        try (Admin admin = Admin.create(connection.clientProperties())) {
-            admin.deleteRecords(Map.of(weights, RecordsToDelete.beforeOffset(zero.getWeights().getFirstOffset() + 1)))
-                .all().get(20, TimeUnit.SECONDS);
-        }
+        deleteBefore(zero.getWeights().getFirstOffset() + 1);
 
         try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
             feed.awaitAtLeast(1, LIMIT);
@@ -221,12 +224,125 @@ class VersionsOnTheLogIT {
             assertThat(newest.current().version()).isZero();
             publish(1, Weights.random(SHAPE, 1), fresh());
             publish(2, Weights.random(SHAPE, 2), fresh());
-            long deadline = System.nanoTime() + LIMIT.toNanos();
-            while (newest.current().version() < 2 && System.nanoTime() < deadline) {
-                LockSupport.parkNanos(1_000_000);
-            }
-            assertThat(newest.current().version()).isEqualTo(2);
+            await(() -> newest.current().version() == 2);
             assertSame(newest.current().weights(), Weights.random(SHAPE, 2));
+        }
+    }
+
+    @Test
+    void shouldWriteDeltasBetweenAnchorsAndGiveBackTheSameBits() {
+        VersionWriter writer = new VersionWriter(connection, producer, CONFIG);
+        List<Weights> published = publishDrifting(writer, 0, 6);
+
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            feed.awaitAtLeast(5, LIMIT);
+            assertThat(LongStream.range(0, 6).mapToObj(v -> feed.manifest(v).getWeights().getAnchorVersion()))
+                .as("anchors are 0 and 4").containsExactly(null, 0L, 0L, 0L, null, 4L);
+            assertThat(feed.manifest(1).getWeights().getTensors()).extracting(tensor -> tensor.getEncoding())
+                .as("large tensors as deltas, those of 32 bytes whole").contains(TensorEncoding.DELTA, TensorEncoding.RAW);
+            assertThat(feed.manifest(3).getOptimizer().getBaseVersion()).as("the optimiser's state is whole").isNull();
+            for (int version = 5; version >= 0; version--) {
+                assertSame(feed.load(version), published.get(version));
+            }
+        }
+        try (PolicyFeed late = new PolicyFeed(connection, CONFIG); NewestWeights joiner = new NewestWeights(late, LIMIT)) {
+            await(() -> joiner.current().version() == 5);
+            assertSame(joiner.current().weights(), published.get(5));
+            Weights next = publishDrifting(writer, 6, 1, published.get(5)).get(0);
+            await(() -> joiner.current().version() == 6);
+            assertSame(joiner.current().weights(), next);
+        }
+    }
+
+    /** A writer that starts again goes on with the chain; one that knows no base begins a new one. */
+    @Test
+    void shouldGoOnWithTheChainOfAKilledLearner() {
+        List<Weights> published = new ArrayList<>(publishDrifting(new VersionWriter(connection, producer, CONFIG), 0, 2));
+        producer.beginTransaction();
+        new VersionWriter(connection, producer, CONFIG).write(new VersionFacts(2, 1, "t", 0, 0, 0), Weights.random(SHAPE, 50), fresh());
+        producer.flush();
+        producer.close(Duration.ZERO);
+        producer = producer();
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            PolicyVersion newest = feed.newestCommitted().orElseThrow();
+            VersionWriter again = new VersionWriter(connection, producer, CONFIG);
+            again.continueFrom(newest, feed.load(newest.getVersion()));
+            published.addAll(publishDrifting(again, 2, 3, published.get(1)));
+        }
+        published.addAll(publishDrifting(new VersionWriter(connection, producer, CONFIG), 5, 2, published.get(4)));
+
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            feed.awaitAtLeast(6, LIMIT);
+            assertThat(LongStream.range(0, 7).mapToObj(v -> feed.manifest(v).getWeights().getAnchorVersion()))
+                .containsExactly(null, 0L, 0L, 0L, null, null, 5L);
+            for (int version = 0; version < 7; version++) {
+                assertSame(feed.load(version), published.get(version));
+            }
+        }
+    }
+
+    @Test
+    void shouldWaitForTheNextAnchorOrStopWhenALinkIsMissing() throws Exception {
+        VersionWriter writer = new VersionWriter(connection, producer, CONFIG);
+        List<Weights> published = publishDrifting(writer, 0, 3);
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            feed.awaitAtLeast(2, LIMIT);
+            deleteBefore(feed.manifest(1).getWeights().getFirstOffset());
+        }
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            feed.awaitAtLeast(2, LIMIT);
+            assertThatThrownBy(() -> new NewestWeights(feed, LIMIT)).isInstanceOf(VersionUnavailableException.class)
+                .hasMessageStartingWith("version 2 cannot be put together without its link, version 0: version 0 is no longer"
+                    + " kept");
+        }
+        WeightsConfig waiting = new WeightsConfig(4, OnBrokenVersion.WAIT, 256, 100, 10_000, 10_000);
+        try (PolicyFeed feed = new PolicyFeed(connection, waiting)) {
+            feed.awaitAtLeast(2, LIMIT);
+            CompletableFuture<NewestWeights> joining = CompletableFuture.supplyAsync(() -> new NewestWeights(feed, LIMIT));
+            Weights three = publishDrifting(writer, 3, 1, published.get(2)).get(0);
+            publishDrifting(writer, 4, 1, three);
+            try (NewestWeights newest = joining.get(20, TimeUnit.SECONDS)) {
+                assertThat(newest.current().version()).as("the next anchor").isEqualTo(4);
+            }
+        }
+    }
+
+    private List<Weights> publishDrifting(VersionWriter writer, long first, int count) {
+        return publishDrifting(writer, first, count, Weights.random(SHAPE, 7));
+    }
+
+    /** Versions each of which is a little off the one before it; returns copies of what was published. */
+    private List<Weights> publishDrifting(VersionWriter writer, long first, int count, Weights from) {
+        Weights weights = from.copy();
+        List<Weights> published = new ArrayList<>();
+        for (long version = first; version < first + count; version++) {
+            for (TensorSpec spec : SHAPE.tensors()) {
+                FloatBuffer tensor = weights.tensor(spec.name());
+                for (int i = 0; i < tensor.capacity(); i++) {
+                    tensor.put(i, tensor.get(i) * (1 + 1e-5f * (version + i % 3)));
+                }
+            }
+            producer.beginTransaction();
+            PolicyVersion manifest = writer.write(new VersionFacts(version, version - 1, "t", 0, 0, 0), weights, fresh());
+            producer.commitTransaction();
+            writer.continueFrom(manifest, weights);
+            published.add(weights.copy());
+        }
+        return published;
+    }
+
+    private void deleteBefore(long offset) throws Exception {
+        try (Admin admin = Admin.create(connection.clientProperties())) {
+            admin.deleteRecords(Map.of(new TopicPartition(connection.topics().weights(), 0),
+                RecordsToDelete.beforeOffset(offset))).all().get(20, TimeUnit.SECONDS);
+        }
+    }
+
+    private static void await(BooleanSupplier condition) {
+        long deadline = System.nanoTime() + LIMIT.toNanos();
+        while (!condition.getAsBoolean()) {
+            assertThat(System.nanoTime()).as("waited for %s", LIMIT).isLessThan(deadline);
+            LockSupport.parkNanos(1_000_000);
         }
     }
 

@@ -75,7 +75,7 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
         }
         refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
         long versionBytes = Float.BYTES * model.shape(task.task().tokenizer().vocabSize()).parameterCount();
-        int versions = (int) Math.min(Integer.MAX_VALUE, topology.corrections().staleness().maxVersions() + 2);
+        int versions = (int) Math.min(Integer.MAX_VALUE, topology.corrections().staleness().maxVersions() + 1L + weights.anchorEvery());
         refuseWith("topics", () -> topics.requireRoomFor(versionBytes, 2 * versionBytes, versions)); // AdamW keeps two moments
     }
 

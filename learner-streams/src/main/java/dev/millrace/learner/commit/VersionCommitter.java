@@ -93,7 +93,14 @@ public final class VersionCommitter implements AutoCloseable {
 
     /** Publishes the initial weights; no batch made them. */
     public PolicyVersion commitInitial(VersionFacts facts, Weights weights, AdamW.State optimizer) {
-        return inTransaction(facts, () -> versions.write(facts, weights, optimizer));
+        PolicyVersion manifest = inTransaction(facts, () -> versions.write(facts, weights, optimizer));
+        versions.continueFrom(manifest, weights);
+        return manifest;
+    }
+
+    /** Says where a learner that starts again goes on, so that what it makes next may be a delta against that. */
+    public void continueFrom(PolicyVersion newest, Weights weights) {
+        versions.continueFrom(newest, weights);
     }
 
     /**
@@ -116,7 +123,7 @@ public final class VersionCommitter implements AutoCloseable {
      */
     public Committed commit(VersionFacts facts, Weights weights, AdamW.State optimizer,
                             Function<PolicyVersion, TrainingStep> record, IncomingBatch batch, ConsumerGroupMetadata group) {
-        return inTransaction(facts, () -> {
+        Committed committed = inTransaction(facts, () -> {
             PolicyVersion manifest = versions.write(facts, weights, optimizer);
             TrainingStep step = record.apply(manifest);
             producer.send(new ProducerRecord<>(trainingLog, trainingLogPartition,
@@ -125,6 +132,8 @@ public final class VersionCommitter implements AutoCloseable {
             producer.sendOffsetsToTransaction(Map.of(batch.partition(), batch.committed()), group);
             return new Committed(manifest, step);
         });
+        versions.continueFrom(committed.manifest(), weights);
+        return committed;
     }
 
     /** What is sent without its own acknowledgement being awaited is covered by the commit, which fails if any send did. */

@@ -1,0 +1,125 @@
+package dev.millrace.weights;
+
+import com.github.luben.zstd.Zstd;
+import com.github.luben.zstd.ZstdException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Optional;
+
+/**
+ * What changed between two float32 tensors, exactly: {@code apply(base, encode(base, next))} is {@code next}, bit for bit.
+ *
+ * <p>A value's bits, taken as an int32, differ from the base's by {@code d = next - base} (wrapping), which is small when
+ * the value moved little, whatever its sign; zigzag {@code (d << 1) ^ (d >> 31)} makes small differences of either sign
+ * small numbers. Their bytes are sorted into planes, the highest first, since the high bytes are nearly all zero, and each
+ * block of {@value #BLOCK_VALUES} values is one zstd frame:
+ *
+ * <pre>
+ * for each block of values, in order:
+ *   int32 LE  n, the size of the frame
+ *   n bytes   zstd frame of 4 planes: highest bytes of all zigzag values of the block, ..., lowest bytes
+ * </pre>
+ *
+ * <p>Values that did not change cost next to nothing, so there is no list of positions. Nothing is assumed of what the
+ * bits mean: NaNs keep their payload, and -0 is not 0.
+ */
+final class TensorDelta {
+    static final int BLOCK_VALUES = 1 << 18;
+    /** Higher levels gain under one percent on deltas of training and take a quarter longer. */
+    private static final int LEVEL = 1;
+
+    private TensorDelta() {
+    }
+
+    /**
+     * The delta from {@code base} to {@code next}, both little-endian from position to limit and of one size.
+     *
+     * @return empty if it would not be smaller than {@code next} itself
+     */
+    static Optional<ByteBuffer> encode(ByteBuffer base, ByteBuffer next) {
+        requireSameSize(base, next.remaining());
+        ByteBuffer from = base.duplicate().order(ByteOrder.LITTLE_ENDIAN);
+        ByteBuffer to = next.duplicate().order(ByteOrder.LITTLE_ENDIAN);
+        ByteBuffer delta = ByteBuffer.allocate(next.remaining()).order(ByteOrder.LITTLE_ENDIAN);
+        byte[] planes = new byte[Math.min(BLOCK_VALUES * Float.BYTES, next.remaining())];
+        byte[] frame = new byte[(int) Zstd.compressBound(planes.length)];
+        while (to.hasRemaining()) {
+            int values = Math.min(BLOCK_VALUES, to.remaining() / Float.BYTES);
+            split(from, to, values, planes);
+            int size = (int) Zstd.compressByteArray(frame, 0, frame.length, planes, 0, values * Float.BYTES, LEVEL);
+            if (size + Integer.BYTES >= delta.remaining()) {
+                return Optional.empty();
+            }
+            delta.putInt(size).put(frame, 0, size);
+        }
+        return delta.position() == 0 ? Optional.empty() : Optional.of(delta.flip());
+    }
+
+    private static void split(ByteBuffer from, ByteBuffer to, int values, byte[] planes) {
+        for (int i = 0; i < values; i++) {
+            int difference = to.getInt() - from.getInt();
+            int zigzag = (difference << 1) ^ (difference >> 31);
+            planes[i] = (byte) (zigzag >>> 24);
+            planes[values + i] = (byte) (zigzag >>> 16);
+            planes[2 * values + i] = (byte) (zigzag >>> 8);
+            planes[3 * values + i] = (byte) zigzag;
+        }
+    }
+
+    /**
+     * The tensor that a delta makes of its base, in a new heap buffer.
+     *
+     * @throws IllegalArgumentException if the delta is not one for a tensor of the base's size; whether it is the right one
+     *     for it only a hash of the result can tell
+     */
+    static ByteBuffer apply(ByteBuffer base, ByteBuffer delta) {
+        ByteBuffer from = base.duplicate().order(ByteOrder.LITTLE_ENDIAN);
+        ByteBuffer in = delta.duplicate().order(ByteOrder.LITTLE_ENDIAN);
+        ByteBuffer next = ByteBuffer.allocate(base.remaining()).order(ByteOrder.LITTLE_ENDIAN);
+        byte[] planes = new byte[Math.min(BLOCK_VALUES * Float.BYTES, next.remaining())];
+        while (next.hasRemaining()) {
+            int values = Math.min(BLOCK_VALUES, next.remaining() / Float.BYTES);
+            decompress(in, planes, values * Float.BYTES);
+            for (int i = 0; i < values; i++) {
+                int zigzag = planes[i] << 24 | (planes[values + i] & 0xff) << 16 | (planes[2 * values + i] & 0xff) << 8
+                    | planes[3 * values + i] & 0xff;
+                next.putInt(from.getInt() + ((zigzag >>> 1) ^ -(zigzag & 1)));
+            }
+        }
+        if (in.hasRemaining()) {
+            throw new IllegalArgumentException(in.remaining() + " bytes are left behind the delta's last block");
+        }
+        return next.flip();
+    }
+
+    private static void decompress(ByteBuffer in, byte[] planes, int expected) {
+        if (in.remaining() < Integer.BYTES) {
+            throw new IllegalArgumentException("the delta ends where a block of " + expected + " bytes was due");
+        }
+        int size = in.getInt();
+        if (size < 1 || size > in.remaining()) {
+            throw new IllegalArgumentException("a block of the delta claims " + size + " bytes, and " + in.remaining()
+                + " are left");
+        }
+        byte[] frame = new byte[size];
+        in.get(frame);
+        long found;
+        try {
+            found = Zstd.decompressByteArray(planes, 0, expected, frame, 0, size);
+        } catch (ZstdException e) { // more than expected, or no frame
+            throw new IllegalArgumentException("a block of the delta does not decompress to " + expected + " bytes: "
+                + e.getMessage(), e);
+        }
+        if (found != expected) {
+            throw new IllegalArgumentException("a block of the delta holds " + found + " bytes where " + expected
+                + " were due");
+        }
+    }
+
+    private static void requireSameSize(ByteBuffer base, int bytes) {
+        if (base.remaining() != bytes || bytes % Float.BYTES != 0) {
+            throw new IllegalArgumentException("a delta is between tensors of one size in whole float32 values: " + bytes
+                + " bytes against a base of " + base.remaining());
+        }
+    }
+}

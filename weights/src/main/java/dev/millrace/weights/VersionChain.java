@@ -1,0 +1,112 @@
+package dev.millrace.weights;
+
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorLocation;
+import java.nio.ByteBuffer;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.function.LongFunction;
+
+/**
+ * Puts a version together: its anchor, and every delta since, in order.
+ *
+ * <p>The chain is walked back from the version wanted to the nearest one that is at hand, or else to the anchor, and then
+ * applied forwards. Every link is verified on its own, so that the one that is missing or wrong is named, and a delta is
+ * applied only to the weights that it was made against.
+ */
+final class VersionChain {
+    private final LongFunction<PolicyVersion> manifests;
+    private final TensorReader reader;
+
+    /** Reads and verifies the tensors at one location. */
+    @FunctionalInterface
+    interface TensorReader {
+        Map<String, ByteBuffer> read(PolicyVersion manifest, TensorLocation location, List<TensorSpec> expected,
+                                     Function<String, ByteBuffer> base);
+    }
+
+    /** @param manifests by version; throws {@link VersionUnavailableException} for one that is not known */
+    VersionChain(LongFunction<PolicyVersion> manifests, TensorReader reader) {
+        this.manifests = manifests;
+        this.reader = reader;
+    }
+
+    /**
+     * The tensors of a version, verified.
+     *
+     * @param atHand weights of a version that are there already, or null; not written
+     * @throws VersionUnavailableException of the version wanted, naming the link that cannot be had
+     * @throws CorruptVersionException of the version wanted, naming the link that is wrong
+     */
+    Map<String, ByteBuffer> load(PolicyVersion wanted, List<TensorSpec> expected, LongFunction<Weights> atHand) {
+        Deque<PolicyVersion> links = new ArrayDeque<>();
+        Function<String, ByteBuffer> base = name -> {
+            throw new IllegalStateException("an anchor has no base that " + name + " could be a delta against");
+        };
+        PolicyVersion link = wanted;
+        links.push(link);
+        while (link.getWeights().getBaseVersion() != null) {
+            PolicyVersion before = baseOf(link, wanted);
+            Weights there = atHand.apply(before.getVersion());
+            if (there != null) {
+                base = there::bytes;
+                break;
+            }
+            link = before;
+            links.push(link);
+        }
+        Map<String, ByteBuffer> tensors = Map.of();
+        while (!links.isEmpty()) {
+            tensors = read(links.pop(), wanted, expected, base);
+            base = tensors::get;
+        }
+        return tensors;
+    }
+
+    private PolicyVersion baseOf(PolicyVersion link, PolicyVersion wanted) {
+        TensorLocation delta = link.getWeights();
+        long version = delta.getBaseVersion();
+        if (version >= link.getVersion()) { // or the walk might not end
+            throw corrupt(wanted, link, "it claims to be a delta against version " + version + ", which is not an older one");
+        }
+        PolicyVersion base;
+        try {
+            base = manifests.apply(version);
+        } catch (VersionUnavailableException e) {
+            throw unavailable(wanted, version, e);
+        }
+        if (!base.getWeights().getSha256().equals(delta.getBaseSha256())) {
+            throw corrupt(wanted, link, "it is a delta against version " + version + " with the weights "
+                + delta.getBaseSha256() + ", but version " + version + " has " + base.getWeights().getSha256()
+                + "; a delta is applied to nothing but its own base");
+        }
+        return base;
+    }
+
+    private Map<String, ByteBuffer> read(
+            PolicyVersion link, PolicyVersion wanted, List<TensorSpec> expected, Function<String, ByteBuffer> base) {
+        try {
+            return reader.read(link, link.getWeights(), expected, base);
+        } catch (VersionUnavailableException e) {
+            throw link == wanted ? e : unavailable(wanted, link.getVersion(), e);
+        } catch (CorruptVersionException e) {
+            throw link == wanted ? e : corrupt(wanted, link, e.getMessage());
+        }
+    }
+
+    private static VersionUnavailableException unavailable(
+            PolicyVersion wanted, long missing, VersionUnavailableException why) {
+        return new VersionUnavailableException(wanted.getVersion(), "version " + wanted.getVersion()
+            + " cannot be put together without its link, version " + missing + ": " + why.getMessage(), why);
+    }
+
+    private static CorruptVersionException corrupt(PolicyVersion wanted, PolicyVersion link, String why) {
+        return new CorruptVersionException(wanted.getVersion(), "version " + wanted.getVersion()
+            + " cannot be put together, for its link, version " + link.getVersion() + ", is wrong: " + why);
+    }
+}
