@@ -1,37 +1,41 @@
 package dev.millrace.ledger;
 
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.SortedMap;
 import java.util.TreeMap;
 
 /**
  * What became of the rollouts of a run.
  *
- * @param generated records on the rollouts topic
- * @param trained rollouts in a trained batch with at least one trained token
- * @param masked rollouts in a trained batch without one
- * @param dropped rollouts that left before a batch, by reason
- * @param deadLettered rollout records that were refused
- * @param inFlight rollouts that none of these names yet
- * @param contradictions sentences, each about a rollout that is accounted for twice or never was; at most
- *     {@value Ledger#MAX_CONTRADICTIONS}
+ * @param byOrigin by epoch and policy version
+ * @param putBack dead letters of rollouts that were put back; their first records are in no tally
+ * @param otherDeadLetters refused records that are no rollouts and were not put back, by topic
+ * @param oldestWaiting what has waited longest, in each stage in which something waits
+ * @param contradictions sentences, each about a record that is accounted for twice or missing; at most
+ *     {@value Ledger#NAMED_CONTRADICTIONS}
  * @param contradictionCount how many there are in all
+ * @param gaps sentences, each about something that the log no longer keeps, so that the balance cannot be complete
  */
-public record Balance(long generated, long trained, long masked, Map<String, Long> dropped, long deadLettered,
-    long inFlight, List<String> contradictions, long contradictionCount) {
+public record Balance(SortedMap<Origin, Tally> byOrigin, long putBack, Map<String, Long> otherDeadLetters,
+    List<Waiting> oldestWaiting, List<String> contradictions, long contradictionCount, List<String> gaps) {
 
     public Balance {
-        dropped = new TreeMap<>(dropped);
+        byOrigin = Collections.unmodifiableSortedMap(new TreeMap<>(byOrigin));
+        otherDeadLetters = new TreeMap<>(otherDeadLetters);
+        oldestWaiting = List.copyOf(oldestWaiting);
         contradictions = List.copyOf(contradictions);
+        gaps = List.copyOf(gaps);
     }
 
-    /** Rollouts that left before a batch, for any reason. */
-    public long droppedInAll() {
-        return dropped.values().stream().mapToLong(Long::longValue).sum();
+    /** Every rollout. */
+    public Tally all() {
+        return byOrigin.values().stream().reduce(Tally.NONE, Tally::plus);
     }
 
-    /** True if every rollout is accounted for exactly once. */
+    /** True if every rollout is accounted for exactly once, as far as the log goes back. */
     public boolean addsUp() {
-        return contradictionCount == 0 && generated == trained + masked + droppedInAll() + deadLettered + inFlight;
+        return contradictionCount == 0 && all().addsUp();
     }
 }

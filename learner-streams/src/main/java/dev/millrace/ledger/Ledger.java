@@ -1,140 +1,259 @@
 package dev.millrace.ledger;
 
+import dev.millrace.ledger.Ends.Kind;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
-import java.util.Set;
+import java.util.SortedMap;
 import java.util.TreeMap;
 
 /**
  * Collects what the topics say about rollouts and strikes the {@link Balance}.
  *
- * <p>Entries may arrive in any order; nothing is judged before {@link #balance()}. A rollout is known by its
- * record's place on the log, so that a repetition of the same rollout id is a record of its own. Holds about
- * 200 bytes per rollout. Not thread-safe.
+ * <p>A rollout is known by its record's place on the log, so that a repetition of a rollout id is a record of its own.
+ * Decisions come first, the rollouts' own records last: what became of a record is then known when it is read, and all
+ * that is kept of it is one byte (see {@link PlaceStates}), however many there are. Not thread-safe.
  */
 public final class Ledger {
-    static final int MAX_CONTRADICTIONS = 20;
+    static final int NAMED_CONTRADICTIONS = 20;
+    private static final String FOR_SCORE = "a score";
+    private static final String FOR_BATCH = "its group or batch";
+    private static final String FOR_STEP = "a step on its batch";
+
+    /** Counts of one origin. */
+    private static final class Counter {
+        private final long[] byEnd = new long[Ends.COUNT];
+        private long generated;
+        private long unscored;
+        private long scored;
+        private long untold;
+    }
 
     private record Place(int partition, long offset) {
+        @Override
+        public String toString() {
+            return "rollouts-" + partition + "@" + offset;
+        }
     }
 
-    private enum End { TRAINED, MASKED }
-
-    private final Map<Place, String> rollouts = new HashMap<>();
-    private final Map<Place, String> droppedFor = new HashMap<>();
-    private final Set<Place> deadLettered = new HashSet<>();
-    private final Map<Long, Map<String, End>> batches = new HashMap<>();
-    private final Set<Long> steppedBatches = new HashSet<>();
-    private final List<String> repeated = new ArrayList<>();
-    private long repeatedCount;
-
-    /** A record on the rollouts topic; {@code rolloutId} is empty if it cannot be decoded. */
-    public void rollout(int partition, long offset, String rolloutId) {
-        rollouts.put(new Place(partition, offset), rolloutId);
+    /** A sentence about a place, whose rollout id is put before it as soon as the record is read. */
+    private record Contradiction(Place place, String sentence) {
     }
 
-    /** An outcome about the rollout record at this place. */
+    private final Ends ends = new Ends();
+    private final PlaceStates states;
+    private final SortedMap<Origin, Counter> counters = new TreeMap<>();
+    private final List<Contradiction> contradictions = new ArrayList<>();
+    private final Map<Place, String> names = new HashMap<>();
+    private final Map<String, Waiting> oldest = new LinkedHashMap<>();
+    private final Map<String, Long> otherDeadLetters = new TreeMap<>();
+    private long contradictionCount;
+    private long untoldBeforeMs = Long.MIN_VALUE;
+    private long deletedDecisions;
+    private long putBack;
+    private boolean recordsBegun;
+
+    /** @param rollouts which offsets of each partition of the rollouts topic are looked at */
+    public Ledger(Map<Integer, OffsetRange> rollouts) {
+        this.states = new PlaceStates(rollouts);
+    }
+
+    /**
+     * Decisions of an earlier time may have been deleted: a rollout without one that was written before it is not said to
+     * be in flight.
+     */
+    public void decisionsKeptSince(long timestampMs) {
+        untoldBeforeMs = Math.max(untoldBeforeMs, timestampMs);
+    }
+
+    /**
+     * An entry of a batch.
+     *
+     * @param trainedTokens tokens left of it
+     * @param maskedBy the stage that masked the last of its tokens; empty if it had none to begin with
+     * @param stepped whether the batch was trained on
+     */
+    public void batched(int partition, long offset, long batchId, int trainedTokens, String maskedBy, boolean stepped) {
+        int end = !stepped ? Ends.BATCHED
+            : trainedTokens > 0 ? Ends.TRAINED : ends.of(Kind.MASKED, maskedBy.isEmpty() ? "its own mask" : maskedBy);
+        decide(partition, offset, end, "batch " + batchId + " takes it");
+    }
+
+    /** An outcome about a rollout record. */
     public void dropped(int partition, long offset, String reason) {
-        Place place = new Place(partition, offset);
-        String before = droppedFor.put(place, reason);
-        if (before != null) {
-            repeat("rollouts-" + partition + "@" + offset + " was dropped twice: " + before + " and " + reason);
+        decide(partition, offset, ends.of(Kind.DROPPED, reason), "it is dropped as " + reason);
+    }
+
+    /** A dead letter whose source is a rollout record. */
+    public void deadLettered(int partition, long offset, String reason) {
+        decide(partition, offset, ends.of(Kind.DEAD_LETTERED, reason), "it is dead-lettered for " + reason);
+    }
+
+    /**
+     * A dead letter whose source is a trajectory of this rollout record. Batches and outcomes must have been told before:
+     * where one of them has the rollout, what was refused was a second trajectory of it, which only a stranger can have
+     * written.
+     */
+    public void trajectoryDeadLettered(int partition, long offset, String reason) {
+        if (states.holds(partition, offset) && states.end(partition, offset) == Ends.NONE) {
+            states.setEnd(partition, offset, ends.of(Kind.DEAD_LETTERED, reason));
         }
     }
 
-    /** A dead letter that names this rollout record as its source. */
-    public void deadLettered(int partition, long offset) {
-        if (!deadLettered.add(new Place(partition, offset))) {
-            repeat("rollouts-" + partition + "@" + offset + " was dead-lettered twice");
+    /** A dead letter of anything else. */
+    public void otherDeadLetter(String topic) {
+        otherDeadLetters.merge(topic, 1L, Long::sum);
+    }
+
+    /** The dead letter of anything else was put back. */
+    public void otherPutBack(String topic) {
+        otherDeadLetters.merge(topic, -1L, Long::sum);
+    }
+
+    /** The dead letter of a rollout record was put back, to lie at {@code newOffset} of the same partition. */
+    public void putBack(int partition, long offset, long newOffset) {
+        if (!states.holds(partition, newOffset)) {
+            return; // committed a moment ago: as long as its record is not to be seen, the letter stands for it
+        }
+        putBack++;
+        undo(partition, offset, Ends.SUPERSEDED);
+    }
+
+    /** The dead letter of a trajectory of this rollout record was put back. */
+    public void trajectoryPutBack(int partition, long offset) {
+        undo(partition, offset, Ends.NONE);
+    }
+
+    private void undo(int partition, long offset, int end) {
+        if (states.holds(partition, offset) && (states.end(partition, offset) == Ends.NONE
+                || ends.is(states.end(partition, offset), Kind.DEAD_LETTERED))) {
+            states.setEnd(partition, offset, end);
         }
     }
 
-    /** One entry of a batch. */
-    public void batched(long batchId, String rolloutId, boolean trained) {
-        End before = batches.computeIfAbsent(batchId, id -> new HashMap<>()).put(rolloutId, trained ? End.TRAINED : End.MASKED);
-        if (before != null) {
-            repeat("rollout " + rolloutId + " is in batch " + batchId + " twice");
+    /** A score of a rollout record. */
+    public void scored(int partition, long offset) {
+        if (states.holds(partition, offset)) {
+            states.mark(partition, offset, PlaceStates.SCORED);
         }
     }
 
-    /** The learner committed the step of this batch. */
-    public void stepped(long batchId) {
-        if (!steppedBatches.add(batchId)) {
-            repeat("batch " + batchId + " was trained on twice");
+    private void decide(int partition, long offset, int end, String sentence) {
+        if (recordsBegun) {
+            throw new IllegalStateException("decisions come before the rollouts' own records");
         }
-    }
-
-    private void repeat(String sentence) {
-        repeatedCount++;
-        if (repeated.size() < MAX_CONTRADICTIONS) {
-            repeated.add(sentence);
-        }
-    }
-
-    /** Strikes the balance over everything collected so far. */
-    public Balance balance() {
-        List<String> contradictions = new ArrayList<>(repeated);
-        long contradictionCount = repeatedCount;
-        Map<String, End> ends = new HashMap<>();
-        Set<String> queued = new HashSet<>();
-        for (Map.Entry<Long, Map<String, End>> batch : batches.entrySet()) {
-            for (Map.Entry<String, End> entry : batch.getValue().entrySet()) {
-                boolean second = steppedBatches.contains(batch.getKey())
-                    ? ends.put(entry.getKey(), entry.getValue()) != null || queued.contains(entry.getKey())
-                    : !queued.add(entry.getKey()) || ends.containsKey(entry.getKey());
-                if (second) {
-                    contradictionCount++;
-                    add(contradictions, "rollout " + entry.getKey() + " is in two batches");
-                }
-            }
-        }
-        Set<String> missing = new HashSet<>(ends.keySet());
-        missing.addAll(queued);
-        long trained = 0;
-        long masked = 0;
-        long dead = 0;
-        long inFlight = 0;
-        Map<String, Long> dropped = new TreeMap<>();
-        for (Map.Entry<Place, String> rollout : rollouts.entrySet()) {
-            Place place = rollout.getKey();
-            String reason = droppedFor.get(place);
-            if (deadLettered.contains(place)) {
-                dead++;
-                if (reason != null) {
-                    contradictionCount++;
-                    add(contradictions, at(place) + " was dead-lettered and dropped (" + reason + ")");
-                }
-            } else if (reason != null) {
-                dropped.merge(reason, 1L, Long::sum);
-            } else if (missing.remove(rollout.getValue())) {
-                if (!ends.containsKey(rollout.getValue())) {
-                    inFlight++;
-                } else if (ends.get(rollout.getValue()) == End.TRAINED) {
-                    trained++;
-                } else {
-                    masked++;
-                }
+        if (!states.holds(partition, offset)) {
+            if (states.isDeleted(partition, offset)) {
+                deletedDecisions++;
             } else {
-                inFlight++;
+                contradict(new Place(partition, offset), sentence + ", and the topic does not go so far");
+            }
+            return;
+        }
+        int before = states.end(partition, offset);
+        if (before == Ends.NONE) {
+            states.setEnd(partition, offset, end);
+        } else {
+            contradict(new Place(partition, offset), sentence + ", and it is already " + ends.text(before));
+        }
+    }
+
+    /** Something that contradicts itself otherwise; one sentence. */
+    public void contradict(String sentence) {
+        contradict(null, sentence);
+    }
+
+    private void contradict(Place place, String sentence) {
+        contradictionCount++;
+        if (contradictions.size() < NAMED_CONTRADICTIONS) {
+            contradictions.add(new Contradiction(place, sentence));
+            if (place != null) {
+                names.put(place, "");
             }
         }
-        for (String id : missing) {
-            contradictionCount++;
-            add(contradictions, "rollout " + id + " is in a batch but not, or not any more, open on the rollouts topic");
-        }
-        return new Balance(rollouts.size(), trained, masked, dropped, dead, inFlight, contradictions, contradictionCount);
     }
 
-    private static String at(Place place) {
-        return "rollouts-" + place.partition() + "@" + place.offset();
+    /**
+     * A record on the rollouts topic.
+     *
+     * @param rolloutId empty if it cannot be read, or is of another run
+     * @return whether it has a score
+     */
+    public boolean rollout(int partition, long offset, Origin origin, String rolloutId, long timestampMs) {
+        recordsBegun = true;
+        if (!names.isEmpty()) {
+            names.computeIfPresent(new Place(partition, offset), (place, unknown) -> rolloutId);
+        }
+        states.mark(partition, offset, PlaceStates.PRESENT);
+        int end = states.end(partition, offset);
+        boolean scored = states.has(partition, offset, PlaceStates.SCORED);
+        if (end == Ends.SUPERSEDED) {
+            return scored;
+        }
+        Counter counter = counters.computeIfAbsent(origin, unseen -> new Counter());
+        counter.generated++;
+        if (end != Ends.NONE) {
+            counter.byEnd[end]++;
+            if (end == Ends.BATCHED) {
+                waits(FOR_STEP, rolloutId, timestampMs);
+            }
+        } else if (timestampMs < untoldBeforeMs) {
+            counter.untold++;
+        } else if (scored) {
+            counter.scored++;
+            waits(FOR_BATCH, rolloutId, timestampMs);
+        } else {
+            counter.unscored++;
+            waits(FOR_SCORE, rolloutId, timestampMs);
+        }
+        return scored;
     }
 
-    private static void add(List<String> contradictions, String sentence) {
-        if (contradictions.size() < MAX_CONTRADICTIONS) {
-            contradictions.add(sentence);
+    private void waits(String stage, String rolloutId, long sinceMs) {
+        Waiting longest = oldest.get(stage);
+        if (longest == null || sinceMs < longest.sinceMs()) {
+            oldest.put(stage, new Waiting(stage, rolloutId, sinceMs));
         }
+    }
+
+    /**
+     * Strikes the balance.
+     *
+     * @param keptFrom first offset that the log keeps of each partition by now; retention may have deleted records
+     *     while they were read
+     * @param gaps sentences about what the log no longer keeps
+     */
+    public Balance balance(Map<Integer, Long> keptFrom, List<String> gaps) {
+        states.forEachEnd((partition, offset, end, present) -> {
+            if (!present && offset >= keptFrom.getOrDefault(partition, 0L)) {
+                contradict(new Place(partition, offset), "it is " + ends.text(end) + ", and there is no record");
+            }
+        });
+        List<String> allGaps = new ArrayList<>(gaps);
+        if (deletedDecisions > 0) {
+            allGaps.add(String.format(Locale.ROOT, "rollouts that %,d decisions are about are no longer kept", deletedDecisions));
+        }
+        SortedMap<Origin, Tally> tallies = new TreeMap<>();
+        counters.forEach((origin, counter) -> tallies.put(origin, tally(counter)));
+        otherDeadLetters.values().removeIf(count -> count <= 0);
+        return new Balance(tallies, putBack, otherDeadLetters, List.copyOf(oldest.values()),
+            contradictions.stream().map(this::sentence).toList(), contradictionCount, allGaps);
+    }
+
+    private Tally tally(Counter counter) {
+        return new Tally(counter.generated, counter.byEnd[Ends.TRAINED], ends.counts(Kind.MASKED, counter.byEnd),
+            ends.counts(Kind.DROPPED, counter.byEnd), ends.counts(Kind.DEAD_LETTERED, counter.byEnd), counter.unscored,
+            counter.scored, counter.byEnd[Ends.BATCHED], counter.untold);
+    }
+
+    private String sentence(Contradiction contradiction) {
+        if (contradiction.place() == null) {
+            return contradiction.sentence();
+        }
+        String name = names.getOrDefault(contradiction.place(), "");
+        return (name.isEmpty() ? "" : "rollout " + name + " at ") + contradiction.place() + ": " + contradiction.sentence();
     }
 }

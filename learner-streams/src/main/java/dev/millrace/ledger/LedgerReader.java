@@ -2,48 +2,51 @@ package dev.millrace.ledger;
 
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.deadletter.DeadLetters;
+import dev.millrace.schemas.deadletter.PutBackMark;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.avro.specific.SpecificRecord;
-import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**
- * Reads a run's topics once, from their beginning to where they end now, and adds them up.
+ * Reads a run's topics once, from what the log keeps to where they end now, and adds them up.
  *
- * <p>It reads committed records only and joins no consumer group, so it can run beside a live run and leaves no
- * trace. On a live run the topics' ends are not of one moment: rollouts and scores are fixed first and decisions
- * about them last, so that what is decided meanwhile may show as decided about a rollout that is not counted
- * yet; decisions about rollouts beyond the fixed end are therefore left out.
+ * <p>It reads committed records only and joins no consumer group, so it can run beside a live run, or after one that was
+ * killed at any moment, and leaves no trace. It reads six topics one after the other, decisions before rollouts (see
+ * {@link Ledger}), up to a consistent {@link Cut}. Beside that one byte for each offset of the rollouts topic it keeps one
+ * record for each optimiser step. All epochs of the run are read; records of other runs count only where the topology
+ * refused them.
  */
 public final class LedgerReader {
-    private static final Duration POLL = Duration.ofMillis(250);
-
     private final LogConnection connection;
     private final RunTopics topics;
     private final Deserializer<Rollout> rollouts;
     private final Deserializer<Score> scores;
+    private final Deserializer<Trajectory> trajectories;
     private final Deserializer<LearnerBatch> batches;
     private final Deserializer<TrainingStep> steps;
     private final Deserializer<Outcome> outcomes;
@@ -53,6 +56,7 @@ public final class LedgerReader {
         this.topics = connection.topics();
         this.rollouts = deserializer(Rollout.class);
         this.scores = deserializer(Score.class);
+        this.trajectories = deserializer(Trajectory.class);
         this.batches = deserializer(LearnerBatch.class);
         this.steps = deserializer(TrainingStep.class);
         this.outcomes = deserializer(Outcome.class);
@@ -69,142 +73,230 @@ public final class LedgerReader {
      * @throws LedgerException if nothing arrived for so long before the end was reached
      */
     public Account read(Duration patience) {
-        Reading reading = new Reading();
-        scan(List.of(topics.rollouts(), topics.scores()), patience, reading);
-        scan(List.of(topics.outcomes(), topics.deadLetters(), topics.batches(), topics.trainingLog()), patience, reading);
-        return reading.account();
+        try (TopicScan scan = new TopicScan(connection, patience)) {
+            // what is written because of another comes before it: see Cut
+            Cut cut = scan.cut(List.of(topics.trainingLog(), topics.batches(), topics.outcomes(), topics.deadLetters(),
+                topics.scores(), topics.rollouts()));
+            Reading reading = new Reading(cut);
+            scan.read(topics.trainingLog(), cut, reading::step);
+            scan.read(topics.batches(), cut, reading::batch);
+            scan.read(topics.outcomes(), cut, reading::outcome);
+            scan.read(topics.deadLetters(), cut, reading::deadLetter);
+            scan.read(topics.scores(), cut, reading::score);
+            reading.decisionsEnd();
+            scan.read(topics.rollouts(), cut, reading::rollout);
+            return reading.account(scan.keptFrom(cut.partitions(topics.rollouts())));
+        }
     }
 
-    private void scan(List<String> names, Duration patience, Reading reading) {
-        Map<String, Object> properties = connection.with(Map.of(
-            ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
-            ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
-            ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest",
-            ConsumerConfig.MAX_POLL_RECORDS_CONFIG, 5000,
-            ConsumerConfig.DEFAULT_API_TIMEOUT_MS_CONFIG, (int) patience.toMillis()));
-        try (KafkaConsumer<byte[], byte[]> consumer =
-                new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
-            List<TopicPartition> partitions = new ArrayList<>();
-            for (String name : names) {
-                for (PartitionInfo info : consumer.partitionsFor(name, patience)) {
-                    partitions.add(new TopicPartition(name, info.partition()));
-                }
-            }
-            consumer.assign(partitions);
-            consumer.seekToBeginning(partitions);
-            Map<TopicPartition, Long> ends = consumer.endOffsets(partitions, patience);
-            Set<TopicPartition> open = new HashSet<>(partitions);
-            long lastProgress = System.nanoTime();
-            while (true) {
-                open.removeIf(partition -> consumer.position(partition, patience) >= ends.get(partition));
-                if (open.isEmpty()) {
-                    return;
-                }
-                var records = consumer.poll(POLL);
-                records.forEach(reading::take);
-                if (!records.isEmpty()) {
-                    lastProgress = System.nanoTime();
-                } else if (System.nanoTime() - lastProgress > patience.toNanos()) {
-                    throw new LedgerException("nothing arrived for " + patience.toSeconds() + " s while reading " + open
-                        + "; is a transaction left open on it, or the broker out of reach?");
-                }
-            }
+    private record BatchName(int epoch, long batchId) {
+        @Override
+        public String toString() {
+            return batchId + (epoch == 0 ? "" : " of epoch " + epoch);
+        }
+    }
+
+    /** A place on the rollouts topic that another record points at. */
+    private record RolloutPlace(int partition, long offset) {
+        private static final Pattern PLACE = Pattern.compile("(\\d{1,9})@(\\d{1,18})");
+
+        /** Empty if the text is no place, as in a header that somebody else wrote. */
+        static Optional<RolloutPlace> parse(String text) {
+            Matcher place = PLACE.matcher(text);
+            return place.matches()
+                ? Optional.of(new RolloutPlace(Integer.parseInt(place.group(1)), Long.parseLong(place.group(2)))) : Optional.empty();
         }
     }
 
     /** What one reading has gathered. */
     private final class Reading {
-        private final Ledger ledger = new Ledger();
-        private final Map<Integer, Long> rolloutEnds = new HashMap<>();
-        private final Map<String, Integer> policyTokens = new HashMap<>();
-        private final Set<String> scored = new HashSet<>();
-        private final List<TrainingStep> trained = new ArrayList<>();
-        private final Map<Long, LearnerBatch> assembled = new HashMap<>();
+        private final Cut cut;
+        private final Ledger ledger;
+        private final Map<BatchName, TrainingStep> trained = new HashMap<>();
+        private final Map<BatchName, Integer> assembled = new HashMap<>();
+        /** Time of the first record that each partition keeps, of partitions that have lost earlier ones. */
+        private final Map<TopicPartition, Long> keptSince = new HashMap<>();
+        private final List<String> gaps = new ArrayList<>();
         private long generatedTokens;
+        private long scoredTokens;
 
-        void take(ConsumerRecord<byte[], byte[]> record) {
-            String topic = record.topic();
+        Reading(Cut cut) {
+            this.cut = cut;
+            this.ledger = new Ledger(cut.ranges(topics.rollouts()));
+        }
+
+        private boolean ours(String runId) {
+            return connection.run().runId().equals(runId);
+        }
+
+        private void noteFirst(ConsumerRecord<byte[], byte[]> record) {
+            keptSince.putIfAbsent(new TopicPartition(record.topic(), record.partition()), record.timestamp());
+        }
+
+        private <T> Optional<T> decoded(ConsumerRecord<byte[], byte[]> record, String topic, Deserializer<T> deserializer) {
             try {
-                if (topic.equals(topics.rollouts())) {
-                    rollout(record);
-                } else if (topic.equals(topics.scores())) {
-                    scored.add(scores.deserialize(topic, record.value()).getRolloutId());
-                } else if (topic.equals(topics.outcomes())) {
-                    outcome(outcomes.deserialize(topic, record.value()));
-                } else if (topic.equals(topics.deadLetters())) {
-                    deadLetter(record);
-                } else if (topic.equals(topics.batches())) {
-                    LearnerBatch batch = batches.deserialize(topic, record.value());
-                    if (owns(batch.getRunId(), batch.getEpoch())) {
-                        assembled.put(batch.getBatchId(), batch);
-                    }
-                } else {
-                    TrainingStep step = steps.deserialize(topic, record.value());
-                    if (owns(step.getRunId(), step.getEpoch())) {
-                        trained.add(step);
-                        ledger.stepped(step.getBatchId());
-                    }
-                }
+                return Optional.ofNullable(deserializer.deserialize(topic, record.value()));
             } catch (MalformedRecordException notOurs) {
-                // such a record is accounted for by its dead letter; only its place counts here
-                if (topic.equals(topics.rollouts())) {
-                    rolloutEnds.merge(record.partition(), record.offset(), Math::max);
-                    ledger.rollout(record.partition(), record.offset(), "");
-                }
+                return Optional.empty(); // accounted for by its dead letter
             }
         }
 
-        private boolean owns(String runId, int epoch) {
-            return connection.run().owns(runId, epoch);
+        void step(ConsumerRecord<byte[], byte[]> record) {
+            noteFirst(record);
+            decoded(record, record.topic(), steps).filter(step -> ours(step.getRunId())).ifPresent(step -> {
+                BatchName name = new BatchName(step.getEpoch(), step.getBatchId());
+                if (trained.putIfAbsent(name, step) != null) {
+                    ledger.contradict("batch " + name + " was trained on twice, to version "
+                        + trained.get(name).getVersion() + " and to version " + step.getVersion());
+                }
+            });
         }
 
-        private void rollout(ConsumerRecord<byte[], byte[]> record) {
-            Rollout rollout = rollouts.deserialize(record.topic(), record.value());
-            rolloutEnds.merge(record.partition(), record.offset(), Math::max);
-            if (rollout == null || !owns(rollout.getRunId(), rollout.getEpoch())) {
-                ledger.rollout(record.partition(), record.offset(), "");
+        void batch(ConsumerRecord<byte[], byte[]> record) {
+            noteFirst(record);
+            decoded(record, record.topic(), batches).filter(batch -> ours(batch.getRunId())).ifPresent(batch -> {
+                BatchName name = new BatchName(batch.getEpoch(), batch.getBatchId());
+                if (assembled.putIfAbsent(name, batch.getEntries().size()) != null) {
+                    ledger.contradict("there are two batches " + name + ", the second at " + at(record));
+                }
+                boolean stepped = trained.containsKey(name) || wasTrainedBeforeTheLogBegins(name);
+                for (BatchEntry entry : batch.getEntries()) {
+                    ledger.batched(entry.getRolloutPartition(), entry.getRolloutOffset(), batch.getBatchId(),
+                        entry.getTrainedTokens(), entry.getMaskedBy() == null ? "" : entry.getMaskedBy(), stepped);
+                }
+            });
+        }
+
+        /** Batches are trained on in their order, so one before the first step that is kept has had its step. */
+        private boolean wasTrainedBeforeTheLogBegins(BatchName name) {
+            return hasLost(topics.trainingLog()) && trained.keySet().stream()
+                .filter(step -> step.epoch() == name.epoch()).allMatch(step -> step.batchId() > name.batchId());
+        }
+
+        private boolean hasLost(String topic) {
+            return cut.partitions(topic).stream().anyMatch(partition -> cut.of(partition).begin() > 0);
+        }
+
+        void outcome(ConsumerRecord<byte[], byte[]> record) {
+            noteFirst(record);
+            decoded(record, record.topic(), outcomes).filter(outcome -> ours(outcome.getRunId())).ifPresent(outcome -> {
+                LogCoordinates source = outcome.getSource();
+                if (source.getTopic().equals(topics.rollouts())) {
+                    ledger.dropped(source.getPartition(), source.getOffset(), outcome.getReason());
+                }
+            });
+        }
+
+        void deadLetter(ConsumerRecord<byte[], byte[]> record) {
+            noteFirst(record);
+            Optional<PutBackMark> mark = PutBackMark.of(record);
+            if (mark.isPresent()) {
+                putBack(mark.get());
                 return;
             }
-            ledger.rollout(record.partition(), record.offset(), rollout.getRolloutId());
-            int tokens = ones(rollout.getMask());
-            generatedTokens += tokens;
-            policyTokens.put(rollout.getRolloutId(), tokens);
-        }
-
-        private void outcome(Outcome outcome) {
-            var source = outcome.getSource();
-            if (source.getTopic().equals(topics.rollouts()) && seen(source.getPartition(), source.getOffset())) {
-                ledger.dropped(source.getPartition(), source.getOffset(), outcome.getReason());
-            }
-        }
-
-        private void deadLetter(ConsumerRecord<byte[], byte[]> record) {
-            if (topics.rollouts().equals(DeadLetters.text(record.headers(), DeadLetters.SOURCE_TOPIC))) {
-                int partition = Integer.parseInt(DeadLetters.text(record.headers(), DeadLetters.SOURCE_PARTITION));
-                long offset = Long.parseLong(DeadLetters.text(record.headers(), DeadLetters.SOURCE_OFFSET));
-                if (seen(partition, offset)) {
-                    ledger.deadLettered(partition, offset);
+            String source = DeadLetters.text(record.headers(), DeadLetters.SOURCE_TOPIC);
+            String reason = DeadLetters.text(record.headers(), DeadLetters.REASON);
+            Optional<RolloutPlace> place = RolloutPlace.parse(PutBackMark.place(DeadLetters.text(record.headers(), DeadLetters.SOURCE_PARTITION),
+                DeadLetters.text(record.headers(), DeadLetters.SOURCE_OFFSET)));
+            if (source.equals(topics.rollouts()) && place.isPresent()) {
+                ledger.deadLettered(place.get().partition(), place.get().offset(), reason);
+            } else if (!source.isEmpty()) {
+                ledger.otherDeadLetter(source);
+                if (source.equals(topics.trajectories())) {
+                    decoded(record, source, trajectories).map(Trajectory::getRolloutSource).ifPresent(rollout ->
+                        ledger.trajectoryDeadLettered(rollout.getPartition(), rollout.getOffset(), reason));
                 }
             }
         }
 
-        private boolean seen(int partition, long offset) {
-            return offset <= rolloutEnds.getOrDefault(partition, -1L);
+        private void putBack(PutBackMark mark) {
+            if (mark.sourceTopic().equals(topics.rollouts())) {
+                ledger.putBack(mark.sourcePartition(), mark.sourceOffset(), mark.newOffset());
+            } else {
+                ledger.otherPutBack(mark.sourceTopic());
+                RolloutPlace.parse(mark.rolloutPlace()).ifPresent(place -> ledger.trajectoryPutBack(place.partition(), place.offset()));
+            }
         }
 
-        Account account() {
-            for (LearnerBatch batch : assembled.values()) {
-                for (BatchEntry entry : batch.getEntries()) {
-                    if (policyTokens.containsKey(entry.getRolloutId())) {
-                        ledger.batched(batch.getBatchId(), entry.getRolloutId(), entry.getTrainedTokens() > 0);
+        void score(ConsumerRecord<byte[], byte[]> record) {
+            decoded(record, record.topic(), scores).filter(score -> ours(score.getRunId())).ifPresent(score -> {
+                LogCoordinates source = score.getRolloutSource();
+                if (source.getTopic().equals(topics.rollouts())) {
+                    ledger.scored(source.getPartition(), source.getOffset());
+                }
+            });
+        }
+
+        /** Decisions are read; now what the log no longer has of them is known. */
+        void decisionsEnd() {
+            for (String topic : List.of(topics.trainingLog(), topics.batches(), topics.outcomes(), topics.deadLetters())) {
+                for (TopicPartition partition : cut.partitions(topic)) {
+                    OffsetRange range = cut.of(partition);
+                    if (range.begin() > 0) {
+                        Long since = keptSince.get(partition);
+                        gaps.add(partition + " begins at offset " + range.begin() + (since == null ? " and keeps nothing"
+                            : ", " + Instant.ofEpochMilli(since).truncatedTo(ChronoUnit.SECONDS)) + "; earlier decisions are deleted");
+                        ledger.decisionsKeptSince(since == null ? Long.MAX_VALUE : since);
                     }
                 }
             }
-            trained.sort(Comparator.comparingLong(TrainingStep::getBatchId));
-            long scoredTokens = scored.stream().mapToLong(id -> policyTokens.getOrDefault(id, 0)).sum();
-            long trainedTokens = trained.stream().mapToLong(TrainingStep::getTokensTrained).sum();
-            return new Account(ledger.balance(), generatedTokens, scoredTokens, trainedTokens, trained);
+            for (TopicPartition partition : cut.partitions(topics.rollouts())) {
+                if (cut.of(partition).begin() > 0) {
+                    gaps.add(partition + " begins at offset " + cut.of(partition).begin() + "; earlier rollouts are deleted");
+                }
+            }
+            checkSteps();
         }
+
+        private void checkSteps() {
+            trained.forEach((name, step) -> {
+                Integer entries = assembled.get(name);
+                int inStep = step.getRolloutsTrained() + step.getRolloutsMasked();
+                if (entries == null) {
+                    if (!hasLost(topics.batches())) {
+                        ledger.contradict("version " + step.getVersion() + " was made from batch " + name + ", which is not on the log");
+                    }
+                } else if (entries != inStep) {
+                    ledger.contradict("batch " + name + " has " + entries + " rollouts, and the step on it counted " + inStep);
+                }
+            });
+            Map<Integer, Long> firsts = new HashMap<>();
+            assembled.keySet().forEach(name -> firsts.merge(name.epoch(), name.batchId(), Math::min));
+            for (BatchName name : assembled.keySet()) {
+                if (name.batchId() > firsts.get(name.epoch()) && !assembled.containsKey(new BatchName(name.epoch(), name.batchId() - 1))) {
+                    ledger.contradict("batch " + name + " is on the log, and the one before it is not");
+                }
+            }
+        }
+
+        void rollout(ConsumerRecord<byte[], byte[]> record) {
+            Optional<Rollout> read = decoded(record, record.topic(), rollouts).filter(rollout -> ours(rollout.getRunId()));
+            if (read.isEmpty()) {
+                ledger.rollout(record.partition(), record.offset(), Origin.NOT_OURS, "", record.timestamp());
+                return;
+            }
+            Rollout rollout = read.get();
+            long newest = rollout.getVersionSpans().stream().mapToLong(VersionSpan::getVersion).max().orElse(-1);
+            boolean scored = ledger.rollout(record.partition(), record.offset(),
+                newest < 0 || rollout.getEpoch() < 0 ? Origin.NOT_OURS : new Origin(rollout.getEpoch(), newest),
+                rollout.getRolloutId(), record.timestamp());
+            int tokens = ones(rollout.getMask());
+            generatedTokens += tokens;
+            scoredTokens += scored ? tokens : 0;
+        }
+
+        Account account(Map<TopicPartition, Long> keptFrom) {
+            Map<Integer, Long> kept = new HashMap<>();
+            keptFrom.forEach((partition, offset) -> kept.put(partition.partition(), offset));
+            List<TrainingStep> inOrder = new ArrayList<>(trained.values());
+            inOrder.sort(Comparator.comparingInt(TrainingStep::getEpoch).thenComparingLong(TrainingStep::getBatchId));
+            long trainedTokens = inOrder.stream().mapToLong(TrainingStep::getTokensTrained).sum();
+            return new Account(ledger.balance(kept, gaps), generatedTokens, scoredTokens, trainedTokens, inOrder);
+        }
+    }
+
+    private static String at(ConsumerRecord<?, ?> record) {
+        return record.topic() + "-" + record.partition() + "@" + record.offset();
     }
 
     private static int ones(ByteBuffer mask) {

@@ -3,6 +3,7 @@ package dev.millrace.cli.report;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.ledger.Balance;
+import dev.millrace.ledger.Tally;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -77,10 +78,11 @@ public record RunSummary(String runId, List<StepRow> steps, int newSteps, double
         json.putObject("reward").put("first", rewards.first()).put("best", rewards.best()).put("last", rewards.last());
         json.putObject("tokens").put("generated", tokens.generated()).put("scored", tokens.scored()).put("trained", tokens.trained());
         ObjectNode rollouts = json.putObject("rollouts");
-        rollouts.put("generated", balance.generated()).put("trained", balance.trained()).put("masked", balance.masked());
+        Tally all = balance.all();
+        rollouts.put("generated", all.generated()).put("trained", all.trained()).put("masked", all.maskedInAll());
         ObjectNode dropped = rollouts.putObject("dropped");
-        balance.dropped().forEach(dropped::put);
-        rollouts.put("dead_lettered", balance.deadLettered()).put("in_flight", balance.inFlight());
+        all.dropped().forEach(dropped::put);
+        rollouts.put("dead_lettered", all.deadLetteredInAll()).put("in_flight", all.inFlight() + all.untold());
         rollouts.put("adds_up", balance.addsUp());
         if (balance.contradictionCount() > 0) {
             balance.contradictions().forEach(rollouts.putArray("contradictions")::add);

@@ -24,6 +24,7 @@ import java.util.stream.Stream;
 public final class RunDirectory implements AutoCloseable {
     private static final String LOCK = "lock";
     private static final String LOG = "millrace.log";
+    private static final String ADDRESS = "broker.address";
     private static final long LEAST_FREE_BYTES = 200L << 20;
 
     private final Path path;
@@ -44,8 +45,34 @@ public final class RunDirectory implements AutoCloseable {
     }
 
     /** Where a run's folder has its configuration; the file is what makes it a run's folder. */
-    static Path config(Path path) {
+    public static Path config(Path path) {
         return path.resolve("config.yaml");
+    }
+
+    /** True if a process is running in the folder now. */
+    public static boolean isInUse(Path path) {
+        if (!Files.exists(path.resolve(LOCK))) {
+            return false;
+        }
+        try (FileChannel channel = FileChannel.open(path.resolve(LOCK), StandardOpenOption.WRITE); FileLock lock = tryLock(channel)) {
+            return lock == null;
+        } catch (IOException e) {
+            throw new Refusal("cannot look at " + path + ": " + reason(e), e);
+        }
+    }
+
+    /** Where the run that is going on in this folder has its broker, {@code host:port}; empty if it does not say. */
+    public static String brokerAddress(Path path) {
+        try {
+            return Files.exists(path.resolve(ADDRESS)) ? Files.readString(path.resolve(ADDRESS)).strip() : "";
+        } catch (IOException e) {
+            throw new Refusal("cannot read " + path.resolve(ADDRESS) + ": " + reason(e), e);
+        }
+    }
+
+    /** Writes down where the broker of this folder serves, for commands that ask about the run while it goes on. */
+    public void writeBrokerAddress(String bootstrapServers) {
+        write(path.resolve(ADDRESS), bootstrapServers + "\n");
     }
 
     /**
@@ -91,7 +118,7 @@ public final class RunDirectory implements AutoCloseable {
 
     private static boolean isEmptyFolder(Path path) throws IOException {
         try (Stream<Path> entries = Files.list(path)) {
-            return entries.allMatch(entry -> entry.endsWith(LOCK) || entry.endsWith(LOG));
+            return entries.allMatch(entry -> entry.endsWith(LOCK) || entry.endsWith(LOG) || entry.endsWith(ADDRESS));
         }
     }
 

@@ -5,6 +5,7 @@ import dev.millrace.cli.report.Rewards;
 import dev.millrace.cli.report.RunPicture;
 import dev.millrace.cli.report.RunSummary;
 import dev.millrace.cli.report.StepRow;
+import dev.millrace.ledger.Tally;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -64,11 +65,12 @@ final class RunResults {
         row(out, "ESS ratio", format("%.3f median, %.3f least", summary.essMedian(), summary.essMin()));
         row(out, "tokens", format("%,d generated, %,d scored, %,d trained on", summary.tokens().generated(), summary.tokens().scored(), summary.tokens().trained()));
         var balance = summary.balance();
-        String dropped = balance.dropped().isEmpty() ? "0 dropped" : balance.droppedInAll() + " dropped ("
-            + balance.dropped().entrySet().stream().map(e -> e.getKey() + " " + e.getValue()).collect(Collectors.joining(", ")) + ")";
-        row(out, "rollouts", format("%,d generated %s %,d trained + %,d masked + %s", balance.generated(),
-            balance.addsUp() ? "=" : "IS NOT", balance.trained(), balance.masked(), dropped));
-        row(out, "", format("+ %,d dead-lettered + %,d in flight", balance.deadLettered(), balance.inFlight()));
+        Tally all = balance.all();
+        String dropped = all.dropped().isEmpty() ? "0 dropped" : all.droppedInAll() + " dropped ("
+            + all.dropped().entrySet().stream().map(e -> e.getKey() + " " + e.getValue()).collect(Collectors.joining(", ")) + ")";
+        row(out, "rollouts", format("%,d generated %s %,d trained + %,d masked + %s", all.generated(),
+            balance.addsUp() ? "=" : "IS NOT", all.trained(), all.maskedInAll(), dropped));
+        row(out, "", format("+ %,d dead-lettered + %,d in flight", all.deadLetteredInAll(), all.inFlight() + all.untold()));
         balance.contradictions().forEach(sentence -> row(out, "", sentence));
         row(out, "idle", summary.idle().entrySet().stream().map(e -> e.getKey() + " " + format("%.0f%%", 100 * e.getValue())).collect(Collectors.joining(", ")));
     }

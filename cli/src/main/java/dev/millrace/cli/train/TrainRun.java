@@ -87,6 +87,7 @@ final class TrainRun {
             }
             try (EmbeddedBroker broker = signals.starting(() -> EmbeddedBroker.start(directory.broker(), config.broker()))) {
                 broker.failure().thenAccept(brokerFailure::set);
+                directory.writeBrokerAddress(broker.bootstrapServers());
                 say("broker at " + broker.bootstrapServers() + ", topics " + config.run().topics().prefix() + "*");
                 return onLog(broker.bootstrapServers(), endpoint, meters.registry());
             }

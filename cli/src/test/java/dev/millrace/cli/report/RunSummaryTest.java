@@ -5,11 +5,14 @@ import static org.assertj.core.api.Assertions.within;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.millrace.ledger.Balance;
+import dev.millrace.ledger.Origin;
+import dev.millrace.ledger.Tally;
 import java.awt.image.BufferedImage;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import javax.imageio.ImageIO;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -20,7 +23,8 @@ class RunSummaryTest {
     }
 
     private static RunSummary summary(List<StepRow> steps) {
-        Balance balance = new Balance(10, 5, 1, Map.of("duplicate", 2L), 1, 1, List.of(), 0);
+        Balance balance = new Balance(new TreeMap<>(Map.of(new Origin(0, 3),
+            new Tally(10, 5, Map.of("m2po", 1L), Map.of("duplicate", 2L), Map.of("reward", 1L), 0, 1, 0, 0))), 0, Map.of(), List.of(), List.of(), 0, List.of());
         return new RunSummary("r", steps, steps.size(), Double.NaN, 12.5, new RunSummary.Tokens(3, 2, 1), balance,
             Map.of("generator", 0.25, "learner", 0.5), true, "the goal was reached");
     }

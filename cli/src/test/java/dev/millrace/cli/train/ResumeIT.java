@@ -138,8 +138,8 @@ class ResumeIT {
     @Test
     void shouldAccountForEveryRolloutOfAllItsLives() {
         assertThat(account.balance().addsUp()).as(account.balance().toString()).isTrue();
-        assertThat(account.balance().trained() + account.balance().masked()).isEqualTo(256L * steps.size());
-        assertThat(account.balance().deadLettered()).isZero();
-        assertThat(account.balance().dropped().keySet()).as("what a crash repeats is recognised").isSubsetOf("duplicate");
+        assertThat(account.balance().all().trained() + account.balance().all().maskedInAll()).isEqualTo(256L * steps.size());
+        assertThat(account.balance().all().deadLetteredInAll()).isZero();
+        assertThat(account.balance().all().dropped().keySet()).as("what a crash repeats is recognised").isSubsetOf("duplicate");
     }
 }

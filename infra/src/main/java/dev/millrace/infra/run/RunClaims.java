@@ -58,6 +58,25 @@ final class RunClaims {
 
     /** Refuses if the prefix is not this run's at exactly this epoch. */
     void require(RunIdentity run) {
+        RunClaim claim = valid();
+        requireOurs(claim, run);
+        if (claim.getEpoch() != run.epoch()) {
+            throw new LogSetupException("run " + run.runId() + " is at epoch " + claim.getEpoch()
+                + ", not at epoch " + run.epoch());
+        }
+    }
+
+    /**
+     * Whose the prefix is.
+     *
+     * @throws LogSetupException if nobody has claimed it to the end
+     */
+    RunIdentity owner() {
+        RunClaim claim = valid();
+        return new RunIdentity(claim.getRunId(), claim.getEpoch(), claim.getPolicyId());
+    }
+
+    private RunClaim valid() {
         AtomicReference<RunClaim> valid = new AtomicReference<>();
         try (LogTable table = table(valid)) {
             table.catchUp();
@@ -68,11 +87,7 @@ final class RunClaims {
             throw new LogSetupException("the run under the topic prefix '" + topics.prefix()
                 + "' is not created to the end; start it once with the command that creates it");
         }
-        requireOurs(valid.get(), run);
-        if (valid.get().getEpoch() != run.epoch()) {
-            throw new LogSetupException("run " + run.runId() + " is at epoch " + valid.get().getEpoch()
-                + ", not at epoch " + run.epoch());
-        }
+        return valid.get();
     }
 
     private LogTable table(AtomicReference<RunClaim> valid) {

@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.Function;
 
 /**
  * A run's log, ready to be used: topics, identity and schemas. Closing it closes the registry, nothing else.
@@ -69,6 +70,23 @@ public final class RunLog implements AutoCloseable {
      */
     public static RunLog join(Map<String, Object> clientProperties, RunTopics topics, RunIdentity run,
             TopicsConfig config, String schemaRegistryUrl) {
+        return existing(clientProperties, topics, config, schemaRegistryUrl, claims -> {
+            claims.require(run);
+            return run;
+        });
+    }
+
+    /**
+     * As {@link #join}, whichever run it is that these topics belong to, for one who looks at it from outside.
+     *
+     * @throws LogSetupException also if there is no run
+     */
+    public static RunLog find(Map<String, Object> clientProperties, RunTopics topics, TopicsConfig config, String schemaRegistryUrl) {
+        return existing(clientProperties, topics, config, schemaRegistryUrl, RunClaims::owner);
+    }
+
+    private static RunLog existing(Map<String, Object> clientProperties, RunTopics topics, TopicsConfig config,
+            String schemaRegistryUrl, Function<RunClaims, RunIdentity> identified) {
         try (TopicAdministration administration = new TopicAdministration(clientProperties, config)) {
             administration.requireReachable();
             Set<String> missing = new TreeSet<>(topics.all());
@@ -79,7 +97,7 @@ public final class RunLog implements AutoCloseable {
             }
             SchemaRegistry registry = registry(clientProperties, config, schemaRegistryUrl, false);
             try {
-                new RunClaims(clientProperties, topics, registry, config.timeoutMs()).require(run);
+                RunIdentity run = identified.apply(new RunClaims(clientProperties, topics, registry, config.timeoutMs()));
                 return new RunLog(connection(clientProperties, topics, run, config, registry), true);
             } catch (RuntimeException e) {
                 registry.close();

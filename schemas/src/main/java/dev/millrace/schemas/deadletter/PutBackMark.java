@@ -42,7 +42,7 @@ public record PutBackMark(int letterPartition, long letterOffset, String sourceT
     private static final Pattern NUMBER = Pattern.compile("\\d{1,18}");
 
     /** A place as the headers have it. */
-    public static String place(int partition, long offset) {
+    public static String place(Object partition, Object offset) {
         return partition + "@" + offset;
     }
 

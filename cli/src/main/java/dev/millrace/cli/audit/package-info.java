@@ -1,0 +1,2 @@
+/** How commands that ask about a run find its log: on a cluster, or in the folder of a run that had its own broker. */
+package dev.millrace.cli.audit;
