@@ -1,5 +1,10 @@
 package dev.millrace.topology;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.replay.AsRecorded;
+import dev.millrace.replay.MemoryRun;
+import dev.millrace.replay.TaskVerdict;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyVersion;
@@ -39,7 +44,12 @@ import org.apache.kafka.streams.TestOutputTopic;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.test.TestRecord;
 
-/** The whole topology without a broker: records in, records out, time in the test's hands. */
+/**
+ * The whole topology without a broker: records in, records out, time in the test's hands.
+ *
+ * <p>What went in and came out is kept, and on closing it is replayed: whatever a test does to the topology, the record
+ * of it must explain every byte that came out.
+ */
 public final class TopologyHarness implements AutoCloseable {
     private static final Instant START = Instant.ofEpochMilli(1_700_000_000_000L);
 
@@ -49,10 +59,19 @@ public final class TopologyHarness implements AutoCloseable {
     private final Map<String, TestInputTopic<byte[], byte[]>> inputs = new HashMap<>();
     private final Map<String, TestOutputTopic<byte[], byte[]>> outputs = new HashMap<>();
     private final Map<String, TreeMap<Long, ConsumerRecord<byte[], byte[]>>> log = new HashMap<>();
+    /** What came out, by topic, and how much of it the test has read. */
+    private final Map<String, List<TestRecord<byte[], byte[]>>> made = new HashMap<>();
+    private final Map<String, Integer> read = new HashMap<>();
+    private final MemoryRun recorded = new MemoryRun(Samples.RUN, Samples.TOPICS, schemas);
+    private final TopologyConfig config;
+    private final int maxValueBytes;
+    private boolean isForgetful;
     private Instant now = START;
     private Duration idled = Duration.ZERO;
 
     public TopologyHarness(TopologyConfig config, Path stateDirectory, int maxValueBytes) {
+        this.config = config;
+        this.maxValueBytes = maxValueBytes;
         Properties properties = new Properties();
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "harness");
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:1");
@@ -98,6 +117,7 @@ public final class TopologyHarness implements AutoCloseable {
 
     /** Takes a record away, as retention would. */
     public void forget(String topic, long offset) {
+        isForgetful = true;
         log.get(topic).remove(offset);
     }
 
@@ -112,6 +132,7 @@ public final class TopologyHarness implements AutoCloseable {
             driver.advanceWallClockTime(Duration.ofSeconds(1));
             idled = idled.plusSeconds(1);
         }
+        collect();
     }
 
     /** Pipes bytes; the offset they get. */
@@ -120,8 +141,32 @@ public final class TopologyHarness implements AutoCloseable {
         long offset = records.isEmpty() ? 0 : records.lastKey() + 1;
         records.put(offset, new ConsumerRecord<>(topic, 0, offset, now.toEpochMilli(),
             org.apache.kafka.common.record.TimestampType.CREATE_TIME, 0, 0, key, value, headers, java.util.Optional.empty()));
+        record(topic, key, value, headers, now.toEpochMilli());
         inputs.get(topic).pipeInput(new TestRecord<>(key, value, headers, now));
+        collect();
         return offset;
+    }
+
+    private void record(String topic, byte[] key, byte[] value, Headers headers, long timestampMs) {
+        TreeMap<Long, ConsumerRecord<byte[], byte[]>> records = recorded.of(topic);
+        recorded.put(new ConsumerRecord<>(topic, 0, records.isEmpty() ? 0 : records.lastKey() + 1, timestampMs,
+            org.apache.kafka.common.record.TimestampType.CREATE_TIME, 0, 0, key, value, new RecordHeaders(headers),
+            java.util.Optional.empty()));
+    }
+
+    private void collect() {
+        outputs.forEach((topic, output) -> {
+            for (TestRecord<byte[], byte[]> each : output.readRecordsToList()) {
+                made.computeIfAbsent(topic, t -> new ArrayList<>()).add(each);
+                record(topic, each.key(), each.value(), each.headers(), each.timestamp());
+            }
+        });
+    }
+
+    /** Everything that went in and came out so far. */
+    public MemoryRun recorded() {
+        collect();
+        return recorded;
     }
 
     public long pipe(String topic, String key, byte[] value) {
@@ -162,7 +207,7 @@ public final class TopologyHarness implements AutoCloseable {
     /** Where others have written to the topic too. */
     public List<Trajectory> trajectoriesThatCanBeRead() {
         List<Trajectory> found = new ArrayList<>();
-        for (TestRecord<byte[], byte[]> record : outputs.get(Samples.TOPICS.trajectories()).readRecordsToList()) {
+        for (TestRecord<byte[], byte[]> record : records(Samples.TOPICS.trajectories())) {
             try {
                 found.add(AvroSerde.of(Trajectory.class, schemas).deserializer()
                     .deserialize(Samples.TOPICS.trajectories(), record.value()));
@@ -193,7 +238,11 @@ public final class TopologyHarness implements AutoCloseable {
 
     /** What came out on a topic since the last call. */
     public List<TestRecord<byte[], byte[]>> records(String topic) {
-        return outputs.get(topic).readRecordsToList();
+        collect();
+        List<TestRecord<byte[], byte[]>> all = made.getOrDefault(topic, List.of());
+        int from = read.getOrDefault(topic, 0);
+        read.put(topic, all.size());
+        return List.copyOf(all.subList(from, all.size()));
     }
 
     /** The wall clock, which only {@link #idle} moves. */
@@ -212,7 +261,7 @@ public final class TopologyHarness implements AutoCloseable {
     }
 
     private <T extends SpecificRecord> List<T> read(String topic, Class<T> type) {
-        return outputs.get(topic).readRecordsToList().stream()
+        return records(topic).stream()
             .map(r -> AvroSerde.of(type, schemas).deserializer().deserialize(topic, r.value())).toList();
     }
 
@@ -222,6 +271,19 @@ public final class TopologyHarness implements AutoCloseable {
 
     @Override
     public void close() {
+        collect();
         driver.close();
+        if (!isForgetful) {
+            requireReplay();
+        }
+    }
+
+    private void requireReplay() {
+        try {
+            assertThat(new AsRecorded(recorded, config, maxValueBytes).replay(1)).as("replay as recorded")
+                .allMatch(TaskVerdict::isProved);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
     }
 }

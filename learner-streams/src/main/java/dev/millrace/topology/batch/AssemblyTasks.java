@@ -24,6 +24,11 @@ public final class AssemblyTasks implements TaskFactory<AssemblyArrival> {
     }
 
     @Override
+    public String kind() {
+        return "assembly";
+    }
+
+    @Override
     public List<String> outputs() {
         return List.of(settings.topics().batches(), settings.topics().outcomes(), settings.topics().deadLetters());
     }

@@ -25,6 +25,11 @@ public final class JoinTasks implements TaskFactory<Arrival> {
     }
 
     @Override
+    public String kind() {
+        return "join";
+    }
+
+    @Override
     public List<String> outputs() {
         return List.of(settings.topics().trajectories(), settings.topics().outcomes(), settings.topics().deadLetters());
     }

@@ -22,6 +22,7 @@ public final class Journal {
     private static final Bytes KEY = Bytes.wrap("journal".getBytes(StandardCharsets.UTF_8));
 
     private final KeyValueStore<Bytes, byte[]> store;
+    private final byte[] task;
     private final Trace trace;
     private long number;
     private long[] positions = new long[0];
@@ -30,10 +31,12 @@ public final class Journal {
     /**
      * Goes on with what the store holds.
      *
+     * @param task who keeps it, such as {@code join-3}
      * @param settings fingerprint of all settings that the task's decisions depend on
      */
-    public Journal(KeyValueStore<Bytes, byte[]> store, long settings) {
+    public Journal(KeyValueStore<Bytes, byte[]> store, String task, long settings) {
         this.store = store;
+        this.task = task.getBytes(StandardCharsets.UTF_8);
         byte[] held = store.get(KEY);
         if (held == null) {
             trace = new Trace(new byte[0]);
@@ -86,7 +89,7 @@ public final class Journal {
 
     /** The header's value for a record that the task makes now. */
     public byte[] sighting(long activityMs) {
-        byte[] sighting = Sighting.encode(number++, activityMs, positions, trace.toByteArray());
+        byte[] sighting = Sighting.encode(task, number++, activityMs, positions, trace.toByteArray());
         trace.clear();
         isLost = false;
         keep();

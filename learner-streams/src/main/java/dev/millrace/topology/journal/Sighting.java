@@ -2,6 +2,8 @@ package dev.millrace.topology.journal;
 
 import dev.millrace.topology.state.CompactBytes;
 import java.nio.BufferUnderflowException;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import org.apache.kafka.common.header.Header;
@@ -14,12 +16,13 @@ import org.apache.kafka.common.header.Headers;
  * everything it decided can be decided again: the interleaving of its inputs, the time that passed, and the restarts
  * are all that is not in the inputs themselves.
  *
+ * @param task who made it, such as {@code join-3}: a kind of task and its partition
  * @param number counts the records that the task made, from 0, over restarts
  * @param activityMs the task's activity clock at the decision
  * @param positions of each input: the offset behind the newest record taken in; 0 if there was none
  * @param since what happened since the record before; empty if both came of one input
  */
-public record Sighting(long number, long activityMs, List<Long> positions, List<Event> since) {
+public record Sighting(String task, long number, long activityMs, List<Long> positions, List<Event> since) {
     /** The header's name. */
     public static final String HEADER = "millrace.seen";
     private static final byte FORMAT = 1;
@@ -29,12 +32,21 @@ public record Sighting(long number, long activityMs, List<Long> positions, List<
         since = List.copyOf(since);
     }
 
-    static byte[] encode(long number, long activityMs, long[] positions, byte[] trace) {
-        CompactBytes.Writer writer = new CompactBytes.Writer(FORMAT).number(number).number(activityMs).number(positions.length);
+    static byte[] encode(byte[] task, long number, long activityMs, long[] positions, byte[] trace) {
+        CompactBytes.Writer writer = new CompactBytes.Writer(FORMAT).bytes(task).number(number).number(activityMs).number(positions.length);
         for (long position : positions) {
             writer.number(position);
         }
         return writer.bytes(trace).toByteArray();
+    }
+
+    /** True if the headers say that this task made the record; nothing else of them is read. */
+    public static boolean isOf(Headers headers, String task) {
+        Header header = headers.lastHeader(HEADER);
+        byte[] name = task.getBytes(StandardCharsets.UTF_8);
+        int at = 2; // behind the format and the length, which is below 64
+        return header != null && header.value().length > at + name.length && header.value()[1] == 2 * name.length
+            && Arrays.equals(header.value(), at, at + name.length, name, 0, name.length);
     }
 
     /**
@@ -49,13 +61,14 @@ public record Sighting(long number, long activityMs, List<Long> positions, List<
         }
         try {
             CompactBytes.Reader reader = new CompactBytes.Reader(header.value(), FORMAT, HEADER);
+            String task = new String(reader.bytes(), StandardCharsets.UTF_8);
             long number = reader.number();
             long activityMs = reader.number();
             Long[] positions = new Long[Math.toIntExact(reader.number())];
             for (int i = 0; i < positions.length; i++) {
                 positions[i] = reader.number();
             }
-            return Optional.of(new Sighting(number, activityMs, List.of(positions), Trace.events(reader.bytes())));
+            return Optional.of(new Sighting(task, number, activityMs, List.of(positions), Trace.events(reader.bytes())));
         } catch (BufferUnderflowException | ArithmeticException | NegativeArraySizeException | IllegalStateException e) {
             throw new IllegalArgumentException("the header " + HEADER + " cannot be read: "
                 + (e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage()), e);

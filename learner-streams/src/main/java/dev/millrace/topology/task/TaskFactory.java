@@ -20,6 +20,14 @@ public interface TaskFactory<A extends Observation> {
 
     StoreNames stores();
 
+    /** What its tasks are called, such as {@code join}. */
+    String kind();
+
+    /** The name of one task, such as {@code join-3}. */
+    default String name(int partition) {
+        return kind() + "-" + partition;
+    }
+
     /** Where the task writes to. */
     List<String> outputs();
 

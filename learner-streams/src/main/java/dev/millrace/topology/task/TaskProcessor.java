@@ -38,7 +38,8 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
     @Override
     public void init(ProcessorContext<Object, Object> context) {
         super.init(context);
-        journal = new Journal(context.getStateStore(journalStore), settings);
+        journal = new Journal(
+            context.getStateStore(journalStore), factory.name(context.taskId().partition()), settings);
         idleTime = new IdleTime(factory.maxGapMs(), context.currentSystemTimeMs());
         task = factory.open(context.taskId().partition(), context::getStateStore, this::forward);
         context.schedule(TICK, PunctuationType.WALL_CLOCK_TIME, this::tick);

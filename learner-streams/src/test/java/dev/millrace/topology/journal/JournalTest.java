@@ -38,7 +38,7 @@ class JournalTest {
 
     @Test
     void shouldTellWhatHappenedSinceTheRecordBefore() {
-        Journal journal = new Journal(store, SETTINGS);
+        Journal journal = new Journal(store, "join-3", SETTINGS);
         for (int i = 0; i < 100; i++) {
             journal.arrived(new Seen(0, i));
         }
@@ -60,26 +60,26 @@ class JournalTest {
         assertThat(((Told) first.since().get(4)).facts()).containsExactly(5, -1, Long.MIN_VALUE);
         assertThat(second.number()).isEqualTo(1);
         assertThat(second.since()).containsExactly(new Arrivals(0, 1));
-        assertThat(third).isEqualTo(new Sighting(2, 78, second.positions(), List.of()));
+        assertThat(third).isEqualTo(new Sighting("join-3", 2, 78, second.positions(), List.of()));
     }
 
     @Test
     void shouldGoOnWithWhatItsStoreHoldsAndSayThatItBeganAnew() {
-        Journal before = new Journal(store, 1);
+        Journal before = new Journal(store, "join-3", 1);
         before.sighting(0);
         before.arrived(new Seen(0, 5));
         before.idled(10, 20);
-        new Journal(store, 2);
-        Journal after = new Journal(store, 2); // and crashed before anything came
+        new Journal(store, "join-3", 2);
+        Journal after = new Journal(store, "join-3", 2); // and crashed before anything came
         after.arrived(new Seen(0, 6));
 
         assertThat(read(after.sighting(3))).isEqualTo(new Sighting(
-            1, 3, List.of(7L), List.of(new Arrivals(0, 1), new Idled(10, 20), new Began(2), new Arrivals(0, 1))));
+            "join-3", 1, 3, List.of(7L), List.of(new Arrivals(0, 1), new Idled(10, 20), new Began(2), new Arrivals(0, 1))));
     }
 
     @Test
     void shouldNotAddIdleTimeToThatAtWhoseEndSomethingChanged() {
-        Journal journal = new Journal(store, 1);
+        Journal journal = new Journal(store, "join-3", 1);
         journal.idled(10, 20);
         journal.changed();
         journal.idled(11, 31);
@@ -88,18 +88,18 @@ class JournalTest {
 
     @Test
     void shouldTakeAboutAByteForEachChangeOfInputs() {
-        Journal journal = new Journal(store, 1);
+        Journal journal = new Journal(store, "join-3", 1);
         journal.sighting(0);
         for (int i = 0; i < 20; i++) {
             journal.arrived(new Seen(0, 1_000_000 + i));
             journal.arrived(new Seen(1, 1_000_000 + i));
         }
-        assertThat(journal.sighting(600_000)).hasSizeLessThan(60);
+        assertThat(journal.sighting(600_000)).hasSizeLessThan(64);
     }
 
     @Test
     void shouldSayThatItHasLostWhatDoesNotFitIntoAHeader() {
-        Journal journal = new Journal(store, 1);
+        Journal journal = new Journal(store, "join-3", 1);
         for (int i = 0; i < 4000; i++) {
             journal.arrived(new Seen(i % 2, i));
         }
@@ -110,7 +110,7 @@ class JournalTest {
 
     @Test
     void shouldRefuseAHeaderThatEndsTooEarly() {
-        byte[] cut = java.util.Arrays.copyOf(new Journal(store, 1).sighting(5), 6);
+        byte[] cut = java.util.Arrays.copyOf(new Journal(store, "join-3", 1).sighting(5), 12);
         assertThatThrownBy(() -> read(cut)).isInstanceOf(IllegalArgumentException.class).hasMessageContaining(Sighting.HEADER);
     }
 }
