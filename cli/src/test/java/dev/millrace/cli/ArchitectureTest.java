@@ -22,6 +22,7 @@ class ArchitectureTest {
     private static final String POLICY = "dev.millrace.policy..";
     private static final String SCHEMAS = "dev.millrace.schemas..";
     private static final String WEIGHTS = "dev.millrace.weights..";
+    private static final String TOPOLOGY = "dev.millrace.topology..";
     private static final String STAGES = "dev.millrace.stages..";
 
     /** What each module may see of ours, itself apart. */
@@ -34,8 +35,10 @@ class ArchitectureTest {
         Map.entry("dev.millrace.generator..", List.of(SCHEMAS, POLICY, WEIGHTS)),
         Map.entry("dev.millrace.scorer..", List.of(SCHEMAS, POLICY, WEIGHTS)),
         Map.entry(STAGES, List.of(SCHEMAS, CORRECTIONS)),
-        Map.entry("dev.millrace.topology..", List.of(SCHEMAS, CORRECTIONS, STAGES)),
+        Map.entry(TOPOLOGY, List.of(SCHEMAS, CORRECTIONS, STAGES)),
         Map.entry("dev.millrace.learner..", List.of(SCHEMAS, POLICY, WEIGHTS, CORRECTIONS, STAGES)),
+        Map.entry("dev.millrace.archive..", List.of(SCHEMAS, TOPOLOGY)),
+        Map.entry("dev.millrace.replay..", List.of(SCHEMAS, CORRECTIONS, STAGES, TOPOLOGY, "dev.millrace.archive..")),
         Map.entry("dev.millrace.ledger..", List.of(SCHEMAS)));
 
     @Test

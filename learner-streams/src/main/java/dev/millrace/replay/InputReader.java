@@ -106,6 +106,10 @@ final class InputReader<A> implements AutoCloseable {
         }
     }
 
+    TopicPartition partition() {
+        return partition;
+    }
+
     long lettersCompared() {
         return lettersCompared;
     }

@@ -9,7 +9,6 @@ import dev.millrace.topology.journal.Observation;
 import dev.millrace.topology.task.Decision;
 import dev.millrace.topology.task.DecisionTask;
 import dev.millrace.topology.task.TaskFactory;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -43,7 +42,8 @@ final class TaskReplay<A extends Observation> {
 
     private final Map<String, KeyValueStore<Bytes, byte[]>> stores = new HashMap<>();
     private final Map<String, Long> same = new TreeMap<>();
-    private final List<InputReader<A>> readers = new ArrayList<>();
+    /** By the number of the input. */
+    private final Map<Integer, InputReader<A>> readers = new TreeMap<>();
     private OutputReader outputs;
     private DecisionTask<A> task;
     private long number;
@@ -79,7 +79,7 @@ final class TaskReplay<A extends Observation> {
             while (outputs.peek().isPresent()) {
                 replay(outputs.peek().get());
             }
-            readers.forEach(InputReader::compareRestOfLetters);
+            readers.values().forEach(InputReader::compareRestOfLetters);
         } catch (DifferenceFound e) {
             difference = Optional.of(e.difference());
         } catch (NotProvable e) {
@@ -87,7 +87,7 @@ final class TaskReplay<A extends Observation> {
         } finally {
             close();
         }
-        long letters = readers.stream().mapToLong(InputReader::lettersCompared).sum();
+        long letters = readers.values().stream().mapToLong(InputReader::lettersCompared).sum();
         if (letters > 0) {
             same.merge(run.topics().deadLetters(), letters, Long::sum);
         }
@@ -103,7 +103,7 @@ final class TaskReplay<A extends Observation> {
                 throw new NotProvable("the log no longer holds the first " + run.range(source).from() + " records of " + source
                     + "; a run can be replayed as recorded only from its beginning");
             }
-            readers.add(new InputReader<>(run, input, source, comparison, progress));
+            readers.put(input.number(), new InputReader<>(run, input, source, comparison, progress));
         }
     }
 
@@ -125,12 +125,12 @@ final class TaskReplay<A extends Observation> {
     private void happen(Event event, boolean isLast) {
         isLastEvent = false;
         if (event instanceof Event.Arrivals arrivals) {
+            InputReader<A> reader = reader(arrivals.input());
             for (long i = 1; i <= arrivals.count(); i++) {
                 isLastEvent = isLast && i == arrivals.count();
-                Taken<A> next = readers.get(arrivals.input()).next().orElseThrow(() -> new NotProvable(
-                    inputs.get(arrivals.input()).topic() + "-" + partition + " ends before what " + described(current)
-                        + " was made of: it was made when offset " + (current.sighting().positions().get(arrivals.input()) - 1)
-                        + " had been read"));
+                Taken<A> next = reader.next().orElseThrow(() -> new NotProvable(reader.partition() + " ends before what "
+                    + described(current) + " was made of: it was made when offset "
+                    + (current.sighting().positions().get(arrivals.input()) - 1) + " had been read"));
                 take(next, isLastEvent ? arrivals.input() : -1);
             }
         } else if (event instanceof Event.Told fact) {
@@ -145,6 +145,15 @@ final class TaskReplay<A extends Observation> {
             throw new NotProvable("so much happened before " + described(current)
                 + " without a record being made that its header could not hold it");
         }
+    }
+
+    private InputReader<A> reader(int input) {
+        InputReader<A> reader = readers.get(input);
+        if (reader == null) {
+            throw new NotProvable(described(current) + " was made when records of input " + input
+                + " had been read, which by these settings nobody reads");
+        }
+        return reader;
     }
 
     private void begin(Event.Began began) {
@@ -165,8 +174,8 @@ final class TaskReplay<A extends Observation> {
         if (lastOfInput >= 0) {
             long position = current.sighting().positions().get(lastOfInput);
             if (next.arrival().offset() + 1 != position) {
-                throw new NotProvable("when " + described(current) + " was made, " + inputs.get(lastOfInput).topic() + "-"
-                    + partition + " had been read up to offset " + (position - 1) + "; counting its records leads to offset "
+                throw new NotProvable("when " + described(current) + " was made, " + reader(lastOfInput).partition()
+                    + " had been read up to offset " + (position - 1) + "; counting its records leads to offset "
                     + next.arrival().offset() + ", so records are missing from it");
             }
         }
@@ -206,7 +215,7 @@ final class TaskReplay<A extends Observation> {
         if (task != null) {
             task.close();
         }
-        readers.forEach(InputReader::close);
+        readers.values().forEach(InputReader::close);
         if (outputs != null) {
             outputs.close();
         }

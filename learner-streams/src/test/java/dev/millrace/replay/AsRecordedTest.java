@@ -41,6 +41,7 @@ class AsRecordedTest {
         config = with(defaults, defaults.corrections(), new BatchConfig(4, 0, BatchConfig.Order.COMPLETION, 0));
         topology = new TopologyHarness(config, directory, MAX_VALUE_BYTES);
         topology.pipe(Samples.version(3));
+        topology.pipe(Samples.version(4));
         for (int g = 0; g < 8; g++) {
             for (int i = 0; i < 2; i++) {
                 topology.later(Duration.ofMillis(130));
