@@ -4,6 +4,7 @@ import dev.millrace.cli.config.ConfigCommand;
 import dev.millrace.cli.conformance.ConformanceCommand;
 import dev.millrace.cli.correct.CorrectCommand;
 import dev.millrace.cli.ledger.LedgerCommand;
+import dev.millrace.cli.loadtest.LoadTestCommand;
 import dev.millrace.cli.role.RoleCommands;
 import dev.millrace.cli.train.TrainCommand;
 import picocli.CommandLine;
@@ -16,6 +17,7 @@ import picocli.CommandLine.HelpCommand;
     synopsisSubcommandLabel = "COMMAND",
     subcommands = {TrainCommand.class, RoleCommands.Admit.class, RoleCommands.Generate.class, RoleCommands.Score.class,
         RoleCommands.Stream.class, RoleCommands.Learn.class, LedgerCommand.class, ConfigCommand.class, CorrectCommand.class,
+        LoadTestCommand.class,
         ConformanceCommand.class, HelpCommand.class},
     footer = {"", "Start with: millrace train"})
 public final class Main implements Runnable {

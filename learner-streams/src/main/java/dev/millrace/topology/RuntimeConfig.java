@@ -81,4 +81,11 @@ public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdle
         return new RuntimeConfig(1, 100, 0, StateStores.Kind.IN_MEMORY, 16L << 20, 250, 0, 6_000, "", 10_000, "lz4", 60_000,
             20_000, Map.of());
     }
+
+    /** The same with so many threads, for the instance of this name. */
+    public RuntimeConfig with(int otherThreads, String otherInstanceId) {
+        return new RuntimeConfig(otherThreads, commitIntervalMs, maxTaskIdleMs, stateStores, storeCacheBytes, bufferedRecords,
+            standbyReplicas, sessionTimeoutMs, otherInstanceId, transactionTimeoutMs, compression, startTimeoutMs, stopTimeoutMs,
+            clientProperties);
+    }
 }

@@ -31,4 +31,14 @@ public record TopologyConfig(IngressConfig ingress, JoinConfig join, CorrectionC
         return new TopologyConfig(IngressConfig.defaults(), JoinConfig.defaults(), CorrectionConfig.defaults(),
             GroupsConfig.defaults(), BatchConfig.defaults(), RuntimeConfig.defaults());
     }
+
+    /** The same, run in another way. */
+    public TopologyConfig with(RuntimeConfig otherRuntime) {
+        return new TopologyConfig(ingress, join, corrections, groups, batch, otherRuntime);
+    }
+
+    /** The same with other batches. */
+    public TopologyConfig with(BatchConfig otherBatch) {
+        return new TopologyConfig(ingress, join, corrections, groups, otherBatch, runtime);
+    }
 }

@@ -1,0 +1,58 @@
+package dev.millrace.cli.loadtest;
+
+import dev.millrace.cli.Refusal;
+import dev.millrace.loadtests.report.JsonFile;
+import dev.millrace.loadtests.topology.TopologyBenchmark;
+import dev.millrace.loadtests.topology.TopologyTable;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace load-test topology}: the topology against a raw copy of the same bytes, and against its goals. */
+@Command(name = "topology", mixinStandardHelpOptions = true, sortOptions = false,
+    description = "Measures the topology beside a raw transactional copy of the same bytes, on a broker of its own: throughput, bytes "
+        + "written, added latency, restarts, memory.",
+    footer = {"", "Takes a few minutes with --quick, half an hour without. Exit codes: 0 every goal holds; 1 one is missed."})
+public final class TopologyCommand implements Callable<Integer> {
+    private static final int MISSED = 1;
+
+    @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where topology.json goes.")
+    private Path report;
+
+    @Option(names = "--quick", description = "One thread, 512 and 4096 tokens, small backlogs.")
+    private boolean quick;
+
+    @Option(names = "--repetitions", paramLabel = "N", description = "Repetitions of each case (default: 5, with --quick 3).")
+    private Integer repetitions;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws IOException, InterruptedException {
+        if (repetitions != null && repetitions < 1) {
+            throw new Refusal("--repetitions must be at least 1: " + repetitions);
+        }
+        TopologyBenchmark.Plan plan = quick ? TopologyBenchmark.Plan.quick() : TopologyBenchmark.Plan.whole();
+        if (repetitions != null) {
+            plan = new TopologyBenchmark.Plan(plan.responseTokens(), plan.threads(), plan.instances(), plan.backlogMegabytes(), repetitions,
+                plan.memoryRollouts());
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        TopologyBenchmark.Report measured;
+        try (Scratch scratch = Scratch.make()) {
+            measured = new TopologyBenchmark(plan, scratch.directory(), line -> {
+                out.println(line);
+                out.flush();
+            }).run(Scratch.typed(spec));
+        }
+        JsonFile.write(report.resolve("topology.json"), measured);
+        TopologyTable.print(measured, out);
+        return measured.allHold() ? 0 : MISSED;
+    }
+}

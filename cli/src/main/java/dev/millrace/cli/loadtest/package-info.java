@@ -1,0 +1,2 @@
+/** {@code millrace load-test}: load tests and their reports; what is measured is in the module load-tests. */
+package dev.millrace.cli.loadtest;

@@ -1,0 +1,172 @@
+package dev.millrace.loadtests.synthetic;
+
+import dev.millrace.loadtests.synthetic.Draw.Fate;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.LogProbDistribution;
+import dev.millrace.schemas.LogProbVector;
+import dev.millrace.schemas.PolicyRole;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.Speaker;
+import dev.millrace.schemas.TensorLocation;
+import dev.millrace.schemas.Turn;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.SplittableRandom;
+
+/**
+ * Makes the records of a synthetic run.
+ *
+ * <p>Token ids (log-uniform over a vocabulary of 150,000) and log-probs (minus exponential with mean 1) are drawn once
+ * into vectors much longer than a response and than a compressor's window; a record's vectors are stretches of these,
+ * from a random place on, so that making a record draws and copies nothing that grows with its length.
+ *
+ * <pre>
+ *   behavior log-prob = b,   old = min(0, b + engine noise),   proximal = min(0, old + drift)
+ *   drift ~ N(0, versions behind) * drift_per_version
+ * </pre>
+ *
+ * <p>Thread-safe.
+ */
+public final class SyntheticRecords {
+    /** Token ids are below this. */
+    private static final int VOCABULARY = 150_000;
+    private static final int LEAST_KEPT_TOKENS = 1 << 18;
+    private static final String TOKENIZER = "synthetic";
+
+    private final RunIdentity run;
+    private final RunTopics topics;
+    private final RolloutShape shape;
+    private final long seed;
+    private final int kept;
+    private final ByteBuffer tokens;
+    private final ByteBuffer ones;
+    private final ByteBuffer behavior;
+    private final ByteBuffer old;
+    /** By versions behind. */
+    private final ByteBuffer[] proximal;
+
+    /** @param seed everything that is drawn follows from it */
+    public SyntheticRecords(RunIdentity run, RunTopics topics, RolloutShape shape, long seed) {
+        this.run = run;
+        this.topics = topics;
+        this.shape = shape;
+        this.seed = seed;
+        long longest = Math.max(shape.promptTokens().most(), shape.responseTokens().most());
+        this.kept = (int) Math.max(LEAST_KEPT_TOKENS, 2 * longest);
+        SplittableRandom random = new SplittableRandom(seed);
+        this.tokens = littleEndian(kept);
+        for (int t = 0; t < kept; t++) {
+            tokens.putInt(4 * t, (int) Math.exp(random.nextDouble() * Math.log(VOCABULARY)) % VOCABULARY);
+        }
+        byte[] mask = new byte[kept];
+        Arrays.fill(mask, (byte) 1);
+        this.ones = ByteBuffer.wrap(mask);
+        this.behavior = littleEndian(kept);
+        for (int t = 0; t < kept; t++) {
+            behavior.putFloat(4 * t, (float) Math.log(1 - random.nextDouble()));
+        }
+        this.old = moved(behavior, shape.engineNoise(), random);
+        this.proximal = new ByteBuffer[Math.toIntExact(shape.versionsBehind().most()) + 1];
+        for (int behind = 0; behind < proximal.length; behind++) {
+            proximal[behind] = behind == 0 ? old : moved(old, shape.driftPerVersion() * Math.sqrt(behind), random);
+        }
+    }
+
+    private static ByteBuffer littleEndian(int elements) {
+        return ByteBuffer.wrap(new byte[4 * elements]).order(ByteOrder.LITTLE_ENDIAN);
+    }
+
+    private static ByteBuffer moved(ByteBuffer logProbs, double deviation, SplittableRandom random) {
+        ByteBuffer moved = littleEndian(logProbs.capacity() / 4);
+        for (int at = 0; at < moved.capacity(); at += 4) {
+            moved.putFloat(at, (float) Math.min(0, logProbs.getFloat(at) + deviation * random.nextGaussian()));
+        }
+        return moved;
+    }
+
+    /** What rollout {@code index} is like. */
+    public Draw draw(long index) {
+        SplittableRandom ofGroup = stream(~(index / shape.groupSize()));
+        int prompt = (int) shape.promptTokens().draw(ofGroup);
+        int promptAt = ofGroup.nextInt(kept - prompt);
+        SplittableRandom random = stream(index);
+        int response = (int) shape.responseTokens().draw(random);
+        int behind = (int) shape.versionsBehind().draw(random);
+        int at = random.nextInt(kept - response);
+        double fate = random.nextDouble();
+        return new Draw(index, prompt, promptAt, response, behind, at, random.nextInt(2),
+            fate < shape.garbageShare() ? Fate.GARBAGE : fate < shape.garbageShare() + shape.unscoredShare() ? Fate.UNSCORED : Fate.SCORED);
+    }
+
+    private SplittableRandom stream(long number) {
+        return new SplittableRandom(seed ^ (number * 0x9E3779B97F4A7C15L + 1));
+    }
+
+    /** The key of its records. */
+    public String groupId(long index) {
+        return "group-" + index / shape.groupSize();
+    }
+
+    /** The name of rollout {@code index}. */
+    public String rolloutId(long index) {
+        return groupId(index) + "/" + index % shape.groupSize();
+    }
+
+    /**
+     * A rollout that ended now.
+     *
+     * @param newestVersion newest version there is; what it was sampled by is so far behind it as was drawn
+     */
+    public Rollout rollout(Draw draw, long newestVersion, long nowMs) {
+        String groupId = groupId(draw.index());
+        int sample = (int) (draw.index() % shape.groupSize());
+        int length = draw.responseTokens();
+        long version = sampledBy(draw, newestVersion);
+        return new Rollout(run.runId(), run.epoch(), groupId + "/" + sample, groupId, draw.index() / shape.groupSize(), sample,
+            shape.groupSize(), "load", "synthetic", TOKENIZER, words(tokens, draw.promptAt(), draw.promptTokens()),
+            words(tokens, draw.at(), length), ones.slice(draw.at(), length), words(behavior, draw.at(), length),
+            LogProbDistribution.TEMPERED, null, new SamplingParameters(1.0, 0, 1.0, length, seed),
+            List.of(new Turn(Speaker.POLICY, 0, length)), List.of(new VersionSpan(version, 0, length)), draw.reward(), Map.of(),
+            FinishReason.STOP, version, nowMs, nowMs);
+    }
+
+    /**
+     * The score of a rollout.
+     *
+     * @param at where the rollout lies
+     * @param newestVersion as it was when the rollout was made
+     */
+    public Score score(Draw draw, LogCoordinates at, long newestVersion, long nowMs) {
+        String groupId = groupId(draw.index());
+        int length = draw.responseTokens();
+        long version = sampledBy(draw, newestVersion);
+        return new Score(run.runId(), run.epoch(), rolloutId(draw.index()), groupId, "load", at, List.of(
+            new LogProbVector(PolicyRole.OLD, List.of(new VersionSpan(version, 0, length)), words(old, draw.at(), length), null, null),
+            new LogProbVector(PolicyRole.PROXIMAL, List.of(new VersionSpan(newestVersion, 0, length)),
+                words(proximal[draw.versionsBehind()], draw.at(), length), null, null)), null, nowMs);
+    }
+
+    /** The manifest of a version without weights, which is all that the topology asks of one. */
+    public PolicyVersion version(long version, long batchId, long nowMs) {
+        return new PolicyVersion(run.runId(), run.epoch(), run.policyId(), version, version - 1, batchId, "{}", TOKENIZER,
+            new TensorLocation(topics.weights(), 0, 0L, 0L, List.of(), "00"), null, version, 0L, 0L, nowMs);
+    }
+
+    private static long sampledBy(Draw draw, long newestVersion) {
+        return Math.max(0, newestVersion - draw.versionsBehind());
+    }
+
+    private static ByteBuffer words(ByteBuffer all, int at, int length) {
+        return all.slice(4 * at, 4 * length);
+    }
+}

@@ -1,0 +1,88 @@
+package dev.millrace.loadtests.topology;
+
+import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.loadtests.synthetic.Backlog;
+import dev.millrace.loadtests.synthetic.LoadException;
+import dev.millrace.loadtests.synthetic.RolloutShape;
+import dev.millrace.loadtests.synthetic.SyntheticRun;
+import dev.millrace.loadtests.watch.Patience;
+import dev.millrace.loadtests.watch.TopicWatch;
+import dev.millrace.topology.batch.BatchConfig;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Stream;
+
+/**
+ * Measures what an instance holds when rollouts come and the learner takes none of them: live heap and state on disk.
+ *
+ * <p>An instance in a process with a bounded heap reads a backlog while no version is ever published after the first
+ * batches. With {@code max_outstanding = 0} batches are cut all the same and wait on the log; with a limit, groups wait in
+ * the assembly.
+ */
+public final class BacklogMemory {
+    private static final long SEED = 17;
+    private static final int NEWEST_VERSION = 8;
+    private static final Duration LIMIT = Duration.ofMinutes(10);
+
+    private final String bootstrapServers;
+    private final TopicsConfig topics;
+    private final Path scratch;
+
+    public BacklogMemory(String bootstrapServers, TopicsConfig topics, Path scratch) {
+        this.bootstrapServers = bootstrapServers;
+        this.topics = topics;
+        this.scratch = scratch;
+    }
+
+    /**
+     * What was seen.
+     *
+     * @param maxOutstanding batches that the topology may be ahead of the learner; 0 for no limit
+     * @param survived whether the instance was still running when all was read
+     * @param liveHeapBytes after a full collection; 0 if it did not survive
+     */
+    public record Result(long rollouts, int responseTokens, int maxOutstanding, int heapLimitMegabytes, boolean survived, long liveHeapBytes,
+        long stateBytes) {
+    }
+
+    /** Has an instance read a backlog of whole groups. */
+    public Result measure(int rollouts, int responseTokens, int maxOutstanding, int heapMegabytes) throws InterruptedException {
+        String name = "memory-" + maxOutstanding;
+        Path state = scratch.resolve(name);
+        AtomicLong trajectories = new AtomicLong();
+        try (SyntheticRun run = new SyntheticRun(Map.of("bootstrap.servers", bootstrapServers), name, topics,
+                RolloutShape.defaults().withResponseTokens(responseTokens), SEED, "lz4")) {
+            run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
+            Backlog backlog = Backlog.publish(run, 0, rollouts, NEWEST_VERSION);
+            try (InstanceProcess instance = InstanceProcess.start(bootstrapServers, name, state, "one", heapMegabytes,
+                     new BatchConfig(256, 0, BatchConfig.Order.COMPLETION, maxOutstanding));
+                 TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().trajectories(),
+                     trajectory -> trajectories.incrementAndGet())) {
+                Patience.await("trajectories of " + rollouts + " rollouts", LIMIT, () -> {
+                    watch.requireWatching();
+                    return trajectories.get() >= rollouts || !instance.isAlive();
+                });
+                boolean survived = instance.isAlive();
+                Result result = new Result(backlog.rollouts(), responseTokens, maxOutstanding, heapMegabytes, survived,
+                    survived ? instance.heapBytes() : 0, bytesUnder(state));
+                if (survived) {
+                    instance.stop();
+                }
+                run.delete();
+                return result;
+            }
+        }
+    }
+
+    private static long bytesUnder(Path directory) {
+        try (Stream<Path> files = Files.walk(directory)) {
+            return files.filter(Files::isRegularFile).mapToLong(file -> file.toFile().length()).sum();
+        } catch (IOException e) {
+            throw new LoadException("the state in " + directory + " cannot be measured: " + e.getMessage(), e);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+package dev.millrace.loadtests.topology;
+
+import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.loadtests.openloop.LoadPlan;
+import dev.millrace.loadtests.openloop.OpenLoop;
+import dev.millrace.loadtests.openloop.Schedule;
+import dev.millrace.loadtests.openloop.Schedule.Arrivals;
+import dev.millrace.loadtests.synthetic.Distribution;
+import dev.millrace.loadtests.synthetic.RolloutShape;
+import dev.millrace.loadtests.synthetic.SyntheticRun;
+import dev.millrace.loadtests.watch.Patience;
+import dev.millrace.loadtests.watch.TopicWatch;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.topology.batch.BatchConfig;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * Measures how long batches stop when the only instance goes and another is started in its place at once, under a steady
+ * load: from the last batch before to the first one after. Starting a JVM is part of it.
+ *
+ * <p>Afterwards every rollout must be in exactly one batch.
+ */
+public final class Restart {
+    private static final long SEED = 13;
+    private static final int NEWEST_VERSION = 8;
+    private static final double ROLLOUTS_PER_SECOND = 200;
+    private static final int SECONDS = 30;
+    private static final int HEAP_MEGABYTES = 512;
+    private static final Duration LIMIT = Duration.ofMinutes(3);
+
+    private final String bootstrapServers;
+    private final TopicsConfig topics;
+    private final Path scratch;
+
+    public Restart(String bootstrapServers, TopicsConfig topics, Path scratch) {
+        this.bootstrapServers = bootstrapServers;
+        this.topics = topics;
+        this.scratch = scratch;
+    }
+
+    /** How the instance goes. */
+    public enum Way {
+        /** It is told to stop, commits, and leaves. */
+        STOPPED,
+        /** It is killed. */
+        KILLED
+    }
+
+    /**
+     * What was seen.
+     *
+     * @param gapSeconds without a batch
+     * @param lost rollouts in no batch
+     * @param repeated rollouts in more than one
+     */
+    public record Result(Way way, double gapSeconds, long rollouts, long lost, long repeated) {
+        /** Whether every rollout was there once. */
+        public boolean isExact() {
+            return lost == 0 && repeated == 0;
+        }
+    }
+
+    /** Takes an instance away and brings another. */
+    public Result measure(Way way) throws InterruptedException {
+        RolloutShape shape = RolloutShape.defaults();
+        int group = shape.groupSize();
+        long count = Math.round(ROLLOUTS_PER_SECOND * SECONDS) / group * group;
+        String name = "restart-" + way.name().toLowerCase(java.util.Locale.ROOT);
+        BatchConfig batch = new BatchConfig(group, 0, BatchConfig.Order.COMPLETION, 0);
+        AtomicLong lastBatch = new AtomicLong();
+        AtomicLong longestGap = new AtomicLong();
+        AtomicLong entries = new AtomicLong();
+        Map<Long, Boolean> seen = new ConcurrentHashMap<>();
+        try (SyntheticRun run = new SyntheticRun(Map.of("bootstrap.servers", bootstrapServers), name, topics, shape, SEED, "lz4")) {
+            run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
+            OpenLoop load = new OpenLoop(run, new LoadPlan(ROLLOUTS_PER_SECOND, Arrivals.EVEN, 1, Distribution.fixed(0), 0),
+                Schedule.of(Arrivals.EVEN, ROLLOUTS_PER_SECOND, count, SEED), () -> NEWEST_VERSION);
+            InstanceProcess first = InstanceProcess.start(bootstrapServers, name, scratch.resolve(name + "-1"), "one", HEAP_MEGABYTES, batch);
+            InstanceProcess second = null;
+            try (TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().batches(),
+                    dev.millrace.loadtests.watch.Arrivals.batches(run.connection(), made -> {
+                        long now = System.nanoTime();
+                        long before = lastBatch.getAndSet(now);
+                        if (before != 0) {
+                            longestGap.accumulateAndGet(now - before, Math::max);
+                        }
+                        for (BatchEntry entry : made.getEntries()) {
+                            entries.incrementAndGet();
+                            seen.put(dev.millrace.loadtests.watch.Arrivals.index(entry, group), true);
+                        }
+                    }))) {
+                load.start();
+                Patience.await("a steady stream of batches", LIMIT, () -> {
+                    watch.requireWatching();
+                    load.requireHealthy();
+                    return entries.get() > 0 && load.rolloutsOnLog() - entries.get() < 2 * ROLLOUTS_PER_SECOND;
+                });
+                longestGap.set(0);
+                if (way == Way.KILLED) {
+                    first.kill();
+                } else {
+                    first.stop();
+                }
+                second = InstanceProcess.start(bootstrapServers, name, scratch.resolve(name + "-2"), "one", HEAP_MEGABYTES, batch);
+                Patience.await("every rollout in a batch", LIMIT, () -> {
+                    watch.requireWatching();
+                    return load.isDone() && seen.size() >= count;
+                });
+                second.stop();
+            } finally {
+                load.close();
+                first.close();
+                if (second != null) {
+                    second.close();
+                }
+            }
+            run.delete();
+            return new Result(way, longestGap.get() / 1e9, count, count - seen.size(), entries.get() - seen.size());
+        }
+    }
+}

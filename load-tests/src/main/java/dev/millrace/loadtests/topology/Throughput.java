@@ -1,0 +1,137 @@
+package dev.millrace.loadtests.topology;
+
+import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.loadtests.copy.RawCopy;
+import dev.millrace.loadtests.report.Sample;
+import dev.millrace.loadtests.synthetic.Backlog;
+import dev.millrace.loadtests.synthetic.LoadException;
+import dev.millrace.loadtests.synthetic.RolloutShape;
+import dev.millrace.loadtests.synthetic.SyntheticRun;
+import dev.millrace.loadtests.watch.LogBytes;
+import dev.millrace.loadtests.watch.Patience;
+import dev.millrace.loadtests.watch.TopicWatch;
+import dev.millrace.topology.TopologyConfig;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+
+/**
+ * Measures how fast a prepared backlog of rollouts and scores becomes batches, beside a raw copy of the same records.
+ *
+ * <p>Both begin when their threads have their partitions, read the same records, and end when the last output is
+ * committed. Each repetition has a backlog of its own, and the order of the two alternates. Rates are of the input:
+ * keys and values of rollouts and scores before compression.
+ */
+public final class Throughput {
+    private static final long SEED = 7;
+    private static final int NEWEST_VERSION = 8;
+    private static final Duration LIMIT = Duration.ofMinutes(5);
+
+    private final Map<String, Object> client;
+    private final TopologyConfig config;
+    private final TopicsConfig topics;
+    private final Path scratch;
+    private int runs;
+
+    /** @param scratch for state */
+    public Throughput(Map<String, Object> client, TopologyConfig config, TopicsConfig topics, Path scratch) {
+        this.client = client;
+        this.config = config;
+        this.topics = topics;
+        this.scratch = scratch;
+    }
+
+    /** One repetition. */
+    record Round(Backlog backlog, double copySeconds, double topologySeconds, long inputLogBytes, long allLogBytes) {
+        double ratio() {
+            return copySeconds / topologySeconds;
+        }
+
+        double written() {
+            return (double) allLogBytes / inputLogBytes;
+        }
+    }
+
+    /**
+     * What came out for one case.
+     *
+     * @param ratio of the topology's rate to the copy's, of the same repetition
+     * @param bytesWritten bytes on the broker's disk, input included, per byte of input on it; copies not counted
+     */
+    public record Result(ThroughputCase of, Backlog backlog, Sample copyMegabytes, Sample megabytes, Sample rollouts, Sample tokens,
+        Sample ratio, Sample bytesWritten) {
+    }
+
+    /** Measures a case so many times, one after the other. */
+    public Result measure(ThroughputCase what, int repetitions, Consumer<String> progress) throws InterruptedException {
+        List<Round> rounds = new ArrayList<>();
+        for (int r = 0; r < repetitions; r++) {
+            Round round = round(what, r % 2 == 0);
+            rounds.add(round);
+            progress.accept(String.format(java.util.Locale.ROOT, "%s: copy %.2f s, topology %.2f s, ratio %.2f", what.label(),
+                round.copySeconds(), round.topologySeconds(), round.ratio()));
+        }
+        Backlog backlog = rounds.get(0).backlog();
+        return new Result(what, backlog,
+            sample(rounds, round -> backlog.bytes() / 1e6 / round.copySeconds()),
+            sample(rounds, round -> backlog.bytes() / 1e6 / round.topologySeconds()),
+            sample(rounds, round -> backlog.rollouts() / round.topologySeconds()),
+            sample(rounds, round -> backlog.responseTokens() / round.topologySeconds()),
+            sample(rounds, Round::ratio), sample(rounds, Round::written));
+    }
+
+    private static Sample sample(List<Round> rounds, java.util.function.ToDoubleFunction<Round> of) {
+        return Sample.of(rounds.stream().map(of::applyAsDouble).toList());
+    }
+
+    private Round round(ThroughputCase what, boolean copyFirst) throws InterruptedException {
+        String name = "throughput-" + runs++;
+        try (SyntheticRun run = new SyntheticRun(client, name, topics,
+                RolloutShape.defaults().withResponseTokens(what.responseTokens()), SEED, config.runtime().compression())) {
+            run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
+            Backlog backlog = Backlog.publish(run, 0, what.rollouts(), NEWEST_VERSION);
+            double copySeconds = copyFirst ? copy(run, what) : 0;
+            double topologySeconds = topology(run, what, scratch.resolve(name));
+            Map<String, Long> bytes = LogBytes.byTopic(client);
+            copySeconds = copyFirst ? copySeconds : copy(run, what);
+            String prefix = run.connection().topics().prefix();
+            long input = bytes.get(run.connection().topics().rollouts()) + bytes.get(run.connection().topics().scores());
+            long all = bytes.entrySet().stream().filter(topic -> topic.getKey().startsWith(prefix) && !topic.getKey().endsWith(COPY))
+                .mapToLong(Map.Entry::getValue).sum();
+            run.delete();
+            return new Round(backlog, copySeconds, topologySeconds, input, all);
+        }
+    }
+
+    private static final String COPY = "-copy";
+
+    private double copy(SyntheticRun run, ThroughputCase what) throws InterruptedException {
+        return new RawCopy(run.connection(), List.of(run.connection().topics().rollouts(), run.connection().topics().scores()),
+            topics.partitions(), config.runtime().commitIntervalMs(), config.runtime().compression())
+            .run(COPY, what.allThreads()) / 1e9;
+    }
+
+    private double topology(SyntheticRun run, ThroughputCase what, Path state) throws InterruptedException {
+        int batches = what.rollouts() / config.batch().sequences();
+        if (batches * config.batch().sequences() != what.rollouts()) {
+            throw new LoadException("a backlog must be whole batches of " + config.batch().sequences() + ": " + what.rollouts());
+        }
+        AtomicLong seen = new AtomicLong();
+        try (TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().batches(), batch -> seen.incrementAndGet());
+             RunningTopology topology = new RunningTopology(
+                 config.with(config.runtime().with(what.threads(), "")), run.connection(), state, what.instances())) {
+            topology.awaitRunning();
+            long began = System.nanoTime();
+            Patience.await("batch " + batches + " of " + what.label(), LIMIT, () -> {
+                watch.requireWatching();
+                topology.requireRunning();
+                return seen.get() >= batches;
+            });
+            return (System.nanoTime() - began) / 1e9;
+        }
+    }
+}
