@@ -132,12 +132,21 @@ public final class SyntheticRecords {
         int sample = (int) (draw.index() % shape.groupSize());
         int length = draw.responseTokens();
         long version = sampledBy(draw, newestVersion);
-        return new Rollout(run.runId(), run.epoch(), groupId + "/" + sample, groupId, draw.index() / shape.groupSize(), sample,
-            shape.groupSize(), "load", "synthetic", TOKENIZER, words(tokens, draw.promptAt(), draw.promptTokens()),
-            words(tokens, draw.at(), length), ones.slice(draw.at(), length), words(behavior, draw.at(), length),
-            LogProbDistribution.TEMPERED, null, new SamplingParameters(1.0, 0, 1.0, length, seed),
-            List.of(new Turn(Speaker.POLICY, 0, length)), List.of(new VersionSpan(version, 0, length)), draw.reward(), Map.of(),
-            FinishReason.STOP, version, nowMs, nowMs);
+        return Rollout.newBuilder()
+            .setRunId(run.runId()).setEpoch(run.epoch())
+            .setRolloutId(groupId + "/" + sample).setGroupId(groupId).setOrdinal(draw.index() / shape.groupSize())
+            .setSampleIndex(sample).setGroupSize(shape.groupSize())
+            .setGeneratorId("load").setEnvironment("synthetic").setTokenizerHash(TOKENIZER)
+            .setPromptTokens(words(tokens, draw.promptAt(), draw.promptTokens()))
+            .setResponseTokens(words(tokens, draw.at(), length)).setMask(ones.slice(draw.at(), length))
+            .setBehaviorLogProbs(words(behavior, draw.at(), length))
+            .setLogProbDistribution(LogProbDistribution.TEMPERED).setTemperedLogProbs(null)
+            .setSampling(new SamplingParameters(1.0, 0, 1.0, length, seed))
+            .setTurns(List.of(new Turn(Speaker.POLICY, 0, length)))
+            .setVersionSpans(List.of(new VersionSpan(version, 0, length)))
+            .setReward(draw.reward()).setRewardComponents(Map.of()).setFinishReason(FinishReason.STOP)
+            .setAdmittedVersion(version).setStartedAtMs(nowMs).setFinishedAtMs(nowMs)
+            .build();
     }
 
     /**
@@ -147,19 +156,30 @@ public final class SyntheticRecords {
      * @param newestVersion as it was when the rollout was made
      */
     public Score score(Draw draw, LogCoordinates at, long newestVersion, long nowMs) {
-        String groupId = groupId(draw.index());
         int length = draw.responseTokens();
-        long version = sampledBy(draw, newestVersion);
-        return new Score(run.runId(), run.epoch(), rolloutId(draw.index()), groupId, "load", at, List.of(
-            new LogProbVector(PolicyRole.OLD, List.of(new VersionSpan(version, 0, length)), words(old, draw.at(), length), null, null),
-            new LogProbVector(PolicyRole.PROXIMAL, List.of(new VersionSpan(newestVersion, 0, length)),
-                words(proximal[draw.versionsBehind()], draw.at(), length), null, null)), null, nowMs);
+        return Score.newBuilder()
+            .setRunId(run.runId()).setEpoch(run.epoch())
+            .setRolloutId(rolloutId(draw.index())).setGroupId(groupId(draw.index())).setScorerId("load").setRolloutSource(at)
+            .setVectors(List.of(
+                vector(PolicyRole.OLD, sampledBy(draw, newestVersion), words(old, draw.at(), length)),
+                vector(PolicyRole.PROXIMAL, newestVersion, words(proximal[draw.versionsBehind()], draw.at(), length))))
+            .setUnavailable(null).setScoredAtMs(nowMs)
+            .build();
+    }
+
+    private static LogProbVector vector(PolicyRole policy, long version, ByteBuffer logProbs) {
+        return LogProbVector.newBuilder().setPolicy(policy)
+            .setVersionSpans(List.of(new VersionSpan(version, 0, logProbs.remaining() / Float.BYTES)))
+            .setLogProbs(logProbs).setEntropies(null).setSumSquaredProbs(null).build();
     }
 
     /** The manifest of a version without weights, which is all that the topology asks of one. */
     public PolicyVersion version(long version, long batchId, long nowMs) {
-        return new PolicyVersion(run.runId(), run.epoch(), run.policyId(), version, version - 1, batchId, "{}", TOKENIZER,
-            new TensorLocation(topics.weights(), 0, 0L, 0L, List.of(), "00"), null, version, 0L, 0L, nowMs);
+        return PolicyVersion.newBuilder().setRunId(run.runId()).setEpoch(run.epoch()).setPolicyId(run.policyId())
+            .setVersion(version).setParentVersion(version - 1).setBatchId(batchId).setShape("{}").setTokenizerHash(TOKENIZER)
+            .setWeights(TensorLocation.newBuilder().setTopic(topics.weights()).setPartition(0).setFirstOffset(0).setLastOffset(0)
+                .setTensors(List.of()).setSha256("00").build())
+            .setOptimizerSteps(version).setRolloutsConsumed(0).setTokensTrained(0).setPublishedAtMs(nowMs).build();
     }
 
     private static long sampledBy(Draw draw, long newestVersion) {
