@@ -39,6 +39,8 @@ class ArchitectureTest {
         Map.entry("dev.millrace.learner..", List.of(SCHEMAS, POLICY, WEIGHTS, CORRECTIONS, STAGES)),
         Map.entry("dev.millrace.archive..", List.of(SCHEMAS, TOPOLOGY)),
         Map.entry("dev.millrace.replay..", List.of(SCHEMAS, CORRECTIONS, STAGES, TOPOLOGY, "dev.millrace.archive..")),
+        Map.entry("dev.millrace.loadtests..", List.of(SCHEMAS, POLICY, CORRECTIONS, STAGES, TOPOLOGY, "dev.millrace.infra..",
+            "dev.millrace.generator..", "dev.millrace.learner..")),
         Map.entry("dev.millrace.ledger..", List.of(SCHEMAS)));
 
     @Test

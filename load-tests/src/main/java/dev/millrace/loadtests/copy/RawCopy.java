@@ -14,6 +14,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListOffsetsResult.ListOffsetsResultInfo;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
@@ -25,6 +26,7 @@ import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.TopicConfig;
+import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
@@ -41,6 +43,8 @@ public final class RawCopy {
     private static final int BATCH_BYTES = 256 << 10;
     private static final int MAX_POLL_RECORDS = 1000;
     private static final long LIMIT_MINUTES = 10;
+    private static final long TOPIC_LIMIT_S = 60;
+    private static final long RETRY_MS = 50;
 
     private final LogConnection connection;
     private final List<String> topics;
@@ -108,7 +112,7 @@ public final class RawCopy {
                 }
             }
             Map<TopicPartition, Long> ends = new HashMap<>();
-            admin.listOffsets(latest).all().get().forEach((partition, end) -> {
+            ends(admin, latest).forEach((partition, end) -> {
                 if (topics.contains(partition.topic())) {
                     ends.put(partition, end.offset());
                 }
@@ -116,6 +120,22 @@ public final class RawCopy {
             return ends;
         } catch (ExecutionException e) {
             throw new LoadException("the raw copy could not be prepared: " + e.getCause().getMessage(), e.getCause());
+        }
+    }
+
+    /** Asks until every partition answers: a broker knows a new topic only some time after it is made. */
+    private static Map<TopicPartition, ListOffsetsResultInfo> ends(Admin admin, Map<TopicPartition, OffsetSpec> latest)
+            throws ExecutionException, InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(TOPIC_LIMIT_S);
+        while (true) {
+            try {
+                return admin.listOffsets(latest).all().get();
+            } catch (ExecutionException e) {
+                if (!(e.getCause() instanceof RetriableException) || System.nanoTime() > deadline) {
+                    throw e;
+                }
+                Thread.sleep(RETRY_MS);
+            }
         }
     }
 

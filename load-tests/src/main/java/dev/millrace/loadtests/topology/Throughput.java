@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
+import java.util.stream.Stream;
 
 /**
  * Measures how fast a prepared backlog of rollouts and scores becomes batches, beside a raw copy of the same records.
@@ -30,25 +31,36 @@ public final class Throughput {
     private static final long SEED = 7;
     private static final int NEWEST_VERSION = 8;
     private static final Duration LIMIT = Duration.ofMinutes(5);
+    /** What a copy's topics end in. */
+    private static final String COPY = "-copy";
 
     private final Map<String, Object> client;
+    private final ProcessHandle broker;
     private final TopologyConfig config;
     private final TopicsConfig topics;
     private final Path scratch;
     private int runs;
 
-    /** @param scratch for state */
-    public Throughput(Map<String, Object> client, TopologyConfig config, TopicsConfig topics, Path scratch) {
+    /**
+     * @param broker the process of the broker that {@code client} leads to
+     * @param scratch for state
+     */
+    public Throughput(Map<String, Object> client, ProcessHandle broker, TopologyConfig config, TopicsConfig topics, Path scratch) {
         this.client = client;
+        this.broker = broker;
         this.config = config;
         this.topics = topics;
         this.scratch = scratch;
     }
 
     /** One repetition. */
-    record Round(Backlog backlog, double copySeconds, double topologySeconds, long inputLogBytes, long allLogBytes) {
+    record Round(Backlog backlog, Cost copy, Cost topology, long inputLogBytes, long allLogBytes) {
         double ratio() {
-            return copySeconds / topologySeconds;
+            return copy.seconds() / topology.seconds();
+        }
+
+        double processorRatio() {
+            return copy.processorSeconds() / topology.processorSeconds();
         }
 
         double written() {
@@ -57,13 +69,24 @@ public final class Throughput {
     }
 
     /**
+     * What moving a backlog took.
+     *
+     * @param seconds from the first read to the last commit
+     * @param processorSeconds of this process and the broker's meanwhile, starting threads and clients included
+     */
+    record Cost(double seconds, double processorSeconds) {
+    }
+
+    /**
      * What came out for one case.
      *
      * @param ratio of the topology's rate to the copy's, of the same repetition
+     * @param processorRatio processor time of the copy, in this process and the broker's, over that of the topology: what
+     *     {@code ratio} would be if processors were all that both wait for; it depends less on what else runs on the machine
      * @param bytesWritten bytes on the broker's disk, input included, per byte of input on it; copies not counted
      */
     public record Result(ThroughputCase of, Backlog backlog, Sample copyMegabytes, Sample megabytes, Sample rollouts, Sample tokens,
-        Sample ratio, Sample bytesWritten) {
+        Sample ratio, Sample processorRatio, Sample bytesWritten) {
     }
 
     /** Measures a case so many times, one after the other. */
@@ -72,16 +95,17 @@ public final class Throughput {
         for (int r = 0; r < repetitions; r++) {
             Round round = round(what, r % 2 == 0);
             rounds.add(round);
-            progress.accept(String.format(java.util.Locale.ROOT, "%s: copy %.2f s, topology %.2f s, ratio %.2f", what.label(),
-                round.copySeconds(), round.topologySeconds(), round.ratio()));
+            progress.accept(String.format(java.util.Locale.ROOT, "%s: copy %.2f s (%.2f s of processors), topology %.2f s (%.2f s), ratio %.2f (%.2f)",
+                what.label(), round.copy().seconds(), round.copy().processorSeconds(), round.topology().seconds(),
+                round.topology().processorSeconds(), round.ratio(), round.processorRatio()));
         }
         Backlog backlog = rounds.get(0).backlog();
         return new Result(what, backlog,
-            sample(rounds, round -> backlog.bytes() / 1e6 / round.copySeconds()),
-            sample(rounds, round -> backlog.bytes() / 1e6 / round.topologySeconds()),
-            sample(rounds, round -> backlog.rollouts() / round.topologySeconds()),
-            sample(rounds, round -> backlog.responseTokens() / round.topologySeconds()),
-            sample(rounds, Round::ratio), sample(rounds, Round::written));
+            sample(rounds, round -> backlog.bytes() / 1e6 / round.copy().seconds()),
+            sample(rounds, round -> backlog.bytes() / 1e6 / round.topology().seconds()),
+            sample(rounds, round -> backlog.rollouts() / round.topology().seconds()),
+            sample(rounds, round -> backlog.responseTokens() / round.topology().seconds()),
+            sample(rounds, Round::ratio), sample(rounds, Round::processorRatio), sample(rounds, Round::written));
     }
 
     private static Sample sample(List<Round> rounds, java.util.function.ToDoubleFunction<Round> of) {
@@ -94,28 +118,35 @@ public final class Throughput {
                 RolloutShape.defaults().withResponseTokens(what.responseTokens()), SEED, config.runtime().compression())) {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
             Backlog backlog = Backlog.publish(run, 0, what.rollouts(), NEWEST_VERSION);
-            double copySeconds = copyFirst ? copy(run, what) : 0;
-            double topologySeconds = topology(run, what, scratch.resolve(name));
+            Cost copy = copyFirst ? copy(run, what) : null;
+            Cost topology = topology(run, what, scratch.resolve(name));
             Map<String, Long> bytes = LogBytes.byTopic(client);
-            copySeconds = copyFirst ? copySeconds : copy(run, what);
+            copy = copyFirst ? copy : copy(run, what);
             String prefix = run.connection().topics().prefix();
             long input = bytes.get(run.connection().topics().rollouts()) + bytes.get(run.connection().topics().scores());
             long all = bytes.entrySet().stream().filter(topic -> topic.getKey().startsWith(prefix) && !topic.getKey().endsWith(COPY))
                 .mapToLong(Map.Entry::getValue).sum();
             run.delete();
-            return new Round(backlog, copySeconds, topologySeconds, input, all);
+            return new Round(backlog, copy, topology, input, all);
         }
     }
 
-    private static final String COPY = "-copy";
-
-    private double copy(SyntheticRun run, ThroughputCase what) throws InterruptedException {
-        return new RawCopy(run.connection(), List.of(run.connection().topics().rollouts(), run.connection().topics().scores()),
-            topics.partitions(), config.runtime().commitIntervalMs(), config.runtime().compression())
-            .run(COPY, what.allThreads()) / 1e9;
+    /** Processor time of this process and the broker's so far. */
+    private double processorSeconds() {
+        return Stream.of(ProcessHandle.current(), broker).map(process -> process.info().totalCpuDuration().orElse(Duration.ZERO))
+            .mapToDouble(spent -> spent.toNanos() / 1e9).sum();
     }
 
-    private double topology(SyntheticRun run, ThroughputCase what, Path state) throws InterruptedException {
+    private Cost copy(SyntheticRun run, ThroughputCase what) throws InterruptedException {
+        double before = processorSeconds();
+        double seconds = new RawCopy(run.connection(), List.of(run.connection().topics().rollouts(), run.connection().topics().scores()),
+            topics.partitions(), config.runtime().commitIntervalMs(), config.runtime().compression())
+            .run(COPY, what.allThreads()) / 1e9;
+        return new Cost(seconds, processorSeconds() - before);
+    }
+
+    private Cost topology(SyntheticRun run, ThroughputCase what, Path state) throws InterruptedException {
+        double before = processorSeconds();
         int batches = what.rollouts() / config.batch().sequences();
         if (batches * config.batch().sequences() != what.rollouts()) {
             throw new LoadException("a backlog must be whole batches of " + config.batch().sequences() + ": " + what.rollouts());
@@ -131,7 +162,7 @@ public final class Throughput {
                 topology.requireRunning();
                 return seen.get() >= batches;
             });
-            return (System.nanoTime() - began) / 1e9;
+            return new Cost((System.nanoTime() - began) / 1e9, processorSeconds() - before);
         }
     }
 }

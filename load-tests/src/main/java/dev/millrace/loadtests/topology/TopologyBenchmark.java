@@ -91,7 +91,7 @@ public final class TopologyBenchmark {
         List<BacklogMemory.Result> memory = new ArrayList<>();
         try (BrokerProcess broker = BrokerProcess.start(scratch.resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx1g"))) {
             Map<String, Object> client = Map.of("bootstrap.servers", broker.bootstrapServers());
-            Throughput meter = new Throughput(client, config, topics, scratch);
+            Throughput meter = new Throughput(client, ProcessHandle.of(broker.pid()).orElseThrow(), config, topics, scratch);
             for (int tokens : plan.responseTokens()) {
                 List<ThroughputCase> cases = cases(tokens, config.batch().sequences());
                 meter.measure(cases.get(0), 1, line -> progress.accept("warming up: " + line));

@@ -15,11 +15,11 @@ public final class TopologyTable {
         out.printf(Locale.ROOT, "%s, %d processors, load average %.1f; %s; Kafka %s; commit %s; %s%n%s%n%n", report.origin().machine(),
             report.origin().processors(), report.origin().loadAverage(), report.origin().jvm(), report.origin().kafka(),
             report.origin().commit(), report.origin().startedAt(), report.origin().command());
-        out.println("| case | copy MB/s | topology MB/s | rollouts/s | M tokens/s | of the copy | written per byte |");
-        out.println("| --- | --- | --- | --- | --- | --- | --- |");
+        out.println("| case | copy MB/s | topology MB/s | rollouts/s | M tokens/s | of the copy | by processor time | written per byte |");
+        out.println("| --- | --- | --- | --- | --- | --- | --- | --- |");
         for (Throughput.Result r : report.throughput()) {
-            out.printf(Locale.ROOT, "| %s | %s | %s | %.0f | %.2f | %s | %s |%n", r.of().label(), range(r.copyMegabytes(), "%.0f"),
-                range(r.megabytes(), "%.0f"), r.rollouts().median(), r.tokens().median() / 1e6, range(r.ratio(), "%.2f"),
+            out.printf(Locale.ROOT, "| %s | %s | %s | %.0f | %.2f | %s | %s | %s |%n", r.of().label(), range(r.copyMegabytes(), "%.0f"),
+                range(r.megabytes(), "%.0f"), r.rollouts().median(), r.tokens().median() / 1e6, range(r.ratio(), "%.2f"), range(r.processorRatio(), "%.2f"),
                 range(r.bytesWritten(), "%.2f"));
         }
         out.println();
