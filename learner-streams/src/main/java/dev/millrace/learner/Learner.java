@@ -9,6 +9,7 @@ import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.weights.VersionFacts;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -17,6 +18,7 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.concurrent.CancellationException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -56,15 +58,17 @@ public final class Learner implements AutoCloseable {
     /**
      * Compiles the graphs; connects to nothing yet.
      *
+     * @param corrections the run's, as the topology has them: by these a step decides anew at the version it starts from
      * @param initial the policy a fresh run begins with; a run that goes on must be of its shape and vocabulary
      */
-    public Learner(LogConnection connection, LearnerConfig config, WeightsConfig weightsConfig, InitialPolicy initial,
-                   Engine engine, MeterRegistry registry, Clock clock) {
-        this(connection, config, weightsConfig, initial, engine, registry, clock, VersionCommitter.Producers.kafka());
+    public Learner(LogConnection connection, LearnerConfig config, CorrectionConfig corrections,
+                   WeightsConfig weightsConfig, InitialPolicy initial, Engine engine, MeterRegistry registry, Clock clock) {
+        this(connection, config, corrections, weightsConfig, initial, engine, registry, clock,
+            VersionCommitter.Producers.kafka());
     }
 
-    Learner(LogConnection connection, LearnerConfig config, WeightsConfig weightsConfig, InitialPolicy initial,
-            Engine engine, MeterRegistry registry, Clock clock, VersionCommitter.Producers producers) {
+    Learner(LogConnection connection, LearnerConfig config, CorrectionConfig corrections, WeightsConfig weightsConfig,
+            InitialPolicy initial, Engine engine, MeterRegistry registry, Clock clock, VersionCommitter.Producers producers) {
         this.connection = connection;
         this.config = config;
         this.weightsConfig = weightsConfig;
@@ -72,7 +76,7 @@ public final class Learner implements AutoCloseable {
         this.meters = new LearnerMeters(registry);
         this.clock = clock;
         this.producers = producers;
-        this.optimizer = new BatchOptimizer(engine, initial.shape(), config.step());
+        this.optimizer = new BatchOptimizer(engine, initial.shape(), config.step(), corrections);
     }
 
     /**
@@ -89,6 +93,7 @@ public final class Learner implements AutoCloseable {
             TrainingState state = new StartingPoint(connection, weightsConfig, initial, clock)
                 .find(committer, optimizer.newOptimizer());
             meters.version(state.newest().getVersion());
+            keepReference(state);
             try (BatchReader reader = new BatchReader(connection, state.newest().getBatchId());
                  TrajectoryReader trajectories = new TrajectoryReader(connection, config.keptTrajectoryBytes(),
                      Duration.ofMillis(config.trajectoryTimeoutMs()))) {
@@ -103,6 +108,14 @@ public final class Learner implements AutoCloseable {
                 throw e;
             }
             LOG.info("stopped within a step; it is repeated at the next start");
+        }
+    }
+
+    private void keepReference(TrainingState state) {
+        OptionalLong version = optimizer.referenceVersion();
+        if (version.isPresent()) {
+            optimizer.useReference(new ReferencePolicy(connection, weightsConfig)
+                .weights(version.getAsLong(), state.newest().getVersion()));
         }
     }
 
@@ -154,12 +167,13 @@ public final class Learner implements AutoCloseable {
         seconds.put("seconds_fetch", (System.nanoTime() - fetchStart) / 1e9);
         meters.progress();
 
-        StepReport report = optimizer.train(batch, state.weights(), state.optimizer());
+        StepReport report = optimizer.train(
+            batch, state.newest().getVersion(), state.controls(), state.weights(), state.optimizer());
         meters.progress();
 
         long commitStart = System.nanoTime();
         long finishedAtMs = clock.millis();
-        VersionFacts facts = state.next(batch, finishedAtMs);
+        VersionFacts facts = state.next(batch, report, finishedAtMs);
         TrainingRecord record = new TrainingRecord(batch, report, seconds);
         VersionCommitter.Committed committed = committer.commit(facts, state.weights(), state.optimizer().state(),
             manifest -> record.of(manifest, startedAtMs, finishedAtMs), incoming, reader.group());

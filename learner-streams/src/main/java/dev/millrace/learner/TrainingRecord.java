@@ -24,7 +24,6 @@ final class TrainingRecord {
 
     TrainingStep of(PolicyVersion manifest, long startedAtMs, long finishedAtMs) {
         LearnerBatch batch = training.batch();
-        int trained = training.trained().size();
         return TrainingStep.newBuilder()
             .setRunId(manifest.getRunId())
             .setEpoch(manifest.getEpoch())
@@ -32,17 +31,18 @@ final class TrainingRecord {
             .setBatchId(batch.getBatchId())
             .setVersion(manifest.getVersion())
             .setWeightsSha256(manifest.getWeights().getSha256())
-            .setRolloutsTrained(trained)
-            .setRolloutsMasked(training.members().size() - trained)
-            .setTokensTrained(training.trainedTokens())
+            .setRolloutsTrained(report.rolloutsTrained())
+            .setRolloutsMasked(training.members().size() - report.rolloutsTrained())
+            .setTokensTrained(report.tokensTrained())
             .setRewardMean(training.meanReward())
             .setStalenessMean(batch.getStalenessMean())
             .setStalenessMax(batch.getStalenessMax())
-            .setEssRatio(batch.getEssRatio())
+            .setEssRatio(report.essRatio())
             .setLearningRate(report.learningRate())
             .setMetrics(metrics(manifest))
             .setStartedAtMs(startedAtMs)
             .setFinishedAtMs(finishedAtMs)
+            .setEntries(report.entries())
             .build();
     }
 
@@ -53,18 +53,20 @@ final class TrainingRecord {
         metrics.put("updates", (double) report.updates());
         metrics.put("skipped_update", report.updates() == 0 ? 1.0 : 0.0);
         metrics.put("optimizer_steps", (double) manifest.getOptimizerSteps());
-        metrics.put("step_scale", batch.getStepScale());
-        metrics.put("ess_ratio_truncated", batch.getEssRatioTruncated());
-        metrics.put("second_moment", batch.getSecondMoment());
         metrics.put("versions_behind_assembly", (double) (manifest.getParentVersion() - batch.getAssembledVersion()));
-        for (StageReport stage : batch.getStages()) {
-            String prefix = "stage." + stage.getStage() + ".";
-            metrics.put(prefix + "tokens_seen", (double) stage.getTokensSeen());
-            metrics.put(prefix + "tokens_changed", (double) stage.getTokensChanged());
-            metrics.put(prefix + "sequences_seen", (double) stage.getSequencesSeen());
-            metrics.put(prefix + "sequences_changed", (double) stage.getSequencesChanged());
-            stage.getValues().forEach((name, value) -> metrics.put(prefix + name, value));
+        report.stages().forEach(stage -> put("stage.", stage, metrics));
+        if (report.entries() != null) { // decided anew: what the batch's own stages said, beside
+            batch.getStages().forEach(stage -> put("recorded.stage.", stage, metrics));
         }
         return metrics;
+    }
+
+    private static void put(String kind, StageReport stage, Map<String, Double> metrics) {
+        String prefix = kind + stage.getStage() + ".";
+        metrics.put(prefix + "tokens_seen", (double) stage.getTokensSeen());
+        metrics.put(prefix + "tokens_changed", (double) stage.getTokensChanged());
+        metrics.put(prefix + "sequences_seen", (double) stage.getSequencesSeen());
+        metrics.put(prefix + "sequences_changed", (double) stage.getSequencesChanged());
+        stage.getValues().forEach((name, value) -> metrics.put(prefix + name, value));
     }
 }

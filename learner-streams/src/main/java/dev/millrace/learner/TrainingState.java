@@ -2,6 +2,8 @@ package dev.millrace.learner;
 
 import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.control.ControlState;
+import dev.millrace.learner.step.StepReport;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.LearnerBatch;
@@ -36,6 +38,11 @@ final class TrainingState {
         return newest;
     }
 
+    /** What the step controls remember with the newest version. */
+    ControlState controls() {
+        return new ControlState(newest.getControls());
+    }
+
     void published(PolicyVersion manifest) {
         newest = manifest;
     }
@@ -54,13 +61,14 @@ final class TrainingState {
     }
 
     /** What the version that a batch makes says of itself. */
-    VersionFacts next(TrainingBatch batch, long publishedAtMs) {
+    VersionFacts next(TrainingBatch batch, StepReport report, long publishedAtMs) {
         return new VersionFacts(
             newest.getVersion() + 1,
             batch.batch().getBatchId(),
             newest.getTokenizerHash(),
             newest.getRolloutsConsumed() + batch.members().size(),
-            newest.getTokensTrained() + batch.trainedTokens(),
-            publishedAtMs);
+            newest.getTokensTrained() + report.tokensTrained(),
+            publishedAtMs,
+            report.controls().values());
     }
 }

@@ -6,6 +6,7 @@ import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
+import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
@@ -160,11 +161,20 @@ public final class LedgerReader {
                     ledger.contradict("there are two batches " + name + ", the second at " + at(record));
                 }
                 boolean stepped = trained.containsKey(name) || wasTrainedBeforeTheLogBegins(name);
-                for (BatchEntry entry : batch.getEntries()) {
+                for (int i = 0; i < batch.getEntries().size(); i++) {
+                    BatchEntry entry = batch.getEntries().get(i);
+                    StepEntry last = lastWord(name, i, entry);
                     ledger.batched(entry.getRolloutPartition(), entry.getRolloutOffset(), batch.getBatchId(),
-                        entry.getTrainedTokens(), entry.getMaskedBy() == null ? "" : entry.getMaskedBy(), stepped);
+                        last.getTrainedTokens(), last.getMaskedBy() == null ? "" : last.getMaskedBy(), stepped);
                 }
             });
+        }
+
+        /** The learner has it where it decided about masks anew, else the batch. */
+        private StepEntry lastWord(BatchName name, int index, BatchEntry entry) {
+            List<StepEntry> anew = trained.containsKey(name) ? trained.get(name).getEntries() : null;
+            return anew != null && index < anew.size()
+                ? anew.get(index) : new StepEntry(entry.getTrainedTokens(), entry.getMaskedBy());
         }
 
         /** Batches are trained on in their order, so one before the first step that is kept has had its step. */

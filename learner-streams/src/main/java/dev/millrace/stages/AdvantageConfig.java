@@ -1,5 +1,7 @@
 package dev.millrace.stages;
 
+import dev.millrace.corrections.advantage.Grpo;
+
 /**
  * Advantages of a group's samples.
  *
@@ -10,5 +12,10 @@ public record AdvantageConfig(boolean divideByStd) {
     /** Reward minus the group's mean. */
     public static AdvantageConfig defaults() {
         return new AdvantageConfig(false);
+    }
+
+    /** The mathematics. */
+    public Grpo estimator() {
+        return divideByStd ? Grpo.withStandardDeviation() : Grpo.withoutStandardDeviation();
     }
 }

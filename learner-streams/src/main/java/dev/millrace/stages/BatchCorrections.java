@@ -6,9 +6,7 @@ import dev.millrace.corrections.advantage.TokenAdvantages;
 import dev.millrace.corrections.m2po.SecondMoment;
 import dev.millrace.corrections.m2po.SecondMomentMask;
 import dev.millrace.corrections.rollout.RolloutCorrection;
-import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionResult;
-import dev.millrace.corrections.rollout.WeightRule;
 import dev.millrace.corrections.staleness.OffPolicySequenceMask;
 import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.corrections.staleness.StalenessSummary;
@@ -39,10 +37,9 @@ public final class BatchCorrections {
 
     public BatchCorrections(CorrectionConfig config) {
         this.config = config;
-        this.advantage = config.advantage().divideByStd() ? Grpo.withStandardDeviation() : Grpo.withoutStandardDeviation();
-        RolloutCorrectionConfig resolved = config.rolloutCorrection().resolve();
-        this.rolloutCorrection = new RolloutCorrection(resolved);
-        this.cap = resolved.weights().map(WeightRule::upper).orElse(Double.MAX_VALUE);
+        this.advantage = config.advantage().estimator();
+        this.rolloutCorrection = new RolloutCorrection(config.rolloutCorrection().resolve());
+        this.cap = config.rolloutCorrection().weightCap();
     }
 
     /** Decides about a batch of at least one sequence. */
@@ -178,6 +175,7 @@ public final class BatchCorrections {
 
     private EssRatios essOf(double[] logWeights) {
         double raw = EffectiveSampleSize.ofRaw(logWeights).ratio();
-        return new EssRatios(raw, EffectiveSampleSize.ofTruncated(logWeights, cap).ratio(), config.ess().scale(raw));
+        double truncated = EffectiveSampleSize.ofTruncated(logWeights, cap).ratio();
+        return new EssRatios(raw, truncated, config.ess().scale(raw, truncated));
     }
 }

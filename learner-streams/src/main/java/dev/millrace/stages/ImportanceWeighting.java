@@ -15,7 +15,7 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * The configured importance weights of one trajectory, with the report of what they did. What a weight is, is the
+ * The configured importance weights of one trajectory or of several, with the report of what they did. What a weight is, is the
  * corrections' to say; this names the log-probs it is made of.
  *
  * <p>Immutable and thread-safe.
@@ -24,7 +24,7 @@ public final class ImportanceWeighting {
     private final ComparedPolicies compare;
     private final Stage stage;
 
-    /** Makes the weights of a trajectory that has a trained token, or leaves them to others. */
+    /** Makes the weights, or leaves them to others. */
     private interface Stage {
         List<StageReport> apply(TokenBatch batch, LogRatio ratio, float[] weights);
     }
@@ -52,7 +52,6 @@ public final class ImportanceWeighting {
     /**
      * Overwrites {@code weights}, one per token, and reports; without a rule every trained token weighs 1.
      *
-     * @param batch of one sequence
      * @throws dev.millrace.corrections.NonFiniteLogProbException if a trained token has no finite log-prob
      */
     public List<StageReport> compute(TokenBatch batch, PolicyLogProbs logProbs, float[] weights) {
@@ -73,18 +72,24 @@ public final class ImportanceWeighting {
     private static StageReport banded(
         String name, WeightRule rule, RolloutCorrection correction, TokenBatch batch, LogRatio ratio, float[] weights) {
         long zeroed = 0;
+        long sequences = 0;
+        long changed = 0;
         if (batch.trainedTokens() > 0) {
             float[] banded = correction.apply(batch, ratio).weights().orElseThrow();
-            for (int t = 0; t < weights.length; t++) {
-                weights[t] = banded[t];
-                zeroed += batch.isTrained(t) && banded[t] == 0f ? 1 : 0;
+            for (int s = 0; s < batch.sequenceCount(); s++) {
+                long before = zeroed;
+                for (int t = batch.start(s); t < batch.end(s); t++) {
+                    weights[t] = banded[t];
+                    zeroed += batch.isTrained(t) && banded[t] == 0f ? 1 : 0;
+                }
+                sequences += batch.trainedTokens(s) > 0 ? 1 : 0;
+                changed += zeroed > before ? 1 : 0;
             }
         }
         Map<String, Double> values = new TreeMap<>();
         values.put("lower", rule.lower());
         values.put("upper", rule.upper());
-        return new StageReport(
-            name, (long) batch.trainedTokens(), zeroed, batch.trainedTokens() > 0 ? 1L : 0L, zeroed > 0 ? 1L : 0L, values);
+        return new StageReport(name, (long) batch.trainedTokens(), zeroed, sequences, changed, values);
     }
 
     private static List<StageReport> ones(TokenBatch batch, LogRatio ratio, float[] weights) {

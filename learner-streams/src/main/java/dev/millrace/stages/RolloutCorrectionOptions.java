@@ -4,6 +4,7 @@ import dev.millrace.corrections.preset.Preset;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig.ObjectiveMode;
 import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
+import dev.millrace.corrections.rollout.WeightRule;
 
 /**
  * Importance weights and rejection, under verl's names: a preset, or each by itself.
@@ -47,6 +48,16 @@ public record RolloutCorrectionOptions(String preset, ComparedPolicies compare, 
     /** As the corrections know it. */
     RolloutCorrectionConfig resolve() {
         return resolve(preset, rolloutIs, rolloutIsThreshold, rolloutRs, rolloutRsThreshold);
+    }
+
+    /** True if importance weights are made; else every trained token weighs 1. */
+    public boolean makesWeights() {
+        return resolve().weights().isPresent();
+    }
+
+    /** The bound at which weights are truncated; the largest number where none are made. */
+    public double weightCap() {
+        return resolve().weights().map(WeightRule::upper).orElse(Double.MAX_VALUE);
     }
 
     private static RolloutCorrectionConfig resolve(

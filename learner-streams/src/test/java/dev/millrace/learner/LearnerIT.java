@@ -10,9 +10,9 @@ import dev.millrace.learner.batch.OutOfSequenceException;
 import dev.millrace.learner.batch.TrajectoryUnavailableException;
 import dev.millrace.learner.commit.FencedLearnerException;
 import dev.millrace.learner.commit.VersionCommitter;
-import dev.millrace.learner.step.EntropyConfig;
-import dev.millrace.learner.step.ObjectiveConfig;
+import dev.millrace.learner.step.DecayConfig;
 import dev.millrace.learner.step.OptimizerConfig;
+import dev.millrace.learner.step.ProximalSource;
 import dev.millrace.learner.step.StepConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
@@ -21,6 +21,7 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.deadletter.DeadLetters;
+import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.weights.OnBrokenVersion;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -308,7 +309,7 @@ class LearnerIT {
     }
 
     private void run(InitialPolicy initial) {
-        try (Learner learner = new Learner(log.connection(), config(5), weights(), initial, Engine.cpu(),
+        try (Learner learner = new Learner(log.connection(), config(5), CorrectionConfig.defaults(), weights(), initial, Engine.cpu(),
             new SimpleMeterRegistry(), Clock.systemUTC())) {
             learner.run();
         }
@@ -316,14 +317,14 @@ class LearnerIT {
 
     private static Learner learner(
             SyntheticLog log, int maxSteps, MeterRegistry registry, VersionCommitter.Producers producers) {
-        return new Learner(log.connection(), config(maxSteps), weights(),
+        return new Learner(log.connection(), config(maxSteps), CorrectionConfig.defaults(), weights(),
             InitialPolicy.random(SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
             Engine.cpu(), registry, Clock.systemUTC(), producers);
     }
 
     private static LearnerConfig config(int maxSteps) {
-        OptimizerConfig optimizer = new OptimizerConfig(1e-2, 0, OptimizerConfig.Decay.NONE, 0, 0.9, 0.999, 1e-8, 0, 1);
-        StepConfig step = new StepConfig(optimizer, ObjectiveConfig.defaults(), EntropyConfig.defaults(), 1, 1, 256, 2);
+        OptimizerConfig optimizer = new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 1);
+        StepConfig step = StepConfig.defaults().withOptimizer(optimizer).withProximal(ProximalSource.RECORDED).withCut(256, 2);
         return new LearnerConfig(step, maxSteps, 1_500, 4_000, 30_000);
     }
 

@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.control.ControlState;
+import dev.millrace.learner.step.StepReport;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.LearnerBatch;
@@ -14,6 +16,7 @@ import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.weights.VersionFacts;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class TrainingStateTest {
@@ -30,9 +33,10 @@ class TrainingStateTest {
             LearnerBatch batch = SyntheticRollouts.batch(3,
                 List.of(SyntheticRollouts.entry(first, 0, 0), SyntheticRollouts.masked(second, 0, 1)));
 
-            VersionFacts next = state.next(TrainingBatch.of(batch, List.of(first, second)), 77);
+            VersionFacts next = state.next(TrainingBatch.of(batch, List.of(first, second)),
+                new StepReport(1, 0.1, 1, 5, List.of(), 1, List.of(), new ControlState(Map.of("a", 2.0)), Map.of()), 77);
 
-            assertThat(next).isEqualTo(new VersionFacts(4, 3, "vocabulary", 102, 1000 + batch.getTrainedTokens(), 77));
+            assertThat(next).isEqualTo(new VersionFacts(4, 3, "vocabulary", 102, 1005, 77, Map.of("a", 2.0)));
         }
     }
 

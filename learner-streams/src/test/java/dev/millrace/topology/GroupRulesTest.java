@@ -281,7 +281,7 @@ class GroupRulesTest {
     @Test
     void shouldDivideByTheStandardDeviationWhereAsked() {
         open(2, GROUPS, new CorrectionConfig(RolloutCorrectionOptions.defaults(), new AdvantageConfig(true),
-            StalenessConfig.defaults(), SequenceMaskConfig.defaults(), new M2poConfig(false, 0.04, true), new EssConfig(EssConfig.Rule.NONE, 1)));
+            StalenessConfig.defaults(), SequenceMaskConfig.defaults(), new M2poConfig(false, 0.04, true), new EssConfig(EssConfig.Rule.NONE, EssConfig.Weights.RAW, 1)));
         pipeGroup("g", 0, 1);
         LearnerBatch batch = topology.batches().get(0);
         double std = Math.sqrt(0.5); // of 0 and 1, with n - 1

@@ -104,7 +104,7 @@ public final class Samples {
 
     public static PolicyVersion version(long version, long batchId) {
         return new PolicyVersion(RUN.runId(), RUN.epoch(), RUN.policyId(), version, version - 1, batchId, "{}", "vocabulary",
-            new TensorLocation(TOPICS.weights(), 0, 0L, 0L, List.of(), "00", null, null, null, null), null, version, 0L, 0L, 1000L);
+            new TensorLocation(TOPICS.weights(), 0, 0L, 0L, List.of(), "00", null, null, null, null), null, version, 0L, 0L, 1000L, Map.of());
     }
 
     public static float[] filled(int length, float value) {

@@ -53,7 +53,7 @@ class TopologyConfigTest {
         refused("max_age_ms must be at least 0", () -> new StalenessConfig(0, -5));
         refused("threshold must be finite", () -> new M2poConfig(true, Double.NaN, true));
         refused("threshold must be finite", () -> new SequenceMaskConfig(true, -1));
-        refused("base_ratio must be in (0, 1]: 0.0", () -> new EssConfig(EssConfig.Rule.SQRT, 0));
+        refused("base_ratio must be in (0, 1]: 0.0", () -> new EssConfig(EssConfig.Rule.SQRT, EssConfig.Weights.RAW, 0));
         refused("sequences must be at least 1", () -> new BatchConfig(0, 0, BatchConfig.Order.COMPLETION, 0));
         refused("min_size must be at least 2", () -> new GroupsConfig(1, 1, 1, 1, ZeroVariance.KEEP));
         refused("deadline_ms must be at least 1", () -> new GroupsConfig(0, 2, 1, 1, ZeroVariance.KEEP));

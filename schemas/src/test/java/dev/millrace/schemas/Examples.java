@@ -83,7 +83,7 @@ public final class Examples {
 
     public static PolicyVersion policyVersion() {
         return new PolicyVersion(RUN, 2, "default", 9L, 8L, 9L, "{\"layers\": 2}", "sha256:00ff", location("weights"),
-            location("optimizer-state"), 9L, 2304L, 11_520L, NOW_MS);
+            location("optimizer-state"), 9L, 2304L, 11_520L, NOW_MS, Map.of("length_guard.mean_tokens", 5.5));
     }
 
     public static WeightChunk weightChunk() {
@@ -93,7 +93,8 @@ public final class Examples {
 
     public static TrainingStep trainingStep() {
         return new TrainingStep(RUN, 2, "default", 9L, 10L, "ab".repeat(32), 250, 6, 1250L, 0.42, 1.25, 3L, 0.88,
-            0.0019, Map.of("loss", -0.125), NOW_MS, NOW_MS + 80);
+            0.0019, Map.of("loss", -0.125), NOW_MS, NOW_MS + 80,
+            List.of(new StepEntry(5, null), new StepEntry(0, "m2po")));
     }
 
     public static Serving serving() {

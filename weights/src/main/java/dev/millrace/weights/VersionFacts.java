@@ -1,5 +1,7 @@
 package dev.millrace.weights;
 
+import java.util.Map;
+
 /**
  * What a manifest says about a version besides its tensors; see {@link dev.millrace.schemas.PolicyVersion}.
  *
@@ -9,12 +11,20 @@ package dev.millrace.weights;
  * @param rolloutsConsumed in all batches so far
  * @param tokensTrained    in all batches so far
  * @param publishedAtMs    Unix milliseconds
+ * @param controls         what the learner's step controls remember, by name
  */
 public record VersionFacts(
         long version, long batchId, String tokenizerHash, long rolloutsConsumed, long tokensTrained,
-        long publishedAtMs) {
+        long publishedAtMs, Map<String, Double> controls) {
+
+    /** With nothing remembered. */
+    public VersionFacts(long version, long batchId, String tokenizerHash, long rolloutsConsumed, long tokensTrained,
+                        long publishedAtMs) {
+        this(version, batchId, tokenizerHash, rolloutsConsumed, tokensTrained, publishedAtMs, Map.of());
+    }
 
     public VersionFacts {
+        controls = Map.copyOf(controls);
         if (version < 0) {
             throw new IllegalArgumentException("a version is at least 0: " + version);
         }

@@ -106,6 +106,7 @@ public final class VersionWriter {
             .setOptimizerSteps(optimizer.steps())
             .setRolloutsConsumed(facts.rolloutsConsumed())
             .setTokensTrained(facts.tokensTrained())
+            .setControls(facts.controls())
             .setPublishedAtMs(facts.publishedAtMs())
             .build();
         String topic = topics.policyVersions();

@@ -14,6 +14,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * Turns a tree of keys and values into configuration records and back.
@@ -21,7 +22,7 @@ import java.util.Map;
  * <p>A record component {@code maxStaleness} is the key {@code max_staleness}. What the tree does not name keeps
  * the value of the defaults record; what it names must be known, of the right type, and accepted by the record's
  * own constructor. Components may be int, long, double, boolean, String, an enum, a list of strings, a map from
- * string to string, or another record.
+ * string to string, another record, or a sealed interface of records: one of several kinds, see {@link Choice}.
  */
 public final class ConfigBinder {
     private ConfigBinder() {
@@ -33,10 +34,10 @@ public final class ConfigBinder {
      * @throws ConfigException naming the key, the value and what is allowed
      */
     public static <R extends Record> R bind(R defaults, JsonNode tree) {
-        return bind(defaults, tree, "");
+        return bind(defaults, tree, "", Optional.empty());
     }
 
-    private static <R extends Record> R bind(R defaults, JsonNode tree, String path) {
+    private static <R extends Record> R bind(R defaults, JsonNode tree, String path, Optional<Choice> choice) {
         if (!(tree instanceof ObjectNode object)) {
             throw new ConfigException((path.isEmpty() ? "the configuration" : path) + " must hold keys and values, not " + tree);
         }
@@ -44,6 +45,13 @@ public final class ConfigBinder {
         List<String> known = Arrays.stream(components).map(c -> keyOf(c.getName())).toList();
         for (Iterator<String> names = object.fieldNames(); names.hasNext();) {
             String name = names.next();
+            if (choice.isPresent() && name.equals(Choice.KIND)) {
+                continue;
+            }
+            if (!known.contains(name) && choice.isPresent() && !choice.get().kindsWith(name).isEmpty()) {
+                throw new ConfigException("unknown key " + join(path, name) + " for " + join(path, Choice.KIND) + "="
+                    + kindOf(defaults) + "; it belongs to " + String.join(", ", choice.get().kindsWith(name)));
+            }
             if (!known.contains(name)) {
                 throw new ConfigException("unknown key " + join(path, name)
                     + NearestKey.of(name, known).map(k -> "; did you mean " + join(path, k) + "?")
@@ -107,8 +115,13 @@ public final class ConfigBinder {
         if (type == Map.class) {
             return toMap(key, node);
         }
+        Optional<Choice> choice = Choice.of(type);
+        if (choice.isPresent()) {
+            Record start = choice.get().start(key, node, (Record) byDefault);
+            return node.isObject() ? bind(start, node, key, choice) : start;
+        }
         if (byDefault instanceof Record record) {
-            return bind(record, node, key);
+            return bind(record, node, key, choice);
         }
         throw new IllegalStateException(key + " has a type that no configuration record may use: " + type);
     }
@@ -186,7 +199,11 @@ public final class ConfigBinder {
             String key = keyOf(component.getName());
             Object value = read(component, record);
             if (value instanceof Record nested) {
-                tree.set(key, unbind(nested));
+                ObjectNode branch = tree.putObject(key);
+                if (Choice.of(component.getType()).isPresent()) {
+                    branch.put(Choice.KIND, kindOf(nested));
+                }
+                branch.setAll(unbind(nested));
             } else if (value instanceof Integer number) {
                 tree.put(key, number);
             } else if (value instanceof Long number) {
@@ -210,7 +227,12 @@ public final class ConfigBinder {
         return tree;
     }
 
-    /** Every key below a record, with dots: {@code learner.learning_rate}. Maps count as one key. */
+    /** What a value of a sealed type is called in a configuration. */
+    static String kindOf(Object value) {
+        return Choice.kindOf(value);
+    }
+
+    /** Every key below a record, with dots: {@code learner.learning_rate}. Maps count as one key, of kinds the chosen one counts. */
     public static List<String> keys(Record record) {
         List<String> keys = new ArrayList<>();
         collect("", record, keys);
@@ -221,6 +243,9 @@ public final class ConfigBinder {
         for (RecordComponent component : record.getClass().getRecordComponents()) {
             String key = join(path, keyOf(component.getName()));
             if (read(component, record) instanceof Record nested) {
+                if (Choice.of(component.getType()).isPresent()) {
+                    keys.add(join(key, Choice.KIND));
+                }
                 collect(key, nested, keys);
             } else {
                 keys.add(key);

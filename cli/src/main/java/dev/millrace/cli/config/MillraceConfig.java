@@ -6,9 +6,10 @@ import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.topics.TopicsConfig;
 import dev.millrace.learner.LearnerConfig;
-import dev.millrace.learner.step.ObjectiveConfig;
+import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.scorer.ScorerConfig;
 import dev.millrace.stages.ComparedPolicies;
+import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.weights.WeightsConfig;
 import java.util.Locale;
@@ -56,14 +57,7 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
                 + topology.corrections().staleness().maxVersions()
                 + "; prompts would be released for rollouts that are then masked as stale, so raise the latter or lower eta");
         }
-        ComparedPolicies compared = topology.corrections().rolloutCorrection().compare();
-        ComparedPolicies wanted = learner.step().objective().kind() == ObjectiveConfig.Kind.PPO_CLIP
-            ? ComparedPolicies.ENGINE_MISMATCH : ComparedPolicies.ANCHOR;
-        if (compared != wanted) {
-            throw new ConfigException("learner.step.objective.kind is " + lower(learner.step().objective().kind())
-                + " and topology.corrections.rollout_correction.compare is " + lower(compared) + "; with this objective the weights must compare "
-                + lower(wanted) + ", or a ratio would be corrected for twice or not at all");
-        }
+        requireConsistentRatios(topology.corrections().rolloutCorrection(), learner.step().objective());
         if (kafka.containsKey("bootstrap.servers")) {
             throw new ConfigException("kafka.bootstrap.servers must not be set; run.bootstrap_servers (--bootstrap-servers) says where the cluster is");
         }
@@ -77,6 +71,24 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
         long versionBytes = Float.BYTES * model.shape(task.task().tokenizer().vocabSize()).parameterCount();
         int versions = (int) Math.min(Integer.MAX_VALUE, topology.corrections().staleness().maxVersions() + 1L + weights.anchorEvery());
         refuseWith("topics", () -> topics.requireRoomFor(versionBytes, 2 * versionBytes, versions)); // AdamW keeps two moments
+    }
+
+    private static void requireConsistentRatios(RolloutCorrectionOptions weights, ObjectiveConfig objective) {
+        String kind = ConfigBinder.kindOf(objective);
+        if (objective.weightsCompare().isEmpty()) {
+            if (weights.makesWeights()) {
+                throw new ConfigException("learner.step.objective.kind is " + kind + " around the behavior policy, which corrects for"
+                    + " everything by its own ratio, and topology.corrections.rollout_correction makes importance weights, which"
+                    + " would correct for it again; leave them out: rollout_is='' (or another objective)");
+            }
+            return;
+        }
+        ComparedPolicies wanted = objective.weightsCompare().get();
+        if (weights.compare() != wanted) {
+            throw new ConfigException("learner.step.objective.kind is " + kind
+                + " and topology.corrections.rollout_correction.compare is " + lower(weights.compare()) + "; with this objective the weights must compare "
+                + lower(wanted) + ", or a ratio would be corrected for twice or not at all");
+        }
     }
 
     private static String lower(Enum<?> choice) {

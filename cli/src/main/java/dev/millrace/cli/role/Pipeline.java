@@ -83,7 +83,8 @@ public final class Pipeline implements AutoCloseable {
     public Role learner() {
         InitialPolicy initial = InitialPolicy.random(
             config.model().shape(task.tokenizer().vocabSize()), task.tokenizer().hash(), config.run().seed());
-        Learner learner = keep(new Learner(connection, config.learner(), config.weights(), initial, engine(), meters, clock));
+        Learner learner = keep(new Learner(connection, config.learner(), config.topology().corrections(),
+            config.weights(), initial, engine(), meters, clock));
         return new Role("learner", learner::run, config.learner().maxSteps() > 0, learner::stop);
     }
 

@@ -22,6 +22,28 @@ class ConfigBinderTest {
         }
     }
 
+    public sealed interface Decay {
+        record Constant() implements Decay {
+        }
+
+        record HalfCosine(int steps, double floor) implements Decay {
+            public static HalfCosine defaults() {
+                return new HalfCosine(500, 0);
+            }
+        }
+    }
+
+    public record Schedule(Decay decay) {
+    }
+
+    private static Schedule schedule(String... settings) {
+        ObjectNode tree = ConfigTree.empty();
+        for (String setting : settings) {
+            ConfigTree.set(tree, setting);
+        }
+        return ConfigBinder.bind(new Schedule(new Decay.Constant()), tree);
+    }
+
     public record Root(String name, long seed, boolean enabled, Limits limits, List<String> stages, Map<String, String> kafka) {
     }
 
@@ -100,5 +122,25 @@ class ConfigBinderTest {
     void shouldListEveryKeyWithItsPath() {
         assertThat(ConfigBinder.keys(DEFAULTS)).containsExactly(
             "name", "seed", "enabled", "limits.max_staleness", "limits.cap", "limits.order", "stages", "kafka");
+    }
+
+    @Test
+    void shouldTakeOneOfSeveralKindsWithItsOwnSettings() {
+        assertThat(schedule()).isEqualTo(new Schedule(new Decay.Constant()));
+        assertThat(schedule("decay=half_cosine")).isEqualTo(new Schedule(new Decay.HalfCosine(500, 0)));
+        assertThat(schedule("decay.kind=half_cosine", "decay.steps=20")).isEqualTo(new Schedule(new Decay.HalfCosine(20, 0)));
+        Schedule cosine = schedule("decay.kind=half_cosine", "decay.floor=0.1");
+        assertThat(ConfigBinder.bind(new Schedule(new Decay.Constant()), ConfigBinder.unbind(cosine))).isEqualTo(cosine);
+        assertThat(ConfigBinder.keys(cosine)).containsExactly("decay.kind", "decay.steps", "decay.floor");
+    }
+
+    @Test
+    void shouldRefuseSettingsOfAnotherKindByName() {
+        assertThatThrownBy(() -> schedule("decay.steps=20"))
+            .hasMessage("unknown key decay.steps for decay.kind=constant; it belongs to half_cosine");
+        assertThatThrownBy(() -> schedule("decay.kind=cosine"))
+            .hasMessage("decay.kind must be one of constant, half_cosine: 'cosine'");
+        assertThatThrownBy(() -> schedule("decay=half_cosin"))
+            .hasMessage("decay must be one of constant, half_cosine: 'half_cosin'; did you mean half_cosine?");
     }
 }

@@ -2,6 +2,9 @@ package dev.millrace.cli.config;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.learner.kl.CoefficientConfig;
+import dev.millrace.learner.kl.ReferenceConfig;
+import dev.millrace.learner.objective.AggregationConfig;
 import java.io.IOException;
 import java.lang.reflect.RecordComponent;
 import java.nio.file.Files;
@@ -10,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
@@ -19,6 +23,9 @@ import org.junit.jupiter.api.Test;
  */
 class ConfigReferenceTest {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
+    /** Choices of many kinds at once, told in one line each time. */
+    private static final List<Class<?>> SHOWN_ONCE =
+        List.of(AggregationConfig.class, CoefficientConfig.class, ReferenceConfig.class);
     private static final Path REFERENCE = Path.of("src/main/resources" + ConfigCommand.REFERENCE);
 
     @Test
@@ -26,6 +33,14 @@ class ConfigReferenceTest {
         StringBuilder text = new StringBuilder("# Configuration\n\nEvery key with its default. "
             + "Put keys into a YAML file for `--config`, or one at a time into `--set key=value`.\n");
         sections("", MillraceConfig.defaults(), text);
+        for (Class<?> shared : SHOWN_ONCE) {
+            String key = ConfigBinder.keyOf(shared.getSimpleName().replace("Config", ""));
+            for (Record kind : Choice.of(shared).orElseThrow().defaults()) {
+                if (kind.getClass().getRecordComponents().length > 0) {
+                    table(key + ": " + Choice.kindOf(kind), "…." + key, kind, text);
+                }
+            }
+        }
         if (Boolean.getBoolean("millrace.write.reference")) {
             Files.createDirectories(REFERENCE.getParent());
             Files.writeString(REFERENCE, text);
@@ -43,24 +58,68 @@ class ConfigReferenceTest {
     }
 
     private static void sections(String path, Record record, StringBuilder text) throws IOException {
+        table(path.isEmpty() ? "clients" : path, path, record, text);
+        for (RecordComponent component : record.getClass().getRecordComponents()) {
+            String key = join(path, component);
+            if (Choice.of(component.getType()).isPresent()) {
+                choice(key, component, (Record) value(component, record), text);
+            } else if (Record.class.isAssignableFrom(component.getType())) {
+                sections(key, (Record) value(component, record), text);
+            }
+        }
+    }
+
+    /** One section for the choice, and one for each kind that has settings. */
+    private static void choice(String key, RecordComponent component, Record chosen, StringBuilder text) throws IOException {
+        Choice choice = Choice.of(component.getType()).orElseThrow();
+        text.append("\n## ").append(key).append("\n\n| key | default | meaning |\n| --- | --- | --- |\n| `").append(key)
+            .append(".kind` | `").append(Choice.kindOf(chosen)).append("` | ")
+            .append(meaning(source(component.getDeclaringRecord()), component.getName(), component.getDeclaringRecord()))
+            .append("; one of ").append(choice.kinds().stream().map(kind -> "`" + kind + "`").collect(Collectors.joining(", ")))
+            .append(" |\n");
+        for (Record kind : choice.defaults()) {
+            Record shown = kind.getClass() == chosen.getClass() ? chosen : kind;
+            if (kind.getClass().getRecordComponents().length > 0) {
+                sections(key, shown, text, Choice.kindOf(kind));
+            }
+        }
+    }
+
+    private static void sections(String path, Record record, StringBuilder text, String kind) throws IOException {
+        table(path + ": " + kind, path, record, text);
+        for (RecordComponent component : record.getClass().getRecordComponents()) {
+            if (Choice.of(component.getType()).isPresent() && !SHOWN_ONCE.contains(component.getType())) {
+                choice(join(path, component), component, (Record) value(component, record), text);
+            }
+        }
+    }
+
+    private static void table(String title, String path, Record record, StringBuilder text) throws IOException {
         String source = source(record.getClass());
         List<String> rows = new ArrayList<>();
-        List<RecordComponent> nested = new ArrayList<>();
         for (RecordComponent component : record.getClass().getRecordComponents()) {
-            if (Record.class.isAssignableFrom(component.getType())) {
-                nested.add(component);
-            } else {
-                String key = (path.isEmpty() ? "" : path + ".") + ConfigBinder.keyOf(component.getName());
-                rows.add("| `" + key + "` | " + shown(value(component, record)) + " | " + meaning(source, component.getName(), record.getClass()) + " |");
+            boolean choice = Choice.of(component.getType()).isPresent();
+            if (!choice && Record.class.isAssignableFrom(component.getType())) {
+                continue;
+            }
+            Object value = value(component, record);
+            if (!choice || SHOWN_ONCE.contains(component.getType())) {
+                rows.add("| `" + join(path, component) + (choice ? "." + Choice.KIND : "") + "` | " + (choice ? "`" + Choice.kindOf(value) + "`" : shown(value)) + " | "
+                    + meaning(source, component.getName(), record.getClass()) + alternatives(component) + " |");
             }
         }
         if (!rows.isEmpty()) {
-            text.append("\n## ").append(path.isEmpty() ? "clients" : path).append("\n\n| key | default | meaning |\n| --- | --- | --- |\n");
+            text.append("\n## ").append(title).append("\n\n| key | default | meaning |\n| --- | --- | --- |\n");
             rows.forEach(row -> text.append(row).append('\n'));
         }
-        for (RecordComponent component : nested) {
-            sections((path.isEmpty() ? "" : path + ".") + ConfigBinder.keyOf(component.getName()), (Record) value(component, record), text);
-        }
+    }
+
+    private static String alternatives(RecordComponent component) {
+        return Choice.of(component.getType()).map(choice -> ": " + String.join(", ", choice.kinds())).orElse("");
+    }
+
+    private static String join(String path, RecordComponent component) {
+        return (path.isEmpty() ? "" : path + ".") + ConfigBinder.keyOf(component.getName());
     }
 
     private static Object value(RecordComponent component, Record record) {
@@ -79,7 +138,7 @@ class ConfigReferenceTest {
     }
 
     private static String source(Class<?> type) throws IOException {
-        String file = type.getName().replace('.', '/') + ".java";
+        String file = type.getName().replaceAll("\\$.*", "").replace('.', '/') + ".java";
         try (Stream<Path> modules = Files.list(ROOT)) {
             Path found = modules.map(module -> module.resolve("src/main/java").resolve(file)).filter(Files::isRegularFile)
                 .findFirst().orElseThrow(() -> new AssertionError("no source of " + type));
@@ -89,7 +148,8 @@ class ConfigReferenceTest {
 
     /** The text of a {@code @param} tag of the record, in one line. */
     private static String meaning(String source, String name, Class<?> type) {
-        String doc = source.substring(0, source.indexOf("record " + type.getSimpleName()));
+        String before = source.substring(0, source.indexOf("record " + type.getSimpleName() + "("));
+        String doc = before.substring(Math.max(0, before.lastIndexOf("/**"))); // the record's own, where several share a file
         Matcher tag = Pattern.compile("@param\\s+" + name + "\\s+(.*?)(?=\\n\\s*\\*\\s*@|\\n\\s*\\*/)", Pattern.DOTALL).matcher(doc);
         assertThat(tag.find()).as("the record " + type.getName() + " has no @param for " + name).isTrue();
         return tag.group(1).replaceAll("\\s*\\n\\s*\\*\\s*", " ")

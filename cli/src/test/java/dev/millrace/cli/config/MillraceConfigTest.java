@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.learner.objective.ObjectiveConfig;
 import org.junit.jupiter.api.Test;
 
 class MillraceConfigTest {
@@ -42,8 +43,17 @@ class MillraceConfigTest {
     @Test
     void shouldAllowWhatFitsTogether() {
         assertThat(bind("learner.step.objective.kind=ppo_clip", "topology.corrections.rollout_correction.compare=engine_mismatch")
-            .learner().step().objective().kind().name()).isEqualTo("PPO_CLIP");
+            .learner().step().objective()).isEqualTo(ObjectiveConfig.PpoClip.defaults());
         assertThat(bind("run.id=a", "run.bootstrap_servers=b:1").run().topics().prefix()).isEqualTo("millrace.a.");
         assertThat(bind("run.id=a").run().topics().prefix()).isEqualTo("millrace.");
+    }
+
+    @Test
+    void shouldRefuseWeightsBesideALossThatCorrectsByItself() {
+        assertThatThrownBy(() -> bind("learner.step.objective.kind=topr"))
+            .hasMessageContainingAll("learner.step.objective.kind is topr", "rollout_correction makes importance weights", "rollout_is=''");
+        assertThat(bind("learner.step.objective.kind=topr", "topology.corrections.rollout_correction.rollout_is=''",
+            "topology.corrections.rollout_correction.rollout_is_threshold=''").learner().step().objective())
+            .isEqualTo(ObjectiveConfig.Topr.defaults());
     }
 }

@@ -2,10 +2,21 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.kl.KlPlan;
+import dev.millrace.corrections.kl.KlResult;
+import dev.millrace.corrections.kl.KlSampling;
+import dev.millrace.corrections.kl.KlTermEvaluation;
+import dev.millrace.corrections.kl.KlUse;
+import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveResult;
+import dev.millrace.corrections.staleness.StalenessLimit;
+import dev.millrace.corrections.staleness.StalenessSummary;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.batch.TrainingBatch.Member;
+import dev.millrace.learner.control.ControlState;
+import dev.millrace.learner.control.LengthGuard;
+import dev.millrace.learner.kl.KlConfig;
+import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
@@ -13,14 +24,19 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StepEntry;
+import dev.millrace.stages.CorrectionConfig;
 import java.nio.FloatBuffer;
+import java.util.Arrays;
 import java.util.List;
+import java.util.OptionalLong;
 import java.util.stream.IntStream;
 
 /**
  * Trains on a batch: {@code epochs × minibatches} AdamW steps on
- * {@code loss = Σ_s c_s Σ_t w_t ℓ(log π(y_t), A) − β Σ_s c_s Σ_t H_t}, with c the aggregation's coefficients and w the
- * trajectories' importance weights; the learning rate is the schedule's times the batch's step scale.
+ * {@code loss = Σ_s c_s Σ_t w_t ℓ(log π(y_t), A) − β Σ_s c_s Σ_t H_t + κ KL}, with c the aggregation's coefficients and w
+ * the importance weights; the learning rate is the schedule's times what the controls leave of it.
  *
  * <p>Used by one thread, except {@link #cancel()}. Weights and optimiser are changed in place; after an exception they
  * are of no version and must be thrown away.
@@ -29,17 +45,26 @@ public final class BatchOptimizer implements AutoCloseable {
     private final StepConfig config;
     private final DecoderShape shape;
     private final LearningRate learningRate;
-    private final Objective objective;
     private final GradientShards shards;
     private final Gradients gradients;
+    private final ReferenceLogProbs references;
+    private final StepStart starts;
+    private final LengthGuard lengthGuard;
 
-    public BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config) {
+    /**
+     * Compiles the graphs.
+     *
+     * @param corrections the run's, by which a step decides anew where its proximal log-probs are not the recorded ones
+     */
+    public BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, CorrectionConfig corrections) {
         this.config = config;
         this.shape = shape;
         this.learningRate = new LearningRate(config.optimizer());
-        this.objective = config.objective().objective();
         this.shards = new GradientShards(engine, shape, config.tokensPerMicrobatch(), config.shards());
         this.gradients = new Gradients(shape);
+        this.references = new ReferenceLogProbs(config.kl(), shards);
+        this.starts = new StepStart(config, corrections, references, shards);
+        this.lengthGuard = new LengthGuard(config.lengthGuard());
     }
 
     /** An optimiser before its first step. */
@@ -48,87 +73,174 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /**
+     * The version of the run whose weights {@link #useReference} must be given before the first batch; empty if none.
+     */
+    public OptionalLong referenceVersion() {
+        return references.version();
+    }
+
+    /** Keeps the reference policy's weights, which must not change from now on. */
+    public void useReference(Weights weights) {
+        references.keep(weights);
+    }
+
+    /**
      * Trains on a batch. One without a trained token changes nothing, the optimiser's step count included, and says so
      * in the metric {@code skipped_update}.
      *
+     * @param version  the version that the weights are; staleness is counted from it
+     * @param controls what the controls remember with that version
      * @throws NonFiniteStepException if loss, gradient or weights are not finite
+     * @throws dev.millrace.learner.kl.MissingReferenceException if a trajectory lacks the reference's log-probs
      * @throws java.util.concurrent.CancellationException after {@link #cancel()}
      */
-    public StepReport train(TrainingBatch batch, Weights weights, AdamW optimizer) {
-        List<Member> trained = batch.trained();
+    public StepReport train(TrainingBatch batch, long version, ControlState controls, Weights weights, AdamW optimizer) {
         UpdateMeans means = new UpdateMeans();
+        StepMembers members = new StepMembers(batch);
+        StepStart.Started start;
         double rate = 0;
-        if (!trained.isEmpty()) {
-            for (int epoch = 0; epoch < config.epochs(); epoch++) {
-                for (List<Member> part : minibatches(trained)) {
-                    rate = update(batch, new Minibatch(part), weights, optimizer, means);
+        ControlState remembered = controls;
+        try {
+            start = starts.start(members, version, weights, controls, means);
+            remembered = start.controls();
+            int[] trained = start.decision().trained();
+            if (trained.length > 0) {
+                LengthGuard.Outcome guard = lengthGuard.see(members.meanTokens(), remembered);
+                guard.metrics().forEach(means::once);
+                remembered = guard.state();
+                double scale = start.decision().stepScale() * guard.scale();
+                for (int epoch = 0; epoch < config.epochs(); epoch++) {
+                    for (int[] part : minibatches(trained)) {
+                        Minibatch minibatch = new Minibatch(members, start, part);
+                        rate = update(batch, minibatch, start, scale, weights, optimizer, means);
+                    }
                 }
+                requireFinite(batch, weights, optimizer.state());
             }
-            requireFinite(batch, weights, optimizer.state());
+        } catch (NonFiniteMemberException e) {
+            throw nonFinite(members, e.member(), e);
         }
-        return new StepReport(means.updates(), rate, means.values());
+        sayStart(members, start, version, means);
+        return report(members, start.decision(), rate, remembered, means);
+    }
+
+    /** What the recorded decisions were and how stale the batch is when the step starts, beside what is in force. */
+    private static void sayStart(StepMembers members, StepStart.Started start, long version, UpdateMeans means) {
+        if (members.count() > 0) {
+            sayStaleness(members, version, means);
+        }
+        LearnerBatch batch = members.batch().batch();
+        means.once("recorded.ess_ratio", batch.getEssRatio());
+        means.once("recorded.ess_ratio_truncated", batch.getEssRatioTruncated());
+        means.once("recorded.second_moment", batch.getSecondMoment());
+        means.once("recorded.step_scale", batch.getStepScale());
+        means.once("recorded.tokens_trained", batch.getTrainedTokens());
+        StepDecision decision = start.decision();
+        means.once("ess_ratio_truncated", decision.essTruncated());
+        means.once("second_moment", decision.secondMoment());
+        means.once("step_scale", decision.stepScale());
+    }
+
+    private static void sayStaleness(StepMembers members, long version, UpdateMeans means) {
+        StalenessSummary staleness = new StalenessLimit(Long.MAX_VALUE)
+            .maskTokens(members.versions(), version, new byte[members.own().tokenCount()]);
+        means.once("staleness_at_step_mean", staleness.mean());
+        means.once("staleness_at_step_max", staleness.oldest());
+    }
+
+    private static StepReport report(
+            StepMembers members, StepDecision decision, double rate, ControlState controls, UpdateMeans means) {
+        int[] trained = decision.trained();
+        List<StepEntry> entries = decision.maskedBy() == null ? null
+            : IntStream.range(0, members.count())
+                .mapToObj(s -> new StepEntry(decision.left().trainedTokens(s), decision.maskedBy()[s])).toList();
+        return new StepReport(means.updates(), rate, trained.length, decision.left().trainedTokens(), entries,
+            decision.essRatio(), decision.stages(), controls, means.values());
     }
 
     /** Stretches of the members whose lengths differ by at most one; fewer than asked for if there are too few members. */
-    private List<List<Member>> minibatches(List<Member> members) {
-        int count = Math.min(config.minibatches(), members.size());
+    private List<int[]> minibatches(int[] members) {
+        int count = Math.min(config.minibatches(), members.length);
         return IntStream.range(0, count)
-            .mapToObj(i -> members.subList(cut(members, i, count), cut(members, i + 1, count)))
+            .mapToObj(i -> Arrays.copyOfRange(members, cut(members, i, count), cut(members, i + 1, count)))
             .toList();
     }
 
-    private static int cut(List<Member> members, int i, int count) {
-        return Math.toIntExact((long) members.size() * i / count);
+    private static int cut(int[] members, int i, int count) {
+        return Math.toIntExact((long) members.length * i / count);
     }
 
-    private double update(TrainingBatch batch, Minibatch minibatch, Weights weights, AdamW optimizer, UpdateMeans means) {
+    private double update(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, double scale, Weights weights,
+                          AdamW optimizer, UpdateMeans means) {
         means.beginUpdate();
         try {
-            differentiate(batch, minibatch, weights, means);
-        } catch (NonFiniteMemberException e) {
-            throw nonFinite(batch, minibatch, e.member(), e);
+            differentiate(batch, minibatch, start, weights, optimizer.state().steps(), means);
         } catch (NonFiniteLogProbException e) {
-            throw nonFinite(batch, minibatch, e.sequence(), e);
+            throw new NonFiniteStepException(batch.batch().getBatchId(),
+                "rollout " + minibatch.rolloutId(e.sequence()) + ": " + e.getMessage(), e);
         }
         clip(batch, means);
-        long start = System.nanoTime();
-        double rate = learningRate.at(optimizer.state().steps()) * batch.batch().getStepScale();
+        long begun = System.nanoTime();
+        double rate = learningRate.at(optimizer.state().steps()) * scale;
         optimizer.step(weights, gradients, rate);
-        means.addSeconds("optimizer", start);
+        means.addSeconds("optimizer", begun);
         return rate;
     }
 
-    private static NonFiniteStepException nonFinite(
-            TrainingBatch batch, Minibatch minibatch, int member, RuntimeException e) {
-        return new NonFiniteStepException(batch.batch().getBatchId(),
-            "rollout " + minibatch.members().get(member).entry().getRolloutId() + ": " + e.getMessage(), e);
+    private static NonFiniteStepException nonFinite(StepMembers members, int member, RuntimeException e) {
+        return new NonFiniteStepException(members.batch().batch().getBatchId(),
+            "rollout " + members.rolloutId(member) + ": " + e.getMessage(), e);
     }
 
-    private void differentiate(TrainingBatch batch, Minibatch minibatch, Weights weights, UpdateMeans means) {
+    private void differentiate(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, Weights weights,
+                               long optimizerSteps, UpdateMeans means) {
         TokenBatch layout = minibatch.layout();
-        float[] anchor = minibatch.proximal();
-        if (config.objective().needsCurrentLogProbs()) {
-            long start = System.nanoTime();
-            anchor = shards.score(weights, minibatch).logProbs();
-            means.addSeconds("forward", start);
-        }
+        ObjectiveConfig kind = config.objective();
+        Objective objective = kind.objective(minibatch.facts(optimizerSteps));
         // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come out of the
         // backward pass
-        ObjectiveResult result = objective.evaluate(minibatch.input(config.objective().kind(), anchor));
+        float[] current = config.needsCurrentLogProbs()
+            ? currentLogProbs(minibatch, weights, means) : minibatch.proximal();
+        ObjectiveResult result = objective.evaluate(minibatch.input(kind, current));
+        KlResult kl = klInLoss(minibatch, current);
+        float[] coefficients =
+            kl == null ? result.gradient() : kl.addedTo(result, start.klCoefficient()).gradient();
         double entropyCoefficient = config.entropy().coefficient(batch.meanReward());
-        double[] aggregation = config.objective().perMinibatch().coefficients(layout);
+        double[] aggregation = kind.aggregation().over(GlobalBatch.WHOLE).coefficients(layout);
         float[] entropyCoefficients = entropyCoefficients(layout, aggregation, entropyCoefficient);
-        long start = System.nanoTime();
+        long begun = System.nanoTime();
         GradientShards.Scores scores =
-            shards.differentiate(weights, minibatch, result.gradient(), entropyCoefficients, gradients);
-        means.addSeconds("gradient", start);
-        if (!config.objective().needsCurrentLogProbs()) {
-            result = objective.evaluate(minibatch.input(config.objective().kind(), scores.logProbs()));
+            shards.differentiate(weights, minibatch.sequences(), coefficients, entropyCoefficients, gradients);
+        means.addSeconds("gradient", begun);
+        if (!config.needsCurrentLogProbs()) {
+            result = objective.evaluate(minibatch.input(kind, scores.logProbs()));
         }
-        double loss = new LossMetrics(minibatch, scores, result, aggregation, entropyCoefficient).addTo(means);
+        double loss = new LossMetrics(
+            minibatch, scores, result, aggregation, entropyCoefficient, kl, start.klCoefficient()).addTo(means);
         if (!Double.isFinite(loss)) {
             throw new NonFiniteStepException(batch.batch().getBatchId(), "the loss is " + loss, null);
         }
+    }
+
+    /** Those of the step's start serve the first update, whose weights they are of. */
+    private float[] currentLogProbs(Minibatch minibatch, Weights weights, UpdateMeans means) {
+        float[] known = means.updates() == 1 ? minibatch.startLogProbs() : null;
+        if (known != null) {
+            return known;
+        }
+        long begun = System.nanoTime();
+        float[] scored = shards.score(weights, minibatch.sequences()).logProbs();
+        means.addForward(begun);
+        return scored;
+    }
+
+    private KlResult klInLoss(Minibatch minibatch, float[] current) {
+        if (!(config.kl() instanceof KlConfig.InLoss loss)) {
+            return null;
+        }
+        KlPlan plan = KlPlan.of(loss.divergence(), KlSampling.BEHAVIOR, KlUse.LOSS);
+        return new KlTermEvaluation(plan, config.objective().aggregation().over(GlobalBatch.WHOLE))
+            .evaluate(minibatch.layout(), current, minibatch.reference(), minibatch.behavior());
     }
 
     private static float[] entropyCoefficients(TokenBatch layout, double[] aggregation, double bonus) {

@@ -1,5 +1,6 @@
 package dev.millrace.learner.step;
 
+import dev.millrace.corrections.TokenBatch;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.GradientSession;
@@ -61,11 +62,26 @@ final class GradientShards implements AutoCloseable {
     }
 
     /**
+     * A forward pass over some members: overwrites their log-probs.
+     *
+     * @param into packed as the batch is
+     * @throws NonFiniteMemberException naming the member of the batch
+     */
+    void score(Weights weights, StepMembers members, int[] indices, float[] into, UpdateMeans means) {
+        if (indices.length > 0) {
+            long start = System.nanoTime();
+            Shard wanted = members.select(indices);
+            wanted.put(score(weights, wanted).logProbs(), into);
+            means.addForward(start);
+        }
+    }
+
+    /**
      * A forward pass.
      *
-     * @throws NonFiniteMemberException naming the member of the minibatch
+     * @throws NonFiniteMemberException naming the member of the batch
      */
-    Scores score(Weights weights, Minibatch minibatch) {
+    Scores score(Weights weights, Shard minibatch) {
         return run(minibatch, (shard, i) -> scoring.score(weights, shard.sequences(), shard.temperatures()));
     }
 
@@ -74,9 +90,9 @@ final class GradientShards implements AutoCloseable {
      *
      * @param logProbCoefficients c, one per packed token
      * @param entropyCoefficients e, one per packed token
-     * @throws NonFiniteMemberException naming the member of the minibatch
+     * @throws NonFiniteMemberException naming the member of the batch
      */
-    Scores differentiate(Weights weights, Minibatch minibatch, float[] logProbCoefficients, float[] entropyCoefficients,
+    Scores differentiate(Weights weights, Shard minibatch, float[] logProbCoefficients, float[] entropyCoefficients,
                          Gradients into) {
         Scores scores = run(minibatch, (shard, i) -> {
             partial.get(i).zero();
@@ -88,16 +104,47 @@ final class GradientShards implements AutoCloseable {
         return scores;
     }
 
+    /**
+     * The L2 norm of each sequence's own gradient {@code d(Σ_t log π(y_t))/dW} over the tokens it is trained on, by all
+     * parameters: the batch's gradient is their sum, from which no norm can be had, so every sequence goes through the
+     * gradient graph by itself. It costs a gradient of the whole batch in micro-batches of one.
+     *
+     * @param norms overwritten at the given members
+     */
+    void gradientNorms(Weights weights, StepMembers members, int[] indices, TokenBatch left, double[] norms,
+                       UpdateMeans means) {
+        if (indices.length == 0) {
+            return;
+        }
+        long start = System.nanoTime();
+        run(members.select(indices), (shard, i) -> {
+            for (int s = 0; s < shard.count(); s++) {
+                Shard one = members.select(new int[] {shard.member(s)});
+                float[] trained = new float[one.sequences().scoredCount()];
+                for (int t = 0; t < trained.length; t++) {
+                    trained[t] = left.isTrained(left.start(shard.member(s)) + t) ? 1f : 0f;
+                }
+                partial.get(i).zero();
+                sessions.get(i).accumulate(weights, one.sequences(), one.temperatures(), trained, new float[trained.length],
+                    partial.get(i));
+                norms[shard.member(s)] = partial.get(i).l2Norm();
+            }
+            int tokens = shard.sequences().scoredCount();
+            return new TokenScores(new float[tokens], new float[tokens], new float[tokens]);
+        });
+        means.addSeconds("gradient_norms", start);
+    }
+
     private interface Work {
         TokenScores on(Shard shard, int index);
     }
 
-    private Scores run(Minibatch minibatch, Work work) {
+    private Scores run(Shard minibatch, Work work) {
         List<Shard> shards = new ArrayList<>();
         List<Future<TokenScores>> futures = new ArrayList<>();
         for (int i = 0; i < sessions.size(); i++) {
             int index = i;
-            Shard shard = minibatch.shard(i, sessions.size());
+            Shard shard = minibatch.part(i, sessions.size());
             shards.add(shard);
             Callable<TokenScores> task = () -> work.on(shard, index);
             futures.add(threads.submit(task));
@@ -106,7 +153,7 @@ final class GradientShards implements AutoCloseable {
         if (cancelled) { // cancel() may have looked before the futures were there to be found
             cancel();
         }
-        int tokens = minibatch.layout().tokenCount();
+        int tokens = minibatch.sequences().scoredCount();
         Scores scores = new Scores(new float[tokens], new float[tokens]);
         RuntimeException failure = null;
         for (int i = 0; i < shards.size(); i++) {

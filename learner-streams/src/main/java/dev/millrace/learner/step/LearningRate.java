@@ -5,7 +5,7 @@ package dev.millrace.learner.step;
  *
  * <p>A function of n alone, so a learner that starts again goes on where it was. Linear decay is
  * {@code (N-n)/(N-w)} and cosine decay {@code (1 + cos(π (n-w)/(N-w))) / 2} for {@code w <= n <= N}, with w the warm-up
- * steps and N decay_steps; both are 1 before and 0 after.
+ * steps and N decay.steps; both are 1 before and 0 after.
  */
 final class LearningRate {
     private final OptimizerConfig config;
@@ -21,12 +21,17 @@ final class LearningRate {
     }
 
     private double decay(long stepsBefore) {
-        double span = config.decaySteps() - config.warmUpSteps();
-        double done = Math.min(1, Math.max(0, stepsBefore - config.warmUpSteps()) / span);
-        return switch (config.decay()) {
-            case NONE -> 1;
-            case LINEAR -> 1 - done;
-            case COSINE -> (1 + StrictMath.cos(Math.PI * done)) / 2; // strict: the same bits on every platform
-        };
+        if (config.decay() instanceof DecayConfig.Linear linear) {
+            return 1 - done(stepsBefore, linear.steps());
+        }
+        if (config.decay() instanceof DecayConfig.Cosine cosine) {
+            return (1 + StrictMath.cos(Math.PI * done(stepsBefore, cosine.steps()))) / 2; // strict: the same bits everywhere
+        }
+        return 1;
+    }
+
+    private double done(long stepsBefore, long end) {
+        double span = end - (double) config.warmUpSteps();
+        return Math.min(1, Math.max(0, stepsBefore - config.warmUpSteps()) / span);
     }
 }

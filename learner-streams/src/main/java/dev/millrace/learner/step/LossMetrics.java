@@ -1,6 +1,7 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.kl.KlResult;
 import dev.millrace.corrections.objective.ObjectiveResult;
 import java.util.Map;
 
@@ -21,14 +22,19 @@ final class LossMetrics {
     private final ObjectiveResult result;
     private final double[] aggregation;
     private final double entropyCoefficient;
+    private final KlResult kl;
+    private final double klCoefficient;
 
+    /** @param kl divergence from the reference; null without one in the loss */
     LossMetrics(Minibatch minibatch, GradientShards.Scores scores, ObjectiveResult result, double[] aggregation,
-                double entropyCoefficient) {
+                double entropyCoefficient, KlResult kl, double klCoefficient) {
         this.minibatch = minibatch;
         this.scores = scores;
         this.result = result;
         this.aggregation = aggregation;
         this.entropyCoefficient = entropyCoefficient;
+        this.kl = kl;
+        this.klCoefficient = klCoefficient;
     }
 
     /** Adds them to the batch's and returns the loss. */
@@ -51,13 +57,16 @@ final class LossMetrics {
             }
         }
         double tokens = layout.trainedTokens();
-        double loss = result.loss() - entropyCoefficient * aggregatedEntropy;
+        double loss = result.loss() - entropyCoefficient * aggregatedEntropy + (kl == null ? 0 : klCoefficient * kl.value());
         means.add("loss", loss);
         means.add("policy_loss", result.loss());
         means.add("entropy", entropy / tokens);
         means.add("entropy_coefficient", entropyCoefficient);
         means.add("approx_kl_behavior", k1 / tokens);
         means.add("approx_kl3_behavior", k3 / tokens);
+        if (kl != null) {
+            means.add("kl.loss", kl.value());
+        }
         result.metrics().forEach((name, value) -> means.add(OBJECTIVE_NAMES.getOrDefault(name, name), value));
         return loss;
     }

@@ -2,104 +2,97 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.objective.ObjectiveInput;
-import dev.millrace.learner.batch.TrainingBatch.Member;
-import dev.millrace.policy.session.SequenceBatch;
-import dev.millrace.schemas.Trajectory;
-import dev.millrace.schemas.packed.PackedFloats;
-import dev.millrace.schemas.packed.PackedInts;
-import dev.millrace.schemas.packed.PackedMask;
-import java.nio.ByteBuffer;
-import java.util.List;
-import java.util.function.Function;
-import java.util.stream.IntStream;
+import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.learner.objective.UpdateFacts;
 
 /**
- * What one optimiser step trains on: the members' response tokens packed one after the other, with every vector beside.
+ * What one optimiser step trains on: some members' response tokens packed one after the other, with every vector beside.
  *
  * <p>Packed position p is the same token in {@link #sequences()}, whose scored tokens are the responses, and in
  * {@link #layout()}. The arrays are shared with whoever asks and must not be written.
  */
 final class Minibatch {
-    private final List<Member> members;
-    private final SequenceBatch sequences;
+    private final StepMembers members;
+    private final StepStart.Started start;
+    private final Shard sequences;
     private final TokenBatch layout;
-    private final float[] temperatures;
     private final float[] advantages;
     private final float[] weights;
     private final float[] behavior;
     private final float[] old;
     private final float[] proximal;
 
-    /** @param members at least one, each with at least one trained token */
-    Minibatch(List<Member> members) {
-        this.members = List.copyOf(members);
-        this.sequences = sequences(members);
-        this.layout = layout(members, sequences);
-        this.temperatures = new float[members.size()];
+    /** @param indices of members with a trained token, ascending; at least one */
+    Minibatch(StepMembers members, StepStart.Started start, int[] indices) {
+        this.members = members;
+        this.start = start;
+        this.sequences = members.select(indices);
+        this.layout = layout(start.decision().left(), indices);
         this.advantages = new float[layout.tokenCount()];
-        for (int s = 0; s < members.size(); s++) {
-            temperatures[s] = (float) members.get(s).trajectory().getTemperature();
+        for (int s = 0; s < indices.length; s++) {
             for (int t = layout.start(s); t < layout.end(s); t++) {
-                advantages[t] = layout.isTrained(t) ? (float) members.get(s).entry().getAdvantage() : 0f;
+                advantages[t] = layout.isTrained(t) ? (float) start.decision().advantages()[indices[s]] : 0f;
             }
         }
-        this.weights = packed(Trajectory::getImportanceWeights);
-        this.behavior = packed(Trajectory::getBehaviorLogProbs);
-        this.old = packed(Trajectory::getOldLogProbs);
-        this.proximal = packed(Trajectory::getProximalLogProbs);
+        this.weights = sequences.pick(start.decision().weights());
+        this.behavior = sequences.pick(members.behavior());
+        this.old = sequences.pick(start.decision().old());
+        this.proximal = sequences.pick(start.decision().proximal());
     }
 
-    private static SequenceBatch sequences(List<Member> members) {
-        int[][] tokens = new int[members.size()][];
-        int[] firstScored = new int[members.size()];
-        for (int s = 0; s < tokens.length; s++) {
-            Trajectory trajectory = members.get(s).trajectory();
-            firstScored[s] = PackedInts.length(trajectory.getPromptTokens());
-            tokens[s] = new int[firstScored[s] + PackedInts.length(trajectory.getResponseTokens())];
-            PackedInts.copyTo(trajectory.getPromptTokens(), tokens[s], 0);
-            PackedInts.copyTo(trajectory.getResponseTokens(), tokens[s], firstScored[s]);
+    private static TokenBatch layout(TokenBatch whole, int[] indices) {
+        int[] offsets = new int[indices.length + 1];
+        for (int s = 0; s < indices.length; s++) {
+            offsets[s + 1] = offsets[s] + whole.length(indices[s]);
         }
-        return new SequenceBatch(tokens, firstScored);
-    }
-
-    private static TokenBatch layout(List<Member> members, SequenceBatch sequences) {
-        int[] offsets = new int[members.size() + 1];
-        byte[] mask = new byte[sequences.scoredCount()];
-        for (int s = 0; s < members.size(); s++) {
-            PackedMask.copyTo(members.get(s).mask(), mask, sequences.offset(s));
-            offsets[s + 1] = sequences.offset(s + 1);
+        byte[] mask = new byte[offsets[indices.length]];
+        for (int s = 0; s < indices.length; s++) {
+            whole.copyMask(whole.start(indices[s]), mask, offsets[s], whole.length(indices[s]));
         }
         return new TokenBatch(offsets, mask);
     }
 
-    private float[] packed(Function<Trajectory, ByteBuffer> vector) {
-        float[] values = new float[layout.tokenCount()];
-        for (int s = 0; s < members.size(); s++) {
-            PackedFloats.copyTo(vector.apply(members.get(s).trajectory()), values, layout.start(s));
-        }
-        return values;
-    }
-
     /** The objective's input for log-probs of the policy being differentiated. */
-    ObjectiveInput input(ObjectiveConfig.Kind kind, float[] current) {
-        ObjectiveInput input = ObjectiveInput.of(layout, current, advantages).withWeights(weights);
-        return switch (kind) {
-            case REINFORCE, DECOUPLED_PPO -> input.withProximal(proximal);
-            case PPO_CLIP -> input.withProximal(old);
-        };
+    ObjectiveInput input(ObjectiveConfig objective, float[] current) {
+        ObjectiveInput input = ObjectiveInput.of(layout, current, advantages).withBehavior(behavior).withProximal(
+            switch (objective.anchor()) {
+                case PROXIMAL -> proximal;
+                case OLD -> old;
+                case BEHAVIOR -> behavior;
+            });
+        return objective.weightsCompare().isPresent() ? input.withWeights(weights) : input;
     }
 
-    /** One part of {@code shards}: the members {@code i} with {@code i mod shards == shard}, which may be none. */
-    Shard shard(int shard, int shards) {
-        return new Shard(sequences, temperatures,
-            IntStream.range(0, members.size()).filter(i -> i % shards == shard).toArray());
+    /** What the loss of this minibatch is divided by. */
+    UpdateFacts facts(long optimizerSteps) {
+        StepDecision decision = start.decision();
+        // with several minibatches each gets its share of what the second-moment mask took
+        long before = Math.round((double) decision.tokensBeforeMomentMask() * layout.trainedTokens()
+            / decision.left().trainedTokens());
+        return new UpdateFacts(optimizerSteps, Math.max(layout.trainedTokens(), before), layout.trainedTokens(),
+            layout.sequenceCount());
     }
 
-    List<Member> members() {
-        return members;
+    /** Log-probs of the step's starting weights, if all of them were computed; else null. */
+    float[] startLogProbs() {
+        return start.current() != null && start.current().all() ? sequences.pick(start.current().values()) : null;
     }
 
-    SequenceBatch sequences() {
+    /** Log-probs of the reference; null without a divergence from it. */
+    float[] reference() {
+        return start.reference() == null ? null : sequences.pick(start.reference());
+    }
+
+    /** The batch's index of this minibatch's i-th member. */
+    int member(int i) {
+        return sequences.member(i);
+    }
+
+    String rolloutId(int i) {
+        return members.rolloutId(member(i));
+    }
+
+    Shard sequences() {
         return sequences;
     }
 

@@ -11,7 +11,7 @@ final class NonFiniteMemberException extends RuntimeException {
         this.member = member;
     }
 
-    /** Index in the minibatch. */
+    /** Index in the batch. */
     int member() {
         return member;
     }

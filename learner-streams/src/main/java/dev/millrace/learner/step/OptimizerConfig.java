@@ -1,7 +1,6 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.policy.optimizer.AdamW;
-import java.util.Locale;
 
 /**
  * AdamW and what bounds its step.
@@ -9,7 +8,6 @@ import java.util.Locale;
  * @param learningRate largest learning rate; a batch's step scale multiplies it
  * @param warmUpSteps  steps over which the learning rate rises linearly to it; 0 for none
  * @param decay        what it does afterwards
- * @param decaySteps   step, counted from the first, at which a decay has reached 0; unused without decay
  * @param beta1        decay of the first moment
  * @param beta2        decay of the second moment
  * @param epsilon      added to the root of the second moment
@@ -17,27 +15,19 @@ import java.util.Locale;
  * @param maxGradNorm  gradients with a larger L2 norm are scaled down to it; 0 for no bound
  */
 public record OptimizerConfig(
-        double learningRate, int warmUpSteps, Decay decay, long decaySteps, double beta1, double beta2, double epsilon,
+        double learningRate, int warmUpSteps, DecayConfig decay, double beta1, double beta2, double epsilon,
         double weightDecay, double maxGradNorm) {
-
-    /** What the learning rate does after warm-up. */
-    public enum Decay {
-        /** Stays. */
-        NONE,
-        /** Falls in a straight line to 0. */
-        LINEAR,
-        /** Falls as half a cosine to 0. */
-        COSINE
-    }
 
     public OptimizerConfig {
         finite("learning_rate", learningRate, 0, Double.MAX_VALUE);
         if (warmUpSteps < 0) {
             throw new IllegalArgumentException("warm_up_steps must be at least 0: " + warmUpSteps);
         }
-        if (decay != Decay.NONE && decaySteps <= warmUpSteps) {
-            throw new IllegalArgumentException("decay_steps must be above warm_up_steps=" + warmUpSteps + " for decay="
-                + decay.name().toLowerCase(Locale.ROOT) + ": " + decaySteps);
+        if (decay instanceof DecayConfig.Linear linear) {
+            afterWarmUp(linear.steps(), warmUpSteps);
+        }
+        if (decay instanceof DecayConfig.Cosine cosine) {
+            afterWarmUp(cosine.steps(), warmUpSteps);
         }
         finite("beta1", beta1, 0, Math.nextDown(1.0));
         finite("beta2", beta2, 0, Math.nextDown(1.0));
@@ -48,11 +38,17 @@ public record OptimizerConfig(
 
     /** Settings under which the default task is learnt on every seed tried. */
     public static OptimizerConfig defaults() {
-        return new OptimizerConfig(2e-3, 20, Decay.NONE, 0, 0.9, 0.999, 1e-5, 0, 1);
+        return new OptimizerConfig(2e-3, 20, new DecayConfig.Constant(), 0.9, 0.999, 1e-5, 0, 1);
     }
 
     AdamW.Config adamW() {
         return new AdamW.Config(beta1, beta2, epsilon, weightDecay);
+    }
+
+    private static void afterWarmUp(long steps, int warmUpSteps) {
+        if (steps <= warmUpSteps) {
+            throw new IllegalArgumentException("decay.steps must be above warm_up_steps=" + warmUpSteps + ": " + steps);
+        }
     }
 
     private static void finite(String key, double value, double low, double high) {

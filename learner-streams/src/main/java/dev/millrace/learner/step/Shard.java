@@ -1,11 +1,14 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.policy.session.SequenceBatch;
+import java.util.stream.IntStream;
 
 /**
- * Some sequences of a minibatch as a batch of their own, and the way between its packed positions and the minibatch's.
+ * Some sequences of a batch as a batch of their own, and the way between its packed positions and the other's. Parts of a
+ * shard are shards of it.
  */
 final class Shard {
+    private final Shard parent;
     private final SequenceBatch whole;
     private final int[] members;
     private final SequenceBatch sequences;
@@ -13,6 +16,11 @@ final class Shard {
 
     /** @param members indices into {@code whole}, ascending */
     Shard(SequenceBatch whole, float[] temperatures, int[] members) {
+        this(null, whole, temperatures, members);
+    }
+
+    private Shard(Shard parent, SequenceBatch whole, float[] temperatures, int[] members) {
+        this.parent = parent;
         this.whole = whole;
         this.members = members;
         this.temperatures = new float[members.length];
@@ -30,6 +38,12 @@ final class Shard {
         this.sequences = new SequenceBatch(tokens, firstScored);
     }
 
+    /** One part of {@code parts}: the sequences {@code i} with {@code i mod parts == part}, which may be none. */
+    Shard part(int part, int parts) {
+        return new Shard(this, sequences, temperatures,
+            IntStream.range(0, members.length).filter(i -> i % parts == part).toArray());
+    }
+
     SequenceBatch sequences() {
         return sequences;
     }
@@ -38,12 +52,16 @@ final class Shard {
         return temperatures;
     }
 
-    /** The minibatch's index of this shard's i-th sequence. */
-    int member(int i) {
-        return members[i];
+    int count() {
+        return members.length;
     }
 
-    /** This shard's values out of the minibatch's. */
+    /** The index of the i-th sequence in the batch that this is a shard, or a part of a shard, of. */
+    int member(int i) {
+        return parent == null ? members[i] : parent.member(members[i]);
+    }
+
+    /** This shard's values out of the other's. */
     float[] pick(float[] packed) {
         float[] picked = new float[sequences.scoredCount()];
         for (int i = 0; i < members.length; i++) {
@@ -52,7 +70,7 @@ final class Shard {
         return picked;
     }
 
-    /** Puts this shard's values where they belong in the minibatch's. */
+    /** Puts this shard's values where they belong in the other's. */
     void put(float[] values, float[] packed) {
         for (int i = 0; i < members.length; i++) {
             System.arraycopy(values, sequences.offset(i), packed, whole.offset(members[i]), length(i));

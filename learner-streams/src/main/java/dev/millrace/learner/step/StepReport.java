@@ -1,19 +1,34 @@
 package dev.millrace.learner.step;
 
+import dev.millrace.learner.control.ControlState;
+import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.StepEntry;
 import java.util.Collections;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
 /**
  * What a batch did to the weights.
  *
- * @param updates      optimiser steps taken; 0 if nothing in the batch was to be trained on, and nothing changed
- * @param learningRate of the last of them, step scale included; 0 without one
- * @param metrics      means over the updates, by name
+ * @param updates         optimiser steps taken; 0 if nothing in the batch was to be trained on, and nothing changed
+ * @param learningRate    of the last of them, all controls included; 0 without one
+ * @param rolloutsTrained members with a trained token
+ * @param tokensTrained   trained tokens
+ * @param entries         what became of each member, if the step decided about masks by itself; null if the batch's own
+ *     decisions stood
+ * @param essRatio        effective sample size in force, of the raw sequence weights
+ * @param stages          reports of the corrections in force
+ * @param controls        what the controls remember after this batch
+ * @param metrics         means over the updates, and facts about the batch, by name
  */
-public record StepReport(int updates, double learningRate, Map<String, Double> metrics) {
+public record StepReport(
+        int updates, double learningRate, int rolloutsTrained, long tokensTrained, List<StepEntry> entries, double essRatio,
+        List<StageReport> stages, ControlState controls, Map<String, Double> metrics) {
 
     public StepReport {
+        entries = entries == null ? null : List.copyOf(entries);
+        stages = List.copyOf(stages);
         metrics = Collections.unmodifiableMap(new TreeMap<>(metrics));
     }
 }

@@ -7,10 +7,13 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
+import dev.millrace.learner.control.ControlState;
+import dev.millrace.learner.objective.AggregationConfig;
+import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.learner.objective.ObjectiveConfig.DecoupledPpo;
+import dev.millrace.learner.objective.ObjectiveConfig.PpoClip;
+import dev.millrace.learner.objective.ObjectiveConfig.Reinforce;
 import dev.millrace.learner.step.EntropyConfig.Rule;
-import dev.millrace.learner.step.ObjectiveConfig.AggregationKind;
-import dev.millrace.learner.step.ObjectiveConfig.Kind;
-import dev.millrace.learner.step.OptimizerConfig.Decay;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
@@ -26,6 +29,7 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.stages.CorrectionConfig;
 import java.io.ByteArrayOutputStream;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
@@ -37,6 +41,10 @@ import org.junit.jupiter.api.Test;
 class BatchOptimizerTest {
     private static final DecoderShape SHAPE = SyntheticRollouts.SHAPE;
     private static final double BONUS = 0.03;
+
+    /** The batch's own decisions stand. */
+    private static final StepConfig RECORDED = StepConfig.defaults().withProximal(ProximalSource.RECORDED)
+        .withEntropy(new EntropyConfig(BONUS, Rule.REWARD_GAP));
 
     private final SyntheticRollouts rollouts = new SyntheticRollouts(2);
     private final List<AutoCloseable> opened = new ArrayList<>(List.of(rollouts));
@@ -82,13 +90,13 @@ class BatchOptimizerTest {
         double norm = expected.l2Norm();
         double bound = norm / 3;
         expected.scale((float) (bound / norm));
-        BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 2, bound);
+        BatchOptimizer learner = optimizer(Reinforce.defaults(), 1, 1, 2, bound);
         AdamW twin = learner.newOptimizer();
         Weights stepped = weights.copy();
         twin.step(stepped, expected, 1e-2 * 0.8); // the batch's step scale
 
         AdamW adamW = learner.newOptimizer();
-        StepReport report = learner.train(batch, weights, adamW);
+        StepReport report = learner.train(batch, 0, ControlState.initial(), weights, adamW);
 
         assertThat(report.updates()).isEqualTo(1);
         assertThat(report.learningRate()).isCloseTo(0.8e-2, within(1e-15));
@@ -111,11 +119,11 @@ class BatchOptimizerTest {
     @Test
     void shouldGiveTheSameBitsForTheSameBatchWhateverTheThreadsDo() {
         TrainingBatch batch = batch(9);
-        byte[] first = trained(batch, Kind.REINFORCE, 1, 1, 3);
+        byte[] first = trained(batch, Reinforce.defaults(), 1, 1, 3);
         for (int repeat = 0; repeat < 5; repeat++) {
-            assertThat(trained(batch, Kind.REINFORCE, 1, 1, 3)).isEqualTo(first);
+            assertThat(trained(batch, Reinforce.defaults(), 1, 1, 3)).isEqualTo(first);
         }
-        assertThat(trained(batch, Kind.DECOUPLED_PPO, 3, 2, 2)).isEqualTo(trained(batch, Kind.DECOUPLED_PPO, 3, 2, 2));
+        assertThat(trained(batch, DecoupledPpo.defaults(), 3, 2, 2)).isEqualTo(trained(batch, DecoupledPpo.defaults(), 3, 2, 2));
     }
 
     @Test
@@ -129,10 +137,10 @@ class BatchOptimizerTest {
 
     @Test
     void shouldTakeAStepPerMinibatchAndEpoch() {
-        BatchOptimizer learner = optimizer(Kind.PPO_CLIP, 3, 2, 1, 0);
+        BatchOptimizer learner = optimizer(PpoClip.defaults(), 3, 2, 1, 0);
         AdamW adamW = learner.newOptimizer();
 
-        StepReport report = learner.train(batch(7), initial(), adamW);
+        StepReport report = learner.train(batch(7), 0, ControlState.initial(), initial(), adamW);
 
         assertThat(report.updates()).isEqualTo(6);
         assertThat(adamW.state().steps()).isEqualTo(6);
@@ -142,26 +150,26 @@ class BatchOptimizerTest {
 
     @Test
     void shouldClipOnlyOnceThePolicyHasMovedAwayFromItsAnchor() {
-        BatchOptimizer once = optimizer(Kind.DECOUPLED_PPO, 1, 1, 1, 0);
-        StepReport first = once.train(batch(8), initial(), once.newOptimizer());
+        BatchOptimizer once = optimizer(DecoupledPpo.defaults(), 1, 1, 1, 0);
+        StepReport first = once.train(batch(8), 0, ControlState.initial(), initial(), once.newOptimizer());
         assertThat(first.metrics().get("clip_fraction")).isZero();
         assertThat(first.metrics().get("approx_kl_proximal")).isCloseTo(0, within(1e-6));
 
-        BatchOptimizer often = optimizer(Kind.DECOUPLED_PPO, 1, 30, 1, 0);
-        StepReport later = often.train(batch(8), initial(), often.newOptimizer());
+        BatchOptimizer often = optimizer(DecoupledPpo.defaults(), 1, 30, 1, 0);
+        StepReport later = often.train(batch(8), 0, ControlState.initial(), initial(), often.newOptimizer());
         assertThat(later.metrics().get("clip_fraction")).isPositive();
     }
 
     @Test
     void shouldMakeRewardedTokensLikelier() {
-        BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 2, 0);
+        BatchOptimizer learner = optimizer(Reinforce.defaults(), 1, 1, 2, 0);
         Weights weights = initial();
         AdamW adamW = learner.newOptimizer();
         TrainingBatch batch = batch(16);
-        double before = learner.train(batch, weights, adamW).metrics().get("policy_loss");
+        double before = learner.train(batch, 0, ControlState.initial(), weights, adamW).metrics().get("policy_loss");
         double after = before;
         for (int i = 0; i < 10; i++) {
-            after = learner.train(batch, weights, adamW).metrics().get("policy_loss");
+            after = learner.train(batch, 0, ControlState.initial(), weights, adamW).metrics().get("policy_loss");
         }
         assertThat(after).isLessThan(before - 0.01);
     }
@@ -172,12 +180,12 @@ class BatchOptimizerTest {
         TrainingBatch masked = TrainingBatch.of(
             SyntheticRollouts.batch(0, List.of(SyntheticRollouts.masked(trajectory, 0, 0))), List.of(trajectory));
         TrainingBatch empty = TrainingBatch.of(SyntheticRollouts.batch(1, List.of()), List.of());
-        BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 2, 0);
+        BatchOptimizer learner = optimizer(Reinforce.defaults(), 1, 1, 2, 0);
         AdamW adamW = learner.newOptimizer();
         Weights weights = initial();
 
         for (TrainingBatch batch : List.of(masked, empty)) {
-            StepReport report = learner.train(batch, weights, adamW);
+            StepReport report = learner.train(batch, 0, ControlState.initial(), weights, adamW);
             assertThat(report.updates()).isZero();
             assertThat(report.learningRate()).isZero();
         }
@@ -187,10 +195,10 @@ class BatchOptimizerTest {
 
     @Test
     void shouldStopAtAnAdvantageThatMakesTheGradientInfinite() {
-        BatchOptimizer learner = unclipped(AggregationKind.TOKEN_SUM);
+        BatchOptimizer learner = unclipped(new AggregationConfig.TokenSum());
 
         assertThatThrownBy(() -> learner.train(
-            withAdvantages(batch(4), 3e38), initial(), learner.newOptimizer()))
+            withAdvantages(batch(4), 3e38), 0, ControlState.initial(), initial(), learner.newOptimizer()))
             .isInstanceOf(NonFiniteStepException.class)
             .hasMessageMatching("batch 4: the gradient of [a-z_.0-9]+ is (NaN|-?Infinity) at element \\d+; nothing was"
                 + " published,.*Lower learning_rate or max_grad_norm.*");
@@ -198,10 +206,10 @@ class BatchOptimizerTest {
 
     @Test
     void shouldStopAtAGradientWhoseSquareIsInfinite() {
-        BatchOptimizer learner = unclipped(AggregationKind.TOKEN_MEAN);
+        BatchOptimizer learner = unclipped(new AggregationConfig.TokenMean());
 
         assertThatThrownBy(() -> learner.train(
-            withAdvantages(batch(4), 1e30), initial(), learner.newOptimizer()))
+            withAdvantages(batch(4), 1e30), 0, ControlState.initial(), initial(), learner.newOptimizer()))
             .isInstanceOf(NonFiniteStepException.class)
             .hasMessageMatching("batch 4: the step made the second moment of \\S+ Infinity at element \\d+; .*");
     }
@@ -210,61 +218,57 @@ class BatchOptimizerTest {
     void shouldNameTheRolloutAtWhichTheWeightsGiveNoNumber() {
         Weights weights = initial();
         weights.tensor("model.norm.weight").put(0, Float.NaN);
-        BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 1, 0);
+        BatchOptimizer learner = optimizer(Reinforce.defaults(), 1, 1, 1, 0);
 
-        assertThatThrownBy(() -> learner.train(batch(4), weights, learner.newOptimizer()))
+        assertThatThrownBy(() -> learner.train(batch(4), 0, ControlState.initial(), weights, learner.newOptimizer()))
             .isInstanceOf(NonFiniteStepException.class)
             .hasMessageMatching("batch 4: rollout g[01]/[01]: sequence \\d, token \\d: logProb=NaN, .*");
     }
 
     @Test
     void shouldStopAtALearningRateThatBlowsUpTheWeights() {
-        OptimizerConfig huge = new OptimizerConfig(1e38, 0, Decay.NONE, 0, 0.9, 0.999, 1e-12, 1, 0);
-        BatchOptimizer learner = open(new BatchOptimizer(Engine.cpu(), SHAPE, new StepConfig(
-            huge, ObjectiveConfig.defaults(), EntropyConfig.defaults(), 1, 1, 256, 1)));
+        OptimizerConfig huge = new OptimizerConfig(1e38, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-12, 1, 0);
+        BatchOptimizer learner = open(RECORDED.withOptimizer(huge).withCut(256, 1));
 
-        assertThatThrownBy(() -> learner.train(batch(4), initial(), learner.newOptimizer()))
+        assertThatThrownBy(() -> learner.train(batch(4), 0, ControlState.initial(), initial(), learner.newOptimizer()))
             .isInstanceOf(NonFiniteStepException.class)
             .hasMessageMatching("batch 4: the step made \\S+ (NaN|-?Infinity) at element .*");
     }
 
     @Test
     void shouldGiveUpWhenItIsCancelled() {
-        BatchOptimizer learner = optimizer(Kind.REINFORCE, 1, 1, 2, 0);
+        BatchOptimizer learner = optimizer(Reinforce.defaults(), 1, 1, 2, 0);
         learner.cancel();
 
-        assertThatThrownBy(() -> learner.train(batch(4), initial(), learner.newOptimizer()))
+        assertThatThrownBy(() -> learner.train(batch(4), 0, ControlState.initial(), initial(), learner.newOptimizer()))
             .isInstanceOf(CancellationException.class);
     }
 
     private double gradNorm(TrainingBatch batch, int shards, int tokensPerMicrobatch) {
-        BatchOptimizer learner = open(new BatchOptimizer(Engine.cpu(), SHAPE, new StepConfig(
-            OptimizerConfig.defaults(), ObjectiveConfig.defaults(), EntropyConfig.defaults(), 1, 1,
-            tokensPerMicrobatch, shards)));
-        return learner.train(batch, initial(), learner.newOptimizer()).metrics().get("grad_norm");
+        BatchOptimizer learner = open(RECORDED.withCut(tokensPerMicrobatch, shards));
+        return learner.train(batch, 0, ControlState.initial(), initial(), learner.newOptimizer()).metrics().get("grad_norm");
     }
 
-    private byte[] trained(TrainingBatch batch, Kind kind, int minibatches, int epochs, int shards) {
+    private byte[] trained(TrainingBatch batch, ObjectiveConfig kind, int minibatches, int epochs, int shards) {
         BatchOptimizer learner = optimizer(kind, minibatches, epochs, shards, 0.5);
         Weights weights = initial();
         AdamW adamW = learner.newOptimizer();
-        learner.train(batch, weights, adamW);
-        learner.train(batch, weights, adamW);
+        learner.train(batch, 0, ControlState.initial(), weights, adamW);
+        learner.train(batch, 0, ControlState.initial(), weights, adamW);
         return bytes(weights);
     }
 
-    private BatchOptimizer optimizer(Kind kind, int minibatches, int epochs, int shards, double maxGradNorm) {
-        return open(new BatchOptimizer(Engine.cpu(), SHAPE, new StepConfig(
-            new OptimizerConfig(1e-2, 0, Decay.NONE, 0, 0.9, 0.999, 1e-8, 0, maxGradNorm),
-            new ObjectiveConfig(kind, 0.2, 0.2, 3, AggregationKind.TOKEN_MEAN, 0),
-            new EntropyConfig(BONUS, Rule.REWARD_GAP), minibatches, epochs, 64, shards)));
+    private BatchOptimizer optimizer(ObjectiveConfig kind, int minibatches, int epochs, int shards, double maxGradNorm) {
+        return open(RECORDED.withObjective(kind).withUpdates(minibatches, epochs).withCut(64, shards)
+            .withOptimizer(new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, maxGradNorm)));
     }
 
     private static Weights initial() {
         return Weights.random(SHAPE, SyntheticRollouts.SEED);
     }
 
-    private BatchOptimizer open(BatchOptimizer learner) {
+    private BatchOptimizer open(StepConfig config) {
+        BatchOptimizer learner = new BatchOptimizer(Engine.cpu(), SHAPE, config, CorrectionConfig.defaults());
         opened.add(learner);
         return learner;
     }
@@ -290,11 +294,10 @@ class BatchOptimizerTest {
         return batch;
     }
 
-    private BatchOptimizer unclipped(AggregationKind aggregation) {
-        return open(new BatchOptimizer(Engine.cpu(), SHAPE, new StepConfig(
-            new OptimizerConfig(1e-2, 0, Decay.NONE, 0, 0.9, 0.999, 1e-8, 0, 0),
-            new ObjectiveConfig(Kind.REINFORCE, 0.2, 0.2, 3, aggregation, 0),
-            new EntropyConfig(0, Rule.CONSTANT), 1, 1, 64, 1)));
+    private BatchOptimizer unclipped(AggregationConfig aggregation) {
+        return open(RECORDED.withObjective(new Reinforce(aggregation)).withCut(64, 1)
+            .withEntropy(new EntropyConfig(0, Rule.CONSTANT))
+            .withOptimizer(new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 0)));
     }
 
     private static SequenceBatch sequence(Trajectory trajectory) {

@@ -4,14 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.millrace.learner.step.OptimizerConfig.Decay;
 import org.junit.jupiter.api.Test;
 
 class LearningRateTest {
 
     @Test
     void shouldRiseLinearlyAndStay() {
-        LearningRate rate = rate(2.0, 4, Decay.NONE, 0);
+        LearningRate rate = rate(2.0, 4, new DecayConfig.Constant());
 
         assertThat(rate.at(0)).isEqualTo(0.5);
         assertThat(rate.at(2)).isEqualTo(1.5);
@@ -21,7 +20,7 @@ class LearningRateTest {
 
     @Test
     void shouldFallInAStraightLineAfterWarmUp() {
-        LearningRate rate = rate(2.0, 4, Decay.LINEAR, 8);
+        LearningRate rate = rate(2.0, 4, new DecayConfig.Linear(8));
 
         assertThat(rate.at(3)).isEqualTo(2.0);
         assertThat(rate.at(5)).isEqualTo(1.5); // one of four steps done
@@ -31,7 +30,7 @@ class LearningRateTest {
 
     @Test
     void shouldFallAsHalfACosine() {
-        LearningRate rate = rate(2.0, 0, Decay.COSINE, 4);
+        LearningRate rate = rate(2.0, 0, new DecayConfig.Cosine(4));
 
         assertThat(rate.at(0)).isEqualTo(2.0);
         assertThat(rate.at(1)).isCloseTo(1 + Math.sqrt(0.5), within(1e-12)); // 1 + cos(45 degrees)
@@ -41,28 +40,28 @@ class LearningRateTest {
 
     @Test
     void shouldRefuseADecayThatEndsBeforeWarmUp() {
-        assertThatIllegalArgumentException().isThrownBy(() -> rate(1, 4, Decay.LINEAR, 4))
-            .withMessage("decay_steps must be above warm_up_steps=4 for decay=linear: 4");
+        assertThatIllegalArgumentException().isThrownBy(() -> rate(1, 4, new DecayConfig.Linear(4)))
+            .withMessage("decay.steps must be above warm_up_steps=4: 4");
     }
 
     @Test
     void shouldRefuseValuesOutOfRangeByTheirKey() {
-        assertThatIllegalArgumentException().isThrownBy(() -> rate(Double.NaN, 0, Decay.NONE, 0))
+        assertThatIllegalArgumentException().isThrownBy(() -> rate(Double.NaN, 0, new DecayConfig.Constant()))
             .withMessage("learning_rate must be at least 0 and finite: NaN");
-        assertThatIllegalArgumentException().isThrownBy(() -> rate(1, -1, Decay.NONE, 0))
+        assertThatIllegalArgumentException().isThrownBy(() -> rate(1, -1, new DecayConfig.Constant()))
             .withMessage("warm_up_steps must be at least 0: -1");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new OptimizerConfig(1, 0, Decay.NONE, 0, 0.9, 1.0, 1e-8, 0, 1))
+            .isThrownBy(() -> new OptimizerConfig(1, 0, new DecayConfig.Constant(), 0.9, 1.0, 1e-8, 0, 1))
             .withMessage("beta2 must be at least 0 and below 1: 1.0");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new OptimizerConfig(1, 0, Decay.NONE, 0, 0.9, 0.9, 0, 0, 1))
+            .isThrownBy(() -> new OptimizerConfig(1, 0, new DecayConfig.Constant(), 0.9, 0.9, 0, 0, 1))
             .withMessage("epsilon must be above 0 and finite: 0.0");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new OptimizerConfig(1, 0, Decay.NONE, 0, 0.9, 0.9, 1e-8, 0, Double.POSITIVE_INFINITY))
+            .isThrownBy(() -> new OptimizerConfig(1, 0, new DecayConfig.Constant(), 0.9, 0.9, 1e-8, 0, Double.POSITIVE_INFINITY))
             .withMessage("max_grad_norm must be at least 0 and finite: Infinity");
     }
 
-    private static LearningRate rate(double learningRate, int warmUp, Decay decay, long decaySteps) {
-        return new LearningRate(new OptimizerConfig(learningRate, warmUp, decay, decaySteps, 0.9, 0.999, 1e-8, 0, 1));
+    private static LearningRate rate(double learningRate, int warmUp, DecayConfig decay) {
+        return new LearningRate(new OptimizerConfig(learningRate, warmUp, decay, 0.9, 0.999, 1e-8, 0, 1));
     }
 }

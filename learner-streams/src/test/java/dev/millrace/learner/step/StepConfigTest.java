@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.learner.objective.AggregationConfig.SeqMeanTokenSumNorm;
+import dev.millrace.learner.objective.AggregationConfig.TokenMean;
+import dev.millrace.learner.objective.Anchor;
+import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.learner.step.EntropyConfig.Rule;
-import dev.millrace.learner.step.ObjectiveConfig.AggregationKind;
-import dev.millrace.learner.step.ObjectiveConfig.Kind;
 import org.junit.jupiter.api.Test;
 
 class StepConfigTest {
@@ -25,33 +27,38 @@ class StepConfigTest {
 
     @Test
     void shouldRefuseSeveralStepsOnABatchWithoutATrustRegion() {
-        assertThatIllegalArgumentException().isThrownBy(() -> config(Kind.REINFORCE, 1, 2))
+        assertThatIllegalArgumentException().isThrownBy(() -> StepConfig.defaults().withUpdates(1, 2))
             .withMessage("epochs above 1 needs an objective with a trust region, since later steps train on an older policy's"
-                + " tokens: kind=reinforce, minibatches=1, epochs=2; choose kind=decoupled_ppo");
-        assertThatIllegalArgumentException().isThrownBy(() -> config(Kind.REINFORCE, 4, 1))
+                + " tokens: objective.kind=reinforce, minibatches=1, epochs=2; choose objective.kind=decoupled_ppo");
+        assertThatIllegalArgumentException().isThrownBy(() -> StepConfig.defaults().withUpdates(4, 1))
             .withMessageStartingWith("minibatches above 1 needs an objective with a trust region");
-        assertThat(config(Kind.DECOUPLED_PPO, 4, 2).epochs()).isEqualTo(2);
+        assertThat(StepConfig.defaults().withObjective(ObjectiveConfig.DecoupledPpo.defaults()).withUpdates(4, 2).epochs())
+            .isEqualTo(2);
+    }
+
+    @Test
+    void shouldRefuseARegressionOnWhatIsNoOptimalAdvantage() {
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> StepConfig.defaults().withObjective(ObjectiveConfig.Oapl.defaults()))
+            .withMessageContainingAll("objective.kind=oapl", "baseline.kind must be soft_maximum");
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> StepConfig.defaults().withBaseline(new BaselineConfig.SoftMaximum(1)))
+            .withMessageContainingAll("baseline.kind=soft_maximum", "oapl", "choose baseline.kind=group or opob");
     }
 
     @Test
     void shouldRefuseValuesOutOfRangeByTheirKey() {
-        assertThatIllegalArgumentException().isThrownBy(() -> config(Kind.PPO_CLIP, 0, 1))
+        assertThatIllegalArgumentException().isThrownBy(() -> StepConfig.defaults().withUpdates(0, 1))
             .withMessage("minibatches must be at least 1: 0");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new ObjectiveConfig(Kind.PPO_CLIP, -0.1, 0.2, 3, AggregationKind.TOKEN_MEAN, 0))
+            .isThrownBy(() -> new ObjectiveConfig.PpoClip(Anchor.OLD, -0.1, 0.2, 3, new TokenMean()))
             .withMessage("clip_low must be at least 0 and finite: -0.1");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new ObjectiveConfig(Kind.PPO_CLIP, 0.2, 0.2, 1, AggregationKind.TOKEN_MEAN, 0))
+            .isThrownBy(() -> new ObjectiveConfig.DecoupledPpo(0.2, 0.2, 1, new TokenMean()))
             .withMessage("dual_clip must be above 1: 1.0");
-        assertThatIllegalArgumentException()
-            .isThrownBy(() -> new ObjectiveConfig(Kind.PPO_CLIP, 0.2, 0.2, 3, AggregationKind.SEQ_MEAN_TOKEN_SUM_NORM, 0))
-            .withMessage("length_tokens must be at least 1 for aggregation=seq_mean_token_sum_norm: 0");
+        assertThatIllegalArgumentException().isThrownBy(() -> new SeqMeanTokenSumNorm(0))
+            .withMessage("length_tokens must be at least 1: 0");
         assertThatIllegalArgumentException().isThrownBy(() -> new EntropyConfig(Double.NaN, Rule.CONSTANT))
             .withMessage("bonus must be at least 0 and finite (rule constant): NaN");
-    }
-
-    private static StepConfig config(Kind kind, int minibatches, int epochs) {
-        ObjectiveConfig objective = new ObjectiveConfig(kind, 0.2, 0.2, 3, AggregationKind.TOKEN_MEAN, 0);
-        return new StepConfig(OptimizerConfig.defaults(), objective, EntropyConfig.defaults(), minibatches, epochs, 64, 1);
     }
 }

@@ -1,0 +1,31 @@
+package dev.millrace.learner.kl;
+
+/** Where the log-probs of the reference policy come from. */
+public sealed interface ReferenceConfig {
+
+    /** From the trajectories. */
+    static ReferenceConfig defaults() {
+        return new Recorded();
+    }
+
+    /** From the trajectories, into which they were joined; one without is refused. */
+    record Recorded() implements ReferenceConfig {
+    }
+
+    /**
+     * From a forward pass of the learner under a version of the run, whose weights it keeps.
+     *
+     * @param version which; 0 is the initial weights
+     */
+    record Version(long version) implements ReferenceConfig {
+        public Version {
+            if (version < 0) {
+                throw new IllegalArgumentException("version must be at least 0: " + version);
+            }
+        }
+
+        public static Version defaults() {
+            return new Version(0);
+        }
+    }
+}

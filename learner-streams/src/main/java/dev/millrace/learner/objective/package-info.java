@@ -1,0 +1,5 @@
+/**
+ * Which loss a step minimises, as configuration: one type per objective of {@code dev.millrace.corrections.objective}, so
+ * that a threshold exists only where it applies. The mathematics is the corrections' own.
+ */
+package dev.millrace.learner.objective;

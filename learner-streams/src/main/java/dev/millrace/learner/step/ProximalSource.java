@@ -1,0 +1,26 @@
+package dev.millrace.learner.step;
+
+/**
+ * Where a step's proximal log-probs come from. Everything but {@link #RECORDED} has the batch's corrections decided anew,
+ * by the same classes under the same configuration as the topology's, at the version that the step really starts from.
+ */
+public enum ProximalSource {
+    /**
+     * The trajectories': the scorer's, at the version that was newest when it scored. What a batch ages in a queue after that
+     * is in no ratio.
+     */
+    RECORDED,
+    /**
+     * The step's starting weights': a forward pass over the members that were scored under another version, or over all of
+     * them where the objective needs the current log-probs anyway. Importance weights, masks, effective sample size and
+     * second moment then are about the batch as it is trained on.
+     */
+    RECOMPUTED,
+    /**
+     * A-3PO's: between behavior and the step's starting weights in log space, by each token's age. It makes a trust region
+     * around a policy in between; here it costs the same forward pass as {@link #RECOMPUTED}.
+     */
+    INTERPOLATED,
+    /** Bypass: proximal and old are behavior, and the objective corrects for everything by itself. */
+    BEHAVIOR
+}

@@ -1,0 +1,77 @@
+package dev.millrace.learner.step;
+
+import dev.millrace.corrections.proximal.ProximalApproximation;
+import dev.millrace.corrections.staleness.BatchVersions;
+import dev.millrace.corrections.staleness.VersionSpan;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StageReport;
+import dev.millrace.stages.BatchCorrections;
+import dev.millrace.stages.BatchInput;
+import dev.millrace.stages.BatchVerdict;
+import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.stages.ImportanceWeighting;
+import dev.millrace.stages.PolicyLogProbs;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * The run's corrections at the start of a step: the topology's classes, fed with the log-probs and the version that the step
+ * starts from.
+ *
+ * <p>Importance weights are made under the trajectories' own masks, the rest is decided over the whole batch, as the topology
+ * does; what it decided about the batch is then only reported. Immutable and thread-safe.
+ */
+final class StepCorrections {
+    private final BatchCorrections corrections;
+    private final ImportanceWeighting weighting;
+
+    StepCorrections(CorrectionConfig config) {
+        this.corrections = new BatchCorrections(config);
+        this.weighting = new ImportanceWeighting(config.rolloutCorrection());
+    }
+
+    /** The batch's own decisions. */
+    static StepDecision recorded(StepMembers members) {
+        LearnerBatch batch = members.batch().batch();
+        return new StepDecision(members.own().withMask(members.recordedMask()), members.recordedAdvantages(), members.old(),
+            members.proximal(), members.weights(), batch.getStages(), batch.getEssRatio(), batch.getEssRatioTruncated(),
+            batch.getSecondMoment(), batch.getStepScale(), null);
+    }
+
+    /**
+     * Decides anew.
+     *
+     * @param old      log-probs of the learner's engine at the versions that sampled
+     * @param proximal the step's
+     * @param rewards  one per member
+     * @param version  the step starts from it
+     */
+    StepDecision decide(StepMembers members, float[] old, float[] proximal, double[] rewards, long version) {
+        PolicyLogProbs logProbs = new PolicyLogProbs(members.behavior(), old, proximal);
+        float[] weights = new float[proximal.length];
+        List<StageReport> stages = new ArrayList<>(weighting.compute(members.own(), logProbs, weights));
+        BatchVerdict verdict = corrections.decide(new BatchInput(members.own(), logProbs, rewards, members.versions(),
+            members.proximalVersions(), members.agesMs(), version));
+        stages.addAll(verdict.reports());
+        return new StepDecision(verdict.tokens(), verdict.advantages(), old, proximal, weights, List.copyOf(stages),
+            verdict.essRatio(), verdict.essRatioTruncated(), verdict.secondMoment(), verdict.stepScale(), verdict.maskedBy());
+    }
+
+    /** A-3PO's proximal log-probs, between behavior and current by each token's age. */
+    static float[] interpolated(StepMembers members, float[] current, long version) {
+        int[] versions = new int[current.length];
+        Arrays.fill(versions, ProximalApproximation.NOT_SAMPLED);
+        BatchVersions sampledBy = members.versions();
+        for (int s = 0; s < members.count(); s++) {
+            for (VersionSpan span : sampledBy.spans(s)) {
+                Arrays.fill(versions, members.own().start(s) + span.start(), members.own().start(s) + span.end(),
+                    Math.toIntExact(span.version()));
+            }
+        }
+        float[] proximal = new float[current.length];
+        ProximalApproximation.LOGLINEAR.compute(members.own(), members.behavior(), current, versions,
+            Math.toIntExact(version), proximal);
+        return proximal;
+    }
+}

@@ -1,0 +1,181 @@
+package dev.millrace.learner.step;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.staleness.BatchVersions;
+import dev.millrace.corrections.staleness.VersionSpan;
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.batch.TrainingBatch.Member;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.stream.IntStream;
+
+/**
+ * All members of a batch laid out for a step: their response tokens packed one after the other in the batch's order, with
+ * every recorded vector beside, one element per packed token.
+ *
+ * <p>Packed position p is the same token in {@link #sequences()}, whose scored tokens are the responses, and in {@link #own()}.
+ * The arrays are shared with whoever asks and must not be written.
+ */
+final class StepMembers {
+    private final TrainingBatch batch;
+    private final List<Member> members;
+    private final SequenceBatch sequences;
+    private final TokenBatch own;
+    private final float[] temperatures;
+    private final float[] behavior;
+    private final float[] old;
+    private final float[] proximal;
+    private final float[] weights;
+
+    StepMembers(TrainingBatch batch) {
+        this.batch = batch;
+        this.members = batch.members();
+        this.sequences = sequences(members);
+        this.own = own(members, sequences);
+        this.temperatures = new float[members.size()];
+        for (int s = 0; s < temperatures.length; s++) {
+            temperatures[s] = (float) members.get(s).trajectory().getTemperature();
+        }
+        this.behavior = packed(Trajectory::getBehaviorLogProbs);
+        this.old = packed(Trajectory::getOldLogProbs);
+        this.proximal = packed(Trajectory::getProximalLogProbs);
+        this.weights = packed(Trajectory::getImportanceWeights);
+    }
+
+    private static SequenceBatch sequences(List<Member> members) {
+        int[][] tokens = new int[members.size()][];
+        int[] firstScored = new int[members.size()];
+        for (int s = 0; s < tokens.length; s++) {
+            Trajectory trajectory = members.get(s).trajectory();
+            firstScored[s] = PackedInts.length(trajectory.getPromptTokens());
+            tokens[s] = new int[firstScored[s] + PackedInts.length(trajectory.getResponseTokens())];
+            PackedInts.copyTo(trajectory.getPromptTokens(), tokens[s], 0);
+            PackedInts.copyTo(trajectory.getResponseTokens(), tokens[s], firstScored[s]);
+        }
+        return new SequenceBatch(tokens, firstScored);
+    }
+
+    private static TokenBatch own(List<Member> members, SequenceBatch sequences) {
+        byte[] mask = new byte[sequences.scoredCount()];
+        int[] offsets = new int[members.size() + 1];
+        int[] groups = new int[members.size()];
+        Map<String, Integer> seen = new HashMap<>();
+        for (int s = 0; s < members.size(); s++) {
+            PackedMask.copyTo(members.get(s).trajectory().getMask(), mask, sequences.offset(s));
+            offsets[s + 1] = sequences.offset(s + 1);
+            groups[s] = seen.computeIfAbsent(members.get(s).entry().getGroupId(), absent -> seen.size());
+        }
+        return new TokenBatch(offsets, mask, groups);
+    }
+
+    /** A recorded vector of every member. */
+    float[] packed(Function<Trajectory, ByteBuffer> vector) {
+        float[] values = new float[sequences.scoredCount()];
+        for (int s = 0; s < members.size(); s++) {
+            PackedFloats.copyTo(vector.apply(members.get(s).trajectory()), values, sequences.offset(s));
+        }
+        return values;
+    }
+
+    /** The mask that the batch decided. */
+    byte[] recordedMask() {
+        byte[] mask = new byte[sequences.scoredCount()];
+        for (int s = 0; s < members.size(); s++) {
+            PackedMask.copyTo(members.get(s).mask(), mask, sequences.offset(s));
+        }
+        return mask;
+    }
+
+    /** The advantages that the batch decided, one per member. */
+    double[] recordedAdvantages() {
+        return members.stream().mapToDouble(member -> member.entry().getAdvantage()).toArray();
+    }
+
+    /** One per member. */
+    double[] rewards() {
+        return members.stream().mapToDouble(member -> member.entry().getReward()).toArray();
+    }
+
+    /** Which version sampled which tokens. */
+    BatchVersions versions() {
+        return new BatchVersions(own, members.stream()
+            .map(member -> member.trajectory().getVersionSpans().stream()
+                .map(span -> new VersionSpan(span.getVersion(), span.getStart(), span.getEnd())).toList())
+            .toList());
+    }
+
+    /** The version under which each member was scored. */
+    long[] proximalVersions() {
+        return members.stream().mapToLong(member -> member.trajectory().getProximalVersion()).toArray();
+    }
+
+    /** How long before the batch was assembled each member was finished: recorded times, so that a repeated step sees the same. */
+    long[] agesMs() {
+        return members.stream()
+            .mapToLong(member -> batch.batch().getAssembledAtMs() - member.trajectory().getFinishedAtMs()).toArray();
+    }
+
+    /** Indices of the members whose own mask leaves something to train on. */
+    IntStream trainable() {
+        return IntStream.range(0, members.size()).filter(s -> own.trainedTokens(s) > 0);
+    }
+
+    /** Some members' sequences as a batch of their own. */
+    Shard select(int[] indices) {
+        return new Shard(sequences, temperatures, indices);
+    }
+
+    /** Mean tokens of a response, context included; 0 without members. */
+    double meanTokens() {
+        return members.isEmpty() ? 0 : (double) sequences.scoredCount() / members.size();
+    }
+
+    TrainingBatch batch() {
+        return batch;
+    }
+
+    int count() {
+        return members.size();
+    }
+
+    String rolloutId(int member) {
+        return members.get(member).entry().getRolloutId();
+    }
+
+    Trajectory trajectory(int member) {
+        return members.get(member).trajectory();
+    }
+
+    SequenceBatch sequences() {
+        return sequences;
+    }
+
+    /** The layout under the trajectories' own masks, with groups. */
+    TokenBatch own() {
+        return own;
+    }
+
+    float[] behavior() {
+        return behavior;
+    }
+
+    float[] old() {
+        return old;
+    }
+
+    float[] proximal() {
+        return proximal;
+    }
+
+    float[] weights() {
+        return weights;
+    }
+}
