@@ -1,10 +1,12 @@
 package dev.millrace.cli;
 
+import dev.millrace.cli.audit.Unknown;
 import dev.millrace.cli.config.ConfigException;
 import dev.millrace.cli.role.StopSignals;
 import dev.millrace.cli.role.StoppedException;
 import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.infra.topics.LogSetupException;
+import dev.millrace.scan.ScanException;
 import java.io.PrintWriter;
 import picocli.CommandLine;
 import picocli.CommandLine.IExecutionExceptionHandler;
@@ -46,13 +48,17 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
         if (failure instanceof StoppedException) {
             return StopSignals.INTERRUPTED;
         }
+        if (failure instanceof Unknown) {
+            return Unknown.EXIT_CODE;
+        }
         return failure instanceof ConfigException ? MISTAKEN : FAILED;
     }
 
     /** Whether the message was written for the user, so that neither causes nor a trace would add to it. */
     private static boolean saysItAll(Throwable failure) {
         return failure instanceof Refusal || failure instanceof ConfigException || failure instanceof StoppedException
-            || failure instanceof LogSetupException || failure instanceof BrokerException;
+            || failure instanceof LogSetupException || failure instanceof BrokerException || failure instanceof ScanException
+            || failure instanceof Unknown;
     }
 
     /** The message and, where it adds something, those of the causes. */

@@ -3,9 +3,11 @@ package dev.millrace.cli;
 import dev.millrace.cli.config.ConfigCommand;
 import dev.millrace.cli.conformance.ConformanceCommand;
 import dev.millrace.cli.correct.CorrectCommand;
+import dev.millrace.cli.deadletters.DeadLettersCommand;
 import dev.millrace.cli.ledger.LedgerCommand;
 import dev.millrace.cli.loadtest.LoadTestCommand;
 import dev.millrace.cli.role.RoleCommands;
+import dev.millrace.cli.trace.TraceCommand;
 import dev.millrace.cli.train.TrainCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -16,8 +18,8 @@ import picocli.CommandLine.HelpCommand;
     description = "Streams off-policy rollouts of a language model through Kafka into a learner, exactly once.",
     synopsisSubcommandLabel = "COMMAND",
     subcommands = {TrainCommand.class, RoleCommands.Admit.class, RoleCommands.Generate.class, RoleCommands.Score.class,
-        RoleCommands.Stream.class, RoleCommands.Learn.class, LedgerCommand.class, ConfigCommand.class, CorrectCommand.class,
-        LoadTestCommand.class,
+        RoleCommands.Stream.class, RoleCommands.Learn.class, LedgerCommand.class, TraceCommand.class, DeadLettersCommand.class,
+        LoadTestCommand.class, ConfigCommand.class, CorrectCommand.class,
         ConformanceCommand.class, HelpCommand.class},
     footer = {"", "Start with: millrace train"})
 public final class Main implements Runnable {

@@ -24,6 +24,7 @@ class ArchitectureTest {
     private static final String WEIGHTS = "dev.millrace.weights..";
     private static final String TOPOLOGY = "dev.millrace.topology..";
     private static final String STAGES = "dev.millrace.stages..";
+    private static final String SCAN = "dev.millrace.scan..";
 
     /** What each module may see of ours, itself apart. */
     private static final Map<String, List<String>> MAY_SEE = Map.ofEntries(
@@ -41,7 +42,10 @@ class ArchitectureTest {
         Map.entry("dev.millrace.replay..", List.of(SCHEMAS, CORRECTIONS, STAGES, TOPOLOGY, "dev.millrace.archive..")),
         Map.entry("dev.millrace.loadtests..", List.of(SCHEMAS, POLICY, CORRECTIONS, STAGES, TOPOLOGY, "dev.millrace.infra..",
             "dev.millrace.generator..", "dev.millrace.learner..")),
-        Map.entry("dev.millrace.ledger..", List.of(SCHEMAS)));
+        Map.entry(SCAN, List.of(SCHEMAS)),
+        Map.entry("dev.millrace.ledger..", List.of(SCHEMAS, SCAN)),
+        Map.entry("dev.millrace.trace..", List.of(SCHEMAS, SCAN, "dev.millrace.deadletters..")),
+        Map.entry("dev.millrace.deadletters..", List.of(SCHEMAS, SCAN)));
 
     @Test
     void shouldKeepEveryModuleToWhatItMaySee() {

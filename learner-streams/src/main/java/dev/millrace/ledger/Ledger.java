@@ -1,6 +1,7 @@
 package dev.millrace.ledger;
 
 import dev.millrace.ledger.Ends.Kind;
+import dev.millrace.scan.OffsetRange;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;

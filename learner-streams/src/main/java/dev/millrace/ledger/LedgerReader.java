@@ -1,5 +1,9 @@
 package dev.millrace.ledger;
 
+import dev.millrace.scan.Cut;
+import dev.millrace.scan.OffsetRange;
+import dev.millrace.scan.ScanException;
+import dev.millrace.scan.TopicScan;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
@@ -71,7 +75,7 @@ public final class LedgerReader {
      * Reads and adds up.
      *
      * @param patience how long to wait while nothing arrives
-     * @throws LedgerException if nothing arrived for so long before the end was reached
+     * @throws ScanException if nothing arrived for so long before the end was reached
      */
     public Account read(Duration patience) {
         try (TopicScan scan = new TopicScan(connection, patience)) {

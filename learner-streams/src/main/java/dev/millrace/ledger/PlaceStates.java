@@ -1,5 +1,6 @@
 package dev.millrace.ledger;
 
+import dev.millrace.scan.OffsetRange;
 import java.util.HashMap;
 import java.util.Map;
 

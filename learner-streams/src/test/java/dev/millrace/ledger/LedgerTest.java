@@ -3,6 +3,7 @@ package dev.millrace.ledger;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.scan.OffsetRange;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;

@@ -1,5 +1,8 @@
 package dev.millrace.cli.audit;
 
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -8,6 +11,7 @@ import java.util.Locale;
 public final class Lines {
     public static final int WIDTH = 80;
     private static final int LABEL = 12;
+    private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss.SSS").withZone(ZoneOffset.UTC);
 
     private Lines() {
     }
@@ -39,6 +43,11 @@ public final class Lines {
         }
         lines.add(line.toString());
         return lines;
+    }
+
+    /** A time as a person reads it and a program can: UTC, to the millisecond. */
+    public static String time(long ms) {
+        return TIME.format(Instant.ofEpochMilli(ms));
     }
 
     /** A duration as a person says it: 340 ms, 12.3 s, 4 min 10 s, 3 h 20 min, 2 d 3 h. */

@@ -1,4 +1,4 @@
-package dev.millrace.ledger;
+package dev.millrace.scan;
 
 /**
  * A stretch of a partition: offsets {@code [begin, end)}.

@@ -1,4 +1,4 @@
-package dev.millrace.ledger;
+package dev.millrace.scan;
 
 import java.time.Duration;
 import java.util.ArrayList;
@@ -18,7 +18,7 @@ import org.apache.kafka.common.TopicPartition;
  * record whose decision is not inside is in flight; nothing looks lost, and nothing is counted twice. The ends are those of
  * committed records: what a process that was killed had not committed is behind them.
  */
-final class Cut {
+public final class Cut {
     private final Map<TopicPartition, OffsetRange> ranges = new HashMap<>();
     private final Map<String, List<TopicPartition>> partitions = new HashMap<>();
 
@@ -41,7 +41,7 @@ final class Cut {
                 of.add(new TopicPartition(topic, info.partition()));
             }
             if (of.isEmpty()) {
-                throw new LedgerException("topic " + topic + " does not exist; is the prefix that of a run?");
+                throw new ScanException("topic " + topic + " does not exist; is the prefix that of a run?");
             }
             all.put(topic, of);
         }
@@ -57,16 +57,18 @@ final class Cut {
         return cut;
     }
 
-    OffsetRange of(TopicPartition partition) {
+    /** How far a partition is read. */
+    public OffsetRange of(TopicPartition partition) {
         return ranges.get(partition);
     }
 
-    List<TopicPartition> partitions(String topic) {
+    /** The partitions of one of the topics. */
+    public List<TopicPartition> partitions(String topic) {
         return partitions.get(topic);
     }
 
     /** By partition number. */
-    Map<Integer, OffsetRange> ranges(String topic) {
+    public Map<Integer, OffsetRange> ranges(String topic) {
         Map<Integer, OffsetRange> byNumber = new HashMap<>();
         partitions(topic).forEach(partition -> byNumber.put(partition.partition(), of(partition)));
         return byNumber;

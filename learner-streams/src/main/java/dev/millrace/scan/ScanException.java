@@ -1,10 +1,10 @@
-package dev.millrace.ledger;
+package dev.millrace.scan;
 
 /** The topics could not be read to their end. */
-public final class LedgerException extends RuntimeException {
+public final class ScanException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
-    public LedgerException(String message) {
+    public ScanException(String message) {
         super(message);
     }
 }

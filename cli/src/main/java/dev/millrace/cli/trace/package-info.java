@@ -1,0 +1,2 @@
+/** {@code millrace trace}: the way of one rollout, or of a group, as lines or JSON; what is found is {@code dev.millrace.trace}'s. */
+package dev.millrace.cli.trace;

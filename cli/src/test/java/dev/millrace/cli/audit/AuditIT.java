@@ -1,0 +1,315 @@
+package dev.millrace.cli.audit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.Main;
+import dev.millrace.cli.config.ConfigBinder;
+import dev.millrace.cli.config.ConfigTree;
+import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.topology.TopologyRunner;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.admin.RecordsToDelete;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.MethodOrderer;
+import org.junit.jupiter.api.Order;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestMethodOrder;
+import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine;
+
+/**
+ * One run with everything that can become of a rollout, asked about by the commands as a user types them: a real broker and
+ * a real topology; generator, scorer and learner are the test. The tests are one story, in order.
+ */
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+@TestMethodOrder(MethodOrderer.OrderAnnotation.class)
+class AuditIT {
+    private static final Duration PATIENCE = Duration.ofSeconds(90);
+
+    private record Said(int status, String out, String err) {
+        JsonNode json() throws Exception {
+            return new ObjectMapper().readTree(out);
+        }
+    }
+
+    @TempDir
+    private static Path folder;
+
+    private EmbeddedBroker broker;
+    private CraftedRun run;
+
+    private Said millrace(String... arguments) {
+        List<String> all = new ArrayList<>(List.of(arguments));
+        all.addAll(List.of("--bootstrap-servers", broker.bootstrapServers(), "--run", CraftedRun.RUN));
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        CommandLine command = Main.commandLine().setOut(new PrintWriter(out)).setErr(new PrintWriter(err));
+        int status = command.execute(all.toArray(String[]::new));
+        assertThat(out.toString().lines()).allMatch(line -> line.length() <= Lines.WIDTH || all.contains("--json"), "80 columns");
+        return new Said(status, out.toString(), err.toString());
+    }
+
+    private void withTopology(List<String> settings, String what, Callable<Boolean> until) throws Exception {
+        ObjectNode tree = ConfigTree.empty();
+        settings.forEach(setting -> ConfigTree.set(tree, setting));
+        MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), tree);
+        TopologyRunner topology = new TopologyRunner(config.topology(), run.connection(), folder.resolve("state"), new SimpleMeterRegistry());
+        CompletableFuture<Void> ended = CompletableFuture.runAsync(topology::run);
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        while (!until.call()) {
+            assertThat(System.nanoTime()).as("waited too long for " + what).isLessThan(deadline);
+            assertThat(ended).isNotDone();
+            LockSupport.parkNanos(100_000_000);
+        }
+        topology.stop();
+        ended.get(60, TimeUnit.SECONDS);
+    }
+
+    private static List<String> settings(int batch, String... more) {
+        List<String> all = new ArrayList<>(List.of("admission.group_size=2", "topology.groups.min_size=2",
+            "admission.batch_sequences=" + batch, "topology.batch.sequences=" + batch));
+        all.addAll(List.of(more));
+        return all;
+    }
+
+    private JsonNode ledger() throws Exception {
+        Said said = millrace("ledger", "--json");
+        assertThat(said.status).as(said.toString()).isZero();
+        return said.json();
+    }
+
+    @BeforeAll
+    void write() throws Exception {
+        broker = EmbeddedBroker.start(folder.resolve("broker"));
+        try (CraftedRun before = new CraftedRun(broker.bootstrapServers(), 0)) {
+            before.send(before.rollout(0, 0, 0));
+        }
+        run = new CraftedRun(broker.bootstrapServers(), 1);
+        run.version(0);
+        for (int ordinal = 0; ordinal < 6; ordinal++) {
+            run.prompt(ordinal);
+        }
+        for (int ordinal = 0; ordinal < 2; ordinal++) {
+            run.sendScored(run.rollout(ordinal, 0, 0));
+            run.sendScored(run.rollout(ordinal, 1, 1));
+        }
+        run.sendScored(run.rollout(2, 0, 1)); // its sibling never comes
+        run.sendScored(run.rollout(3, 0, 5)); // more than what will be allowed
+        run.sendScored(run.rollout(3, 1, 4));
+        run.send(run.rollout(4, 0, 1)); // its score never comes
+        run.send(run.rollout(0, 0, 0)); // a repetition
+        run.send(run.topics().rollouts(), "x", "garbage".getBytes(StandardCharsets.UTF_8));
+        withTopology(settings(4, "topology.ingress.max_reward=2", "topology.join.unscored_after_ms=1500",
+            "topology.join.orphan_after_ms=1500", "topology.groups.deadline_ms=1500"), "all decisions of the first topology", () -> {
+                JsonNode all = ledger().path("all");
+                return all.at("/dropped/unscored").asInt() == 1 && all.at("/dropped/group-short").asInt() == 1
+                    && all.at("/dropped/duplicate").asInt() == 1 && all.at("/in_flight/waiting_for_step").asInt() == 4
+                    && all.at("/dead_lettered/reward").asInt() == 2;
+            });
+    }
+
+    @AfterAll
+    void close() {
+        if (run != null) {
+            run.close();
+        }
+        broker.close();
+    }
+
+    @Test
+    @Order(1)
+    void shouldFindEveryRolloutInOnePlaceWhileABatchWaits() throws Exception {
+        JsonNode ledger = ledger();
+        assertThat(ledger.path("adds_up").asBoolean()).isTrue();
+        assertThat(ledger.path("complete").asBoolean()).isTrue();
+        assertThat(ledger.path("all").toString()).isEqualTo("{\"generated\":11,\"trained\":0,\"masked\":{},"
+            + "\"dropped\":{\"duplicate\":1,\"group-short\":1,\"unscored\":1},\"dead_lettered\":{\"reward\":2,\"unreadable\":1,\"wrong-epoch\":1},"
+            + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":4},\"untold\":0}");
+        assertThat(ledger.path("versions")).hasSize(3); // garbage, version 0 of epoch 0, version 0 of epoch 1
+        assertThat(millrace("ledger").out).contains("11 generated = 0 trained + 0 masked + 3 dropped + 4 dead-lettered + 4 in")
+            .contains("epoch 1: 0").contains("It adds up.");
+        assertThat(millrace("ledger", "--policy-version", "0", "--json").json().at("/all/generated").asInt()).isEqualTo(10);
+        assertThat(millrace("ledger", "--from-version", "3", "--to-version", "1").status).isEqualTo(2);
+    }
+
+    @Test
+    @Order(2)
+    void shouldCountAsTrainedWhatTheStepTrainedOn() throws Exception {
+        run.step(0, 4);
+        assertThat(ledger().at("/all/trained").asInt()).isEqualTo(4);
+        assertThat(ledger().at("/all/in_flight/waiting_for_step").asInt()).isZero();
+    }
+
+    @Test
+    @Order(3)
+    void shouldTellTheWayOfARolloutThatWasTrainedOn() throws Exception {
+        Said said = millrace("trace", "1-0/1", "--json");
+        assertThat(said.status).as(said.err).isZero();
+        assertThat(said.json().path("fate").asText()).isEqualTo("trained");
+        assertThat(said.json().findValuesAsText("event")).containsExactlyInAnyOrder("prompt released", "sampled", "scored", "joined", "batched", "trained");
+        Said text = millrace("trace", "1-0/1");
+        assertThat(text.out).contains("rollout 1-0/1").contains("trained: batch 0, version 1").contains("batches-0@").contains("assembled at version 0");
+    }
+
+    @Test
+    @Order(4)
+    void shouldTellWhatBecameOfThoseThatWereNot() {
+        assertThat(millrace("trace", "1-2/0").out).contains("dropped: group-short").contains("fewer than min_size 2");
+        assertThat(millrace("trace", "1-4/0").out).contains("dropped: unscored");
+        assertThat(millrace("trace", "1-3/0").out).contains("refused: reward");
+        assertThat(millrace("trace", "1-0").out).contains("trained: batch 0, version 1").doesNotContain("in flight");
+        assertThat(millrace("trace", "1-0/0", "--whole").out).contains("duplicate");
+    }
+
+    @Test
+    @Order(5)
+    void shouldNameTheNearestOfWhatIsNotThere() {
+        Said sample = millrace("trace", "1-0/7");
+        assertThat(sample.status).isEqualTo(5);
+        assertThat(sample.err).contains("there is no rollout 1-0/7").contains("of which 0, 1 are on the log");
+        Said group = millrace("trace", "1-99");
+        assertThat(group.status).isEqualTo(5);
+        assertThat(group.err).contains("the newest group of the run is 1-5");
+        Said notSampled = millrace("trace", "1-5");
+        assertThat(notSampled.status).isEqualTo(5);
+        assertThat(notSampled.err).contains("none of them has been sampled yet");
+    }
+
+    @Test
+    @Order(6)
+    void shouldListAndShowWhatWasRefused() throws Exception {
+        JsonNode all = millrace("dead-letters", "list", "--json").json();
+        assertThat(all.path("count").asInt()).isEqualTo(4);
+        assertThat(all.path("still_refused").toString()).isEqualTo("{\"reward\":2,\"unreadable\":1,\"wrong-epoch\":1}");
+        Said rewards = millrace("dead-letters", "list", "--reason", "reward");
+        assertThat(rewards.out).contains("reward (reward)").contains("rollout 1-3/0").contains("2 refused records, 0 of them put back");
+        assertThat(millrace("dead-letters", "list", "--source", "scores", "--json").json().path("count").asInt()).isZero();
+
+        for (JsonNode letter : all.path("letters")) {
+            Said shown = millrace("dead-letters", "show", letter.path("letter").asText(), "--json");
+            if (letter.path("reason").asText().equals("unreadable")) {
+                assertThat(shown.json().path("hex").asText()).isEqualTo("67617262616765");
+                assertThat(millrace("dead-letters", "show", letter.path("letter").asText()).out).contains("67 61 72 62 61 67 65").contains("garbage");
+            } else {
+                assertThat(shown.json().at("/record/rollout_id").asText()).isEqualTo(letter.path("rollout_id").asText());
+                assertThat(shown.json().at("/record/response_tokens").toString()).isEqualTo("[3,4,5]");
+            }
+            String source = "rollouts-" + letter.at("/source/partition").asText() + "@" + letter.at("/source/offset").asText();
+            assertThat(millrace("dead-letters", "show", source, "--json").json().path("letter")).isEqualTo(letter.path("letter"));
+        }
+        assertThat(millrace("dead-letters", "show", "4711").status).isEqualTo(5);
+    }
+
+    @Test
+    @Order(7)
+    void shouldPutBackOnceAndSayWhyNotTheRest() throws Exception {
+        assertThat(millrace("dead-letters", "replay").status).isEqualTo(2);
+        assertThat(millrace("dead-letters", "replay", "--reason", "reward", "--dry-run").out).contains("2 records would be put back: 2 on rollouts");
+        assertThat(ledger().path("put_back").asInt()).isZero();
+
+        Said put = millrace("dead-letters", "replay", "--reason", "reward");
+        assertThat(put.status).as(put.toString()).isZero();
+        assertThat(put.out).contains("2 records are put back: 2 on rollouts");
+        Said again = millrace("dead-letters", "replay", "--reason", "reward");
+        assertThat(again.status).isEqualTo(4);
+        assertThat(again.out).contains("0 records").contains("it was put back already");
+        Said foreign = millrace("dead-letters", "replay", "--reason", "wrong-epoch");
+        assertThat(foreign.status).isEqualTo(4);
+        assertThat(foreign.out).contains("it is of another epoch than 1");
+        assertThat(millrace("dead-letters", "replay", "4711").status).isEqualTo(5);
+
+        JsonNode ledger = ledger();
+        assertThat(ledger.path("put_back").asInt()).isEqualTo(2);
+        assertThat(ledger.at("/all/generated").asInt()).isEqualTo(11);
+        assertThat(ledger.at("/all/dead_lettered/reward").isMissingNode()).isTrue();
+        assertThat(ledger.at("/all/in_flight/waiting_for_score").asInt()).isEqualTo(2);
+    }
+
+    @Test
+    @Order(8)
+    void shouldCountWhatWasPutBackAndTrainedOnOnceAsTrained() throws Exception {
+        for (JsonNode letter : millrace("dead-letters", "list", "--reason", "reward", "--json").json().path("letters")) {
+            Rollout rollout = run.rollout(3, letter.path("rollout_id").asText().endsWith("0") ? 0 : 1, 0);
+            run.scoreAt(rollout, letter.at("/source/partition").asInt(), letter.path("put_back_offset").asLong());
+        }
+        withTopology(settings(2), "the batch of what was put back", () -> ledger().at("/all/in_flight/waiting_for_step").asInt() == 2);
+        run.step(1, 2);
+
+        JsonNode ledger = ledger();
+        assertThat(ledger.path("all").toString()).isEqualTo("{\"generated\":11,\"trained\":6,\"masked\":{},"
+            + "\"dropped\":{\"duplicate\":1,\"group-short\":1,\"unscored\":1},\"dead_lettered\":{\"unreadable\":1,\"wrong-epoch\":1},"
+            + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":0},\"untold\":0}");
+        Said trace = millrace("trace", "1-3/0", "--json");
+        assertThat(trace.json().path("fate").asText()).isEqualTo("trained");
+        assertThat(trace.json().findValuesAsText("event")).contains("refused", "batched", "trained").filteredOn("sampled"::equals).hasSize(2);
+    }
+
+    @Test
+    @Order(9)
+    void shouldNotCountWhatAProcessHadNotCommittedWhenItWasKilled() throws Exception {
+        try (KafkaProducer<byte[], byte[]> killed = new KafkaProducer<>(run.connection().with(Map.of("transactional.id", "killed")),
+                new ByteArraySerializer(), new ByteArraySerializer())) {
+            killed.initTransactions();
+            killed.beginTransaction();
+            Rollout rollout = run.rollout(0, 0, 0);
+            killed.send(new ProducerRecord<>(run.topics().rollouts(), rollout.getGroupId().getBytes(StandardCharsets.UTF_8),
+                run.encode(run.topics().rollouts(), Rollout.class, rollout))).get();
+            assertThat(ledger().at("/all/generated").asInt()).isEqualTo(11);
+            killed.abortTransaction();
+        }
+        assertThat(ledger().at("/all/generated").asInt()).isEqualTo(11);
+    }
+
+    @Test
+    @Order(10)
+    void shouldSayThatDeletedDecisionsAreDeletedAndNotThatRolloutsAreMissing() throws Exception {
+        try (var admin = Admin.create(run.connection().clientProperties())) {
+            var partition = new TopicPartition(run.topics().batches(), 0);
+            long second = endOf(admin, partition);
+            admin.deleteRecords(Map.of(partition, RecordsToDelete.beforeOffset(second))).all().get();
+        }
+        JsonNode ledger = ledger();
+        assertThat(ledger.path("complete").asBoolean()).isFalse();
+        assertThat(ledger.path("gaps").toString()).contains("earlier decisions are deleted");
+        assertThat(ledger.at("/all/untold").asInt()).isEqualTo(6);
+        assertThat(millrace("ledger").out).contains("It adds up, as far as the log goes back.");
+    }
+
+    private static long endOf(Admin admin, TopicPartition partition) throws Exception {
+        return admin.listOffsets(Map.of(partition, OffsetSpec.latest())).partitionResult(partition).get().offset();
+    }
+
+    @Test
+    @Order(11)
+    void shouldFailAndNameWhatContradictsItself() throws Exception {
+        run.step(0, 4);
+        Said said = millrace("ledger");
+        assertThat(said.status).isEqualTo(4);
+        assertThat(said.out).contains("It does NOT add up: 1 contradiction:").contains("batch 0 of epoch 1 was trained on twice");
+    }
+}

@@ -1,0 +1,132 @@
+package dev.millrace.cli.audit;
+
+import dev.millrace.infra.run.RunLog;
+import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.LogProbDistribution;
+import dev.millrace.schemas.LogProbVector;
+import dev.millrace.schemas.PolicyRole;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.Speaker;
+import dev.millrace.schemas.TensorLocation;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Turn;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.time.Clock;
+import java.util.List;
+import java.util.Map;
+import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/** A run whose generator, scorer and learner are the test: it writes their records by hand. */
+final class CraftedRun implements AutoCloseable {
+    static final String RUN = "crafted";
+    static final String PREFIX = "millrace.crafted.";
+    static final int GROUP_SIZE = 2;
+
+    private final RunLog log;
+    private final int epoch;
+    private final KafkaProducer<byte[], byte[]> producer;
+
+    CraftedRun(String bootstrapServers, int epoch) {
+        this.epoch = epoch;
+        this.log = RunLog.open(Map.of("bootstrap.servers", bootstrapServers), new RunTopics(PREFIX),
+            new RunIdentity(RUN, epoch, "policy"), TopicsConfig.defaults(), "", Clock.systemUTC());
+        this.producer = new KafkaProducer<>(connection().with(Map.of("acks", "all", "linger.ms", 0)), new ByteArraySerializer(), new ByteArraySerializer());
+    }
+
+    LogConnection connection() {
+        return log.connection();
+    }
+
+    RunTopics topics() {
+        return connection().topics();
+    }
+
+    <T extends SpecificRecord> byte[] encode(String topic, Class<T> type, T record) {
+        return AvroSerde.of(type, connection().registry()).serializer().serialize(topic, record);
+    }
+
+    RecordMetadata send(String topic, String key, byte[] value) throws Exception {
+        return producer.send(new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value)).get();
+    }
+
+    void prompt(long ordinal) throws Exception {
+        PromptRequest prompt = new PromptRequest(RUN, epoch, epoch + "-" + ordinal, ordinal, "inc", "", PackedInts.of(1, 2), GROUP_SIZE,
+            new SamplingParameters(1.0, 0, 1.0, 8, 42L), "vocabulary", 0L, System.currentTimeMillis());
+        send(topics().prompts(), prompt.getGroupId(), encode(topics().prompts(), PromptRequest.class, prompt));
+    }
+
+    Rollout rollout(long ordinal, int sample, double reward) {
+        long now = System.currentTimeMillis();
+        String group = epoch + "-" + ordinal;
+        return Rollout.newBuilder().setRunId(RUN).setEpoch(epoch).setRolloutId(group + "/" + sample).setGroupId(group)
+            .setOrdinal(ordinal).setSampleIndex(sample).setGroupSize(GROUP_SIZE).setGeneratorId("by-hand").setEnvironment("inc")
+            .setTokenizerHash("vocabulary").setPromptTokens(PackedInts.of(1, 2)).setResponseTokens(PackedInts.of(3, 4, 5))
+            .setMask(PackedMask.of((byte) 1, (byte) 1, (byte) 1)).setBehaviorLogProbs(logProbs())
+            .setLogProbDistribution(LogProbDistribution.TEMPERED).setTemperedLogProbs(null)
+            .setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 42L)).setTurns(List.of(new Turn(Speaker.POLICY, 0, 3)))
+            .setVersionSpans(List.of(new VersionSpan(0L, 0, 3))).setReward(reward).setRewardComponents(Map.of())
+            .setFinishReason(FinishReason.STOP).setAdmittedVersion(0).setStartedAtMs(now - 5).setFinishedAtMs(now).build();
+    }
+
+    private static ByteBuffer logProbs() {
+        return PackedFloats.of(-0.5f, -1f, -1.5f);
+    }
+
+    RecordMetadata send(Rollout rollout) throws Exception {
+        return send(topics().rollouts(), rollout.getGroupId(), encode(topics().rollouts(), Rollout.class, rollout));
+    }
+
+    void scoreAt(Rollout rollout, int partition, long offset) throws Exception {
+        Score score = new Score(RUN, epoch, rollout.getRolloutId(), rollout.getGroupId(), "by-hand",
+            new LogCoordinates(topics().rollouts(), partition, offset),
+            List.of(new LogProbVector(PolicyRole.OLD, rollout.getVersionSpans(), logProbs(), null, null),
+                new LogProbVector(PolicyRole.PROXIMAL, List.of(new VersionSpan(0L, 0, 3)), logProbs(), null, null)),
+            null, System.currentTimeMillis());
+        send(topics().scores(), rollout.getGroupId(), encode(topics().scores(), Score.class, score));
+    }
+
+    void sendScored(Rollout rollout) throws Exception {
+        RecordMetadata at = send(rollout);
+        scoreAt(rollout, at.partition(), at.offset());
+    }
+
+    void version(long version) throws Exception {
+        PolicyVersion manifest = PolicyVersion.newBuilder().setRunId(RUN).setEpoch(epoch).setPolicyId("policy").setVersion(version)
+            .setParentVersion(version - 1).setBatchId(version - 1).setShape("{}").setTokenizerHash("vocabulary")
+            .setWeights(TensorLocation.newBuilder().setTopic(topics().weights()).setPartition(0).setFirstOffset(0).setLastOffset(0)
+                .setTensors(List.of()).setSha256("00").build())
+            .setOptimizerSteps(version).setRolloutsConsumed(0).setTokensTrained(0).setPublishedAtMs(System.currentTimeMillis()).build();
+        send(topics().policyVersions(), "policy/" + version, encode(topics().policyVersions(), PolicyVersion.class, manifest));
+    }
+
+    void step(long batchId, int rollouts) throws Exception {
+        TrainingStep step = new TrainingStep(RUN, epoch, "policy", batchId, batchId + 1, "00", rollouts, 0, 3L * rollouts, 0.5, 0.0, 0L, 1.0,
+            1e-3, Map.of(), System.currentTimeMillis(), System.currentTimeMillis());
+        send(topics().trainingLog(), "policy", encode(topics().trainingLog(), TrainingStep.class, step));
+    }
+
+    @Override
+    public void close() {
+        producer.close();
+        log.close();
+    }
+}
