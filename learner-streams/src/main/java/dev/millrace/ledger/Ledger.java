@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
+
 /**
  * Collects what the topics say about rollouts and strikes the {@link Balance}.
  *
@@ -73,13 +74,13 @@ public final class Ledger {
     /**
      * An entry of a batch.
      *
-     * @param trainedTokens tokens left of it
-     * @param maskedBy the stage that masked the last of its tokens; empty if it had none to begin with
+     * @param maskedBy the stage that masked the last of its tokens, empty if it had none to begin with; null if some are
+     *     trained on
      * @param stepped whether the batch was trained on
      */
-    public void batched(int partition, long offset, long batchId, int trainedTokens, String maskedBy, boolean stepped) {
+    public void batched(int partition, long offset, long batchId, String maskedBy, boolean stepped) {
         int end = !stepped ? Ends.BATCHED
-            : trainedTokens > 0 ? Ends.TRAINED : ends.of(Kind.MASKED, maskedBy.isEmpty() ? "its own mask" : maskedBy);
+            : maskedBy == null ? Ends.TRAINED : ends.of(Kind.MASKED, maskedBy.isEmpty() ? "its own mask" : maskedBy);
         decide(partition, offset, end, "batch " + batchId + " takes it");
     }
 

@@ -2,7 +2,6 @@ package dev.millrace.ledger;
 
 import dev.millrace.scan.Cut;
 import dev.millrace.scan.OffsetRange;
-import dev.millrace.scan.ScanException;
 import dev.millrace.scan.TopicScan;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -10,7 +9,6 @@ import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
-import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
@@ -42,8 +40,8 @@ import org.apache.kafka.common.serialization.Deserializer;
  *
  * <p>It reads committed records only and joins no consumer group, so it can run beside a live run, or after one that was
  * killed at any moment, and leaves no trace. It reads six topics one after the other, decisions before rollouts (see
- * {@link Ledger}), up to a consistent {@link Cut}. Beside that one byte for each offset of the rollouts topic it keeps one
- * record for each optimiser step. All epochs of the run are read; records of other runs count only where the topology
+ * {@link Ledger}), up to a consistent {@link Cut}. It keeps one byte for each offset of the rollouts topic, one more for
+ * each rollout about which the learner decided anew, and one record for each optimiser step. All epochs of the run are read; records of other runs count only where the topology
  * refused them.
  */
 public final class LedgerReader {
@@ -75,7 +73,7 @@ public final class LedgerReader {
      * Reads and adds up.
      *
      * @param patience how long to wait while nothing arrives
-     * @throws ScanException if nothing arrived for so long before the end was reached
+     * @throws dev.millrace.scan.ScanException if nothing arrived for so long before the end was reached
      */
     public Account read(Duration patience) {
         try (TopicScan scan = new TopicScan(connection, patience)) {
@@ -118,6 +116,7 @@ public final class LedgerReader {
         private final Cut cut;
         private final Ledger ledger;
         private final Map<BatchName, TrainingStep> trained = new HashMap<>();
+        private final Map<BatchName, StepWords> words = new HashMap<>();
         private final Map<BatchName, Integer> assembled = new HashMap<>();
         /** Time of the first record that each partition keeps, of partitions that have lost earlier ones. */
         private final Map<TopicPartition, Long> keptSince = new HashMap<>();
@@ -150,11 +149,18 @@ public final class LedgerReader {
             noteFirst(record);
             decoded(record, record.topic(), steps).filter(step -> ours(step.getRunId())).ifPresent(step -> {
                 BatchName name = new BatchName(step.getEpoch(), step.getBatchId());
-                if (trained.putIfAbsent(name, step) != null) {
+                if (trained.putIfAbsent(name, withoutEntries(step)) != null) {
                     ledger.contradict("batch " + name + " was trained on twice, to version "
                         + trained.get(name).getVersion() + " and to version " + step.getVersion());
+                } else if (step.getEntries() != null) {
+                    words.put(name, StepWords.of(step.getEntries()));
                 }
             });
+        }
+
+        /** One for each rollout is kept otherwise. */
+        private TrainingStep withoutEntries(TrainingStep step) {
+            return step.getEntries() == null ? step : TrainingStep.newBuilder(step).setEntries(null).build();
         }
 
         void batch(ConsumerRecord<byte[], byte[]> record) {
@@ -165,20 +171,16 @@ public final class LedgerReader {
                     ledger.contradict("there are two batches " + name + ", the second at " + at(record));
                 }
                 boolean stepped = trained.containsKey(name) || wasTrainedBeforeTheLogBegins(name);
+                StepWords anew = words.get(name);
                 for (int i = 0; i < batch.getEntries().size(); i++) {
                     BatchEntry entry = batch.getEntries().get(i);
-                    StepEntry last = lastWord(name, i, entry);
-                    ledger.batched(entry.getRolloutPartition(), entry.getRolloutOffset(), batch.getBatchId(),
-                        last.getTrainedTokens(), last.getMaskedBy() == null ? "" : last.getMaskedBy(), stepped);
+                    String maskedBy = entry.getTrainedTokens() > 0 ? null : entry.getMaskedBy() == null ? "" : entry.getMaskedBy();
+                    if (anew != null && i < anew.size()) {
+                        maskedBy = anew.maskedBy(i); // the learner has the last word
+                    }
+                    ledger.batched(entry.getRolloutPartition(), entry.getRolloutOffset(), batch.getBatchId(), maskedBy, stepped);
                 }
             });
-        }
-
-        /** The learner has it where it decided about masks anew, else the batch. */
-        private StepEntry lastWord(BatchName name, int index, BatchEntry entry) {
-            List<StepEntry> anew = trained.containsKey(name) ? trained.get(name).getEntries() : null;
-            return anew != null && index < anew.size()
-                ? anew.get(index) : new StepEntry(entry.getTrainedTokens(), entry.getMaskedBy());
         }
 
         /** Batches are trained on in their order, so one before the first step that is kept has had its step. */

@@ -5,6 +5,7 @@ import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
+import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import java.util.List;
@@ -54,5 +55,11 @@ public record GroupTrace(String groupId, Optional<Found<PromptRequest>> prompt, 
     public Optional<TrainingStep> stepOf(FoundEntry entry) {
         return steps.stream().map(Found::value).filter(step -> step.getEpoch() == entry.batch().value().getEpoch()
             && step.getBatchId() == entry.batch().value().getBatchId()).findFirst();
+    }
+
+    /** What became of an entry by its step: the learner has the last word where it decided about masks anew. */
+    public StepEntry lastWord(FoundEntry found, TrainingStep step) {
+        return step.getEntries() != null && found.index() < step.getEntries().size() ? step.getEntries().get(found.index())
+            : new StepEntry(found.entry().getTrainedTokens(), found.entry().getMaskedBy());
     }
 }

@@ -259,9 +259,10 @@ public final class Tracer {
                 return false;
             }
             boolean any = false;
-            for (BatchEntry entry : batch.get().getEntries()) {
+            for (int i = 0; i < batch.get().getEntries().size(); i++) {
+                BatchEntry entry = batch.get().getEntries().get(i);
                 if (entry.getGroupId().equals(groupId) && isMeant(entry.getRolloutId())) {
-                    entries.add(new FoundEntry(entry, Found.of(batch.get(), record)));
+                    entries.add(new FoundEntry(entry, i, Found.of(batch.get(), record)));
                     any = true;
                 }
             }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.scan.OffsetRange;
+import dev.millrace.schemas.StepEntry;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -26,10 +27,10 @@ class LedgerTest {
 
     @Test
     void shouldFindEachRolloutInExactlyOnePlace() {
-        ledger.batched(0, 0, 0, 5, "", true);
-        ledger.batched(0, 1, 0, 0, "m2po", true);
-        ledger.batched(0, 2, 0, 0, "", true);
-        ledger.batched(0, 3, 1, 5, "", false);
+        ledger.batched(0, 0, 0, null, true);
+        ledger.batched(0, 1, 0, "m2po", true);
+        ledger.batched(0, 2, 0, "", true);
+        ledger.batched(0, 3, 1, null, false);
         ledger.dropped(0, 4, "zero-variance");
         ledger.dropped(1, 70_000, "duplicate");
         ledger.deadLettered(0, 5, "reward");
@@ -54,8 +55,8 @@ class LedgerTest {
 
     @Test
     void shouldNameTheRolloutThatTwoBatchesTook() {
-        ledger.batched(0, 7, 3, 5, "", true);
-        ledger.batched(0, 7, 9, 5, "", false);
+        ledger.batched(0, 7, 3, null, true);
+        ledger.batched(0, 7, 9, null, false);
         rollouts(0, 0, 8, FIRST);
         assertThat(balance().addsUp()).isFalse();
         assertThat(balance().contradictions()).containsExactly(
@@ -65,7 +66,7 @@ class LedgerTest {
 
     @Test
     void shouldNameTheRolloutThatWasDroppedAndTrainedOn() {
-        ledger.batched(0, 7, 3, 5, "", true);
+        ledger.batched(0, 7, 3, null, true);
         ledger.dropped(0, 7, "stale");
         rollouts(0, 0, 8, FIRST);
         assertThat(balance().contradictions()).containsExactly(
@@ -74,7 +75,7 @@ class LedgerTest {
 
     @Test
     void shouldReportADecisionAboutARecordThatIsNotThere() {
-        ledger.batched(0, 7, 3, 5, "", true);
+        ledger.batched(0, 7, 3, null, true);
         ledger.dropped(0, 100, "stale");
         rollouts(0, 0, 7, FIRST);
         assertThat(balance().contradictions()).containsExactly(
@@ -96,8 +97,8 @@ class LedgerTest {
 
     @Test
     void shouldNotCallMissingWhatRetentionHasDeleted() {
-        ledger.batched(1, 20, 3, 5, "", true); // before the range
-        ledger.batched(1, 60, 3, 5, "", true); // deleted while it was read
+        ledger.batched(1, 20, 3, null, true); // before the range
+        ledger.batched(1, 60, 3, null, true); // deleted while it was read
         rollouts(1, 61, 63, FIRST);
         Balance balance = ledger.balance(Map.of(1, 61L), List.of());
         assertThat(balance.addsUp()).isTrue();
@@ -116,7 +117,7 @@ class LedgerTest {
 
     @Test
     void shouldCountARolloutThatWasPutBackOnceAsWhatBecameOfIt() {
-        ledger.batched(0, 9, 3, 5, "", true);
+        ledger.batched(0, 9, 3, null, true);
         ledger.deadLettered(0, 7, "reward");
         ledger.putBack(0, 7, 9);
         rollouts(0, 7, 10, FIRST);
@@ -136,7 +137,7 @@ class LedgerTest {
 
     @Test
     void shouldLetARefusedTrajectoryStandForItsRolloutUntilItIsPutBack() {
-        ledger.batched(0, 1, 3, 5, "", true);
+        ledger.batched(0, 1, 3, null, true);
         ledger.trajectoryDeadLettered(0, 0, "siblings");
         ledger.trajectoryDeadLettered(0, 1, "siblings"); // a stranger's copy
         ledger.trajectoryDeadLettered(0, 2, "siblings");
@@ -164,5 +165,14 @@ class LedgerTest {
     void shouldRefuseADecisionAfterTheRecords() {
         rollouts(0, 0, 1, FIRST);
         assertThatThrownBy(() -> ledger.dropped(0, 0, "stale")).isInstanceOf(IllegalStateException.class);
+    }
+
+    @Test
+    void shouldRememberTheWordOfAStepInAByte() {
+        StepWords words = StepWords.of(List.of(new StepEntry(5, null), new StepEntry(0, "m2po"), new StepEntry(0, null), new StepEntry(0, "m2po")));
+        assertThat(words.codes()).containsExactly(0, 1, 2, 1);
+        assertThat(words.maskedBy(0)).isNull();
+        assertThat(words.maskedBy(2)).isEmpty();
+        assertThat(words.maskedBy(3)).isEqualTo("m2po");
     }
 }

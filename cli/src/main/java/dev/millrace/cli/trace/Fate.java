@@ -1,6 +1,7 @@
 package dev.millrace.cli.trace;
 
 import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.trace.Found;
 import dev.millrace.trace.FoundEntry;
@@ -24,9 +25,10 @@ record Fate(String word, String detail) {
             if (step.isEmpty()) {
                 return new Fate("in flight", batch + " waits for its step");
             }
-            return found.entry().getTrainedTokens() > 0
+            StepEntry word = trace.lastWord(found, step.get());
+            return word.getTrainedTokens() > 0
                 ? new Fate("trained", batch + ", version " + step.get().getVersion())
-                : new Fate("masked", batch + (found.entry().getMaskedBy() == null ? "" : ", by " + found.entry().getMaskedBy()));
+                : new Fate("masked", batch + (word.getMaskedBy() == null ? "" : ", by " + word.getMaskedBy()));
         }
         Optional<Outcome> outcome = trace.outcomes().stream().map(Found::value)
             .filter(it -> it.getSource().getTopic().equals(prefix + "rollouts") && !it.getReason().equals("duplicate")).findFirst();

@@ -11,6 +11,7 @@ import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
@@ -179,14 +180,21 @@ final class RolloutEvents {
         details.add(entry.getTrainedTokens() > 0 ? entry.getTrainedTokens() + " tokens left to train on"
             : "masked" + (entry.getMaskedBy() == null ? ": it had no token to train on" : " by " + entry.getMaskedBy()));
         add(found.batch().timestampMs(), "batched", details, place(found.batch()), data);
-        trace.stepOf(found).ifPresent(step -> trained(step, entry));
+        trace.stepOf(found).ifPresent(step -> trained(step, trace.lastWord(found, step)));
     }
 
-    private void trained(TrainingStep step, BatchEntry entry) {
+    private void trained(TrainingStep step, StepEntry word) {
         Found<TrainingStep> found = trace.steps().stream().filter(it -> it.value() == step).findFirst().orElseThrow();
-        add(step.getFinishedAtMs(), entry.getTrainedTokens() > 0 ? "trained" : "stepped", List.of("batch " + step.getBatchId() + " made version "
-            + step.getVersion() + " with " + (step.getRolloutsTrained() + step.getRolloutsMasked()) + " rollouts, learning rate "
-            + number(step.getLearningRate())), place(found), JSON.createObjectNode().put("batch_id", step.getBatchId()).put("version", step.getVersion()));
+        List<String> details = new ArrayList<>();
+        details.add("batch " + step.getBatchId() + " made version " + step.getVersion() + " with "
+            + (step.getRolloutsTrained() + step.getRolloutsMasked()) + " rollouts, learning rate " + number(step.getLearningRate()));
+        if (step.getEntries() != null) {
+            details.add("the learner decided anew: " + (word.getTrainedTokens() > 0 ? word.getTrainedTokens() + " tokens trained on"
+                : "masked" + (word.getMaskedBy() == null ? "" : " by " + word.getMaskedBy())));
+        }
+        add(step.getFinishedAtMs(), word.getTrainedTokens() > 0 ? "trained" : "masked", details, place(found),
+            JSON.createObjectNode().put("batch_id", step.getBatchId()).put("version", step.getVersion())
+                .put("trained_tokens", word.getTrainedTokens()).put("masked_by", word.getMaskedBy()));
     }
 
     private void dropped(Found<Outcome> found) {

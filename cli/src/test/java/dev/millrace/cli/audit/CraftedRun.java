@@ -120,7 +120,7 @@ final class CraftedRun implements AutoCloseable {
 
     void step(long batchId, int rollouts) throws Exception {
         TrainingStep step = new TrainingStep(RUN, epoch, "policy", batchId, batchId + 1, "00", rollouts, 0, 3L * rollouts, 0.5, 0.0, 0L, 1.0,
-            1e-3, Map.of(), System.currentTimeMillis(), System.currentTimeMillis());
+            1e-3, Map.of(), System.currentTimeMillis(), System.currentTimeMillis(), null);
         send(topics().trainingLog(), "policy", encode(topics().trainingLog(), TrainingStep.class, step));
     }
 
