@@ -46,7 +46,12 @@ public final class MillraceTopology {
     /** The topology of a run on its log. */
     public static Topology build(TopologyConfig config, LogConnection connection, TopologyMeters meters) {
         return build(config, connection.run(), connection.topics(), connection.registry(),
-            () -> new KafkaRecordFetcher(connection, FETCH_PATIENCE), maxRequestBytes(connection) - FRAMING_BYTES, meters);
+            () -> new KafkaRecordFetcher(connection, FETCH_PATIENCE), maxValueBytes(connection), meters);
+    }
+
+    /** Largest value of a record that the log is set up for. */
+    public static int maxValueBytes(LogConnection connection) {
+        return maxRequestBytes(connection) - FRAMING_BYTES;
     }
 
     /** Largest request that the log is set up for; the client's default where the connection says nothing. */

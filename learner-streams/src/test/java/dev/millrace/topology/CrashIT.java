@@ -4,7 +4,10 @@ import static dev.millrace.topology.RunOnBroker.await;
 import static dev.millrace.topology.RunOnBroker.settled;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.archive.LiveRun;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.replay.AsRecorded;
+import dev.millrace.replay.TaskVerdict;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
@@ -17,6 +20,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -94,6 +98,19 @@ class CrashIT {
             assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
 
             requireExact(run);
+            requireReplay(run);
+        }
+    }
+
+    /** What the killed instances left behind explains, byte for byte, everything that they and their successors made. */
+    private static void requireReplay(RunOnBroker run) throws InterruptedException {
+        try (LiveRun recorded = new LiveRun(run.connection, Optional.empty())) {
+            List<TaskVerdict> verdicts = new AsRecorded(recorded, TopologyProcess.config("one", BATCH),
+                MillraceTopology.maxValueBytes(run.connection)).replay(2);
+            assertThat(verdicts).allMatch(TaskVerdict::isProved);
+            assertThat(verdicts).as("tasks began again after each kill").allMatch(verdict -> verdict.beginnings() >= 3);
+            assertThat(verdicts.stream().mapToLong(v -> v.same().getOrDefault(run.connection.topics().trajectories(), 0L)).sum())
+                .isEqualTo(GROUPS * GROUP_SIZE);
         }
     }
 
