@@ -31,15 +31,15 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** One run's log on a real broker, with a producer of its rollouts and scores and readers of what comes out. */
-final class RunOnBroker implements AutoCloseable {
+public final class RunOnBroker implements AutoCloseable {
     private static final Duration PATIENCE = Duration.ofSeconds(60);
 
     private final RunLog log;
     private final KafkaProducer<byte[], byte[]> producer;
-    final LogConnection connection;
+    public final LogConnection connection;
 
     /** @param prefix of the run's topics, different for each test */
-    RunOnBroker(EmbeddedBroker broker, String prefix) {
+    public RunOnBroker(EmbeddedBroker broker, String prefix) {
         this(Map.of("bootstrap.servers", broker.bootstrapServers()), prefix);
     }
 
@@ -51,39 +51,39 @@ final class RunOnBroker implements AutoCloseable {
             new ByteArraySerializer(), new ByteArraySerializer());
     }
 
-    Future<RecordMetadata> send(Rollout rollout) {
+    public Future<RecordMetadata> send(Rollout rollout) {
         return send(connection.topics().rollouts(), rollout.getGroupId(), rollout, Rollout.class);
     }
 
-    Future<RecordMetadata> send(Score score) {
+    public Future<RecordMetadata> send(Score score) {
         return send(connection.topics().scores(), score.getGroupId(), score, Score.class);
     }
 
-    <T extends SpecificRecord> Future<RecordMetadata> send(String topic, String key, T record, Class<T> type) {
+    public <T extends SpecificRecord> Future<RecordMetadata> send(String topic, String key, T record, Class<T> type) {
         return send(topic, key, AvroSerde.of(type, connection.registry()).serializer().serialize(topic, record));
     }
 
-    Future<RecordMetadata> send(String topic, String key, byte[] value) {
+    public Future<RecordMetadata> send(String topic, String key, byte[] value) {
         return producer.send(new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value));
     }
 
     /** With a timestamp of the test's own. */
-    Future<RecordMetadata> send(String topic, String key, long timestampMs, byte[] value) {
+    public Future<RecordMetadata> send(String topic, String key, long timestampMs, byte[] value) {
         return producer.send(new ProducerRecord<>(topic, null, timestampMs, key.getBytes(StandardCharsets.UTF_8), value));
     }
 
     /** Sends a rollout and the score of the record that it became. */
-    void sendScored(Rollout rollout) {
+    public void sendScored(Rollout rollout) {
         RecordMetadata at = settled(send(rollout));
         settled(send(scoreAt(rollout, at)));
     }
 
-    Score scoreAt(Rollout rollout, RecordMetadata at) {
+    public Score scoreAt(Rollout rollout, RecordMetadata at) {
         Score.Builder score = Samples.score(rollout, at.offset());
         return score.setRolloutSource(new dev.millrace.schemas.LogCoordinates(at.topic(), at.partition(), at.offset())).build();
     }
 
-    static RecordMetadata settled(Future<RecordMetadata> sent) {
+    public static RecordMetadata settled(Future<RecordMetadata> sent) {
         try {
             return sent.get();
         } catch (InterruptedException | ExecutionException e) {
@@ -92,7 +92,7 @@ final class RunOnBroker implements AutoCloseable {
     }
 
     /** Every committed record of a topic, from its beginning to its end now. */
-    List<ConsumerRecord<byte[], byte[]>> read(String topic) {
+    public List<ConsumerRecord<byte[], byte[]>> read(String topic) {
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(connection.with(Map.of(
             ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed", ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),
             new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
@@ -112,13 +112,13 @@ final class RunOnBroker implements AutoCloseable {
         }
     }
 
-    <T extends SpecificRecord> List<T> read(String topic, Class<T> type) {
+    public <T extends SpecificRecord> List<T> read(String topic, Class<T> type) {
         return read(topic).stream().map(r -> AvroSerde.of(type, connection.registry()).deserializer().deserialize(topic, r.value()))
             .toList();
     }
 
     /** Waits until something is so, and says what it waited for if it does not become so. */
-    static void await(String what, BooleanSupplier condition) {
+    public static void await(String what, BooleanSupplier condition) {
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (!condition.getAsBoolean()) {
             if (System.nanoTime() - deadline > 0) {

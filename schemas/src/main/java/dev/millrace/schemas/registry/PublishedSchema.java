@@ -11,14 +11,15 @@ import org.apache.avro.Schema;
  * The text of a schema as others get to see it: with its documentation, without the notes that Avro's compiler
  * leaves in it for Java.
  */
-final class PublishedSchema {
+public final class PublishedSchema {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String JAVA_STRING_NOTE = "avro.java.string";
 
     private PublishedSchema() {
     }
 
-    static String text(Schema schema) {
+    /** The text under which a schema is registered; equal schemas have equal texts. */
+    public static String text(Schema schema) {
         try {
             JsonNode tree = JSON.readTree(schema.toString());
             return JSON.writeValueAsString(withoutNotes(tree));
