@@ -1,5 +1,6 @@
 package dev.millrace.cli;
 
+import dev.millrace.archive.ArchiveException;
 import dev.millrace.cli.audit.Unknown;
 import dev.millrace.cli.config.ConfigException;
 import dev.millrace.cli.role.StopSignals;
@@ -58,7 +59,7 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
     private static boolean saysItAll(Throwable failure) {
         return failure instanceof Refusal || failure instanceof ConfigException || failure instanceof StoppedException
             || failure instanceof LogSetupException || failure instanceof BrokerException || failure instanceof ScanException
-            || failure instanceof Unknown;
+            || failure instanceof Unknown || failure instanceof ArchiveException;
     }
 
     /** The message and, where it adds something, those of the causes. */

@@ -1,11 +1,14 @@
 package dev.millrace.cli;
 
+import dev.millrace.cli.archive.ExportCommand;
+import dev.millrace.cli.archive.ImportCommand;
 import dev.millrace.cli.config.ConfigCommand;
 import dev.millrace.cli.conformance.ConformanceCommand;
 import dev.millrace.cli.correct.CorrectCommand;
 import dev.millrace.cli.deadletters.DeadLettersCommand;
 import dev.millrace.cli.ledger.LedgerCommand;
 import dev.millrace.cli.loadtest.LoadTestCommand;
+import dev.millrace.cli.replay.ReplayCommand;
 import dev.millrace.cli.role.RoleCommands;
 import dev.millrace.cli.trace.TraceCommand;
 import dev.millrace.cli.train.TrainCommand;
@@ -19,7 +22,7 @@ import picocli.CommandLine.HelpCommand;
     synopsisSubcommandLabel = "COMMAND",
     subcommands = {TrainCommand.class, RoleCommands.Admit.class, RoleCommands.Generate.class, RoleCommands.Score.class,
         RoleCommands.Stream.class, RoleCommands.Learn.class, LedgerCommand.class, TraceCommand.class, DeadLettersCommand.class,
-        LoadTestCommand.class, ConfigCommand.class, CorrectCommand.class,
+        ExportCommand.class, ImportCommand.class, ReplayCommand.class, LoadTestCommand.class, ConfigCommand.class, CorrectCommand.class,
         ConformanceCommand.class, HelpCommand.class},
     footer = {"", "Start with: millrace train"})
 public final class Main implements Runnable {

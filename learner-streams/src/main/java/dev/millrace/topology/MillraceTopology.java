@@ -51,7 +51,12 @@ public final class MillraceTopology {
 
     /** Largest value of a record that the log is set up for. */
     public static int maxValueBytes(LogConnection connection) {
-        return maxRequestBytes(connection) - FRAMING_BYTES;
+        return maxValueBytes(maxRequestBytes(connection));
+    }
+
+    /** Largest value of a record where a request may have so many bytes. */
+    public static int maxValueBytes(int maxRequestBytes) {
+        return maxRequestBytes - FRAMING_BYTES;
     }
 
     /** Largest request that the log is set up for; the client's default where the connection says nothing. */

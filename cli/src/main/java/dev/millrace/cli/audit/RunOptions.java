@@ -36,6 +36,16 @@ public final class RunOptions {
     @Option(names = "--verbose", description = "Show stack traces.")
     private boolean verbose;
 
+    /** Whether the options name a run. */
+    public boolean isGiven() {
+        return runDirectory != null || bootstrapServers != null || run != null || topicPrefix != null;
+    }
+
+    /** The configuration file that was given; null if none was. */
+    public Path file() {
+        return file;
+    }
+
     /** Opens the log of the run that was asked for. */
     public AuditedRun open() {
         if (verbose) {

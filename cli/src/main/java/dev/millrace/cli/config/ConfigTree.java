@@ -42,21 +42,33 @@ public final class ConfigTree {
      * @throws ConfigException if it cannot be read or is no such file
      */
     public static ObjectNode read(Path file) {
-        JsonNode tree;
         try {
-            tree = YAML.readTree(Files.readString(file));
+            return parse(Files.readString(file), file.toString());
         } catch (NoSuchFileException e) {
             throw new ConfigException("there is no configuration file " + file, e);
-        } catch (JsonProcessingException e) {
-            throw new ConfigException(file + " is not valid YAML" + problem(e), e);
         } catch (IOException e) {
             throw new ConfigException("cannot read the configuration file " + file + ": " + e.getMessage(), e);
+        }
+    }
+
+    /**
+     * Reads YAML whose top level is a mapping.
+     *
+     * @param name what it is, for a sentence
+     * @throws ConfigException if it is no such text
+     */
+    public static ObjectNode parse(String text, String name) {
+        JsonNode tree;
+        try {
+            tree = YAML.readTree(text);
+        } catch (JsonProcessingException e) {
+            throw new ConfigException(name + " is not valid YAML" + problem(e), e);
         }
         if (tree == null || tree.isMissingNode() || tree.isNull()) {
             return empty();
         }
         if (!(tree instanceof ObjectNode object)) {
-            throw new ConfigException(file + " must hold keys and values at its top level, such as 'learner:'");
+            throw new ConfigException(name + " must hold keys and values at its top level, such as 'learner:'");
         }
         return object;
     }

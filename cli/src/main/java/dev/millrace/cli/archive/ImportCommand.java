@@ -1,0 +1,128 @@
+package dev.millrace.cli.archive;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.archive.ArchivedRun;
+import dev.millrace.archive.RunImport;
+import dev.millrace.cli.config.ConfigBinder;
+import dev.millrace.cli.config.ConfigException;
+import dev.millrace.cli.config.ConfigTree;
+import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.cli.train.RunDirectory;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.infra.run.RunLog;
+import dev.millrace.infra.topics.TopicsConfig;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace import}: verifies an archive, and puts it on a cluster or into a run's folder. */
+@Command(name = "import", mixinStandardHelpOptions = true, sortOptions = false,
+    description = {"Verifies the hashes of an archive that 'millrace export' wrote, and puts every record back at its own offset: on a",
+        "cluster, or into a new run folder with a broker of its own. Topics keep their names and are kept for ever."},
+    footer = {"", "millrace import my-run.archive --run-dir runs/my-run", "millrace import my-run.archive --verify"})
+public final class ImportCommand implements Callable<Integer> {
+    @Parameters(paramLabel = "DIR", description = "The archive's folder.")
+    private Path folder;
+
+    @Option(names = "--run-dir", paramLabel = "DIR", description = "New folder of the run, as of 'millrace train'.")
+    private Path runDirectory;
+
+    @Option(names = "--bootstrap-servers", paramLabel = "HOST:PORT", description = "Kafka cluster to put it on.")
+    private String bootstrapServers;
+
+    @Option(names = "--set", paramLabel = "KEY=VALUE", description = "One configuration key, such as kafka.security.protocol=SSL; may be given often.")
+    private List<String> settings = new ArrayList<>();
+
+    @Option(names = "--verify", description = "Only verify the hashes.")
+    private boolean onlyVerify;
+
+    @Option(names = "--verbose", description = "Show stack traces.")
+    private boolean verbose;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() {
+        if (verbose) {
+            System.setProperty("millrace.log.level", "debug");
+        }
+        if (onlyVerify ? runDirectory != null || bootstrapServers != null : (runDirectory == null) == (bootstrapServers == null)) {
+            throw new ConfigException("say where to import to: --run-dir DIR or --bootstrap-servers HOST:PORT, or --verify for nowhere");
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        try (ArchivedRun archive = new ArchivedRun(folder)) {
+            archive.verify();
+            out.println("every file in " + folder + " is as it was exported: run " + archive.run().runId() + ", topics "
+                + archive.topics().prefix() + "*" + (archive.isWhole() ? "" : ", a range of it"));
+            out.flush();
+            if (onlyVerify) {
+                return 0;
+            }
+            if (bootstrapServers != null) {
+                put(archive, config(archive, bootstrapServers), bootstrapServers);
+            } else {
+                intoFolder(archive);
+            }
+            return 0;
+        }
+    }
+
+    private MillraceConfig config(ArchivedRun archive, String servers) {
+        ObjectNode tree = archive.configuration().map(text -> ConfigTree.parse(text, "the archive's configuration")).orElseGet(ConfigTree::empty);
+        settings.forEach(setting -> ConfigTree.set(tree, setting));
+        ConfigTree.set(tree, "run.id=\"" + archive.run().runId() + "\"");
+        ConfigTree.set(tree, "run.epoch=" + archive.run().epoch());
+        ConfigTree.set(tree, "run.policy_id=\"" + archive.run().policyId() + "\"");
+        ConfigTree.set(tree, "run.topic_prefix=\"" + archive.topics().prefix() + "\"");
+        ConfigTree.set(tree, "run.bootstrap_servers=\"" + servers + "\"");
+        return ConfigBinder.bind(MillraceConfig.defaults(), tree);
+    }
+
+    private void intoFolder(ArchivedRun archive) {
+        MillraceConfig config = config(archive, "");
+        try (RunDirectory directory = RunDirectory.open(runDirectory)) {
+            if (directory.resumed()) {
+                throw new ConfigException(runDirectory + " holds a run; give --run-dir a new folder to import into");
+            }
+            directory.write(directory.config(), ConfigTree.write(ConfigBinder.unbind(config)));
+            try (EmbeddedBroker broker = EmbeddedBroker.start(directory.broker(), config.broker())) {
+                put(archive, config, broker.bootstrapServers());
+            }
+        }
+        spec.commandLine().getOut().println("millrace ledger, trace and replay read it with --run-dir " + runDirectory);
+    }
+
+    private void put(ArchivedRun archive, MillraceConfig config, String servers) {
+        Map<String, Object> client = new HashMap<>(config.kafka());
+        client.put("bootstrap.servers", servers);
+        try (RunLog log = RunLog.open(client, archive.topics(), archive.run(), keptForEver(config.topics(), archive),
+                config.run().schemaRegistryUrl(), Clock.systemUTC())) {
+            RunImport putting = new RunImport(archive, log.connection());
+            ProgressLine.during("importing", putting::passed, putting.toPass(), spec.commandLine().getErr(), () -> {
+                putting.run();
+                return null;
+            });
+            spec.commandLine().getOut().printf("%,d offsets of run %s are on %s, topics %s*%n",
+                putting.toPass(), archive.run().runId(), servers, archive.topics().prefix());
+            spec.commandLine().getOut().flush();
+        }
+    }
+
+    /** Records keep their dates, by which the log would delete them. */
+    private static TopicsConfig keptForEver(TopicsConfig of, ArchivedRun archive) {
+        int partitions = archive.partitions(archive.topics().rollouts()).size();
+        return new TopicsConfig(Math.max(1, partitions), of.replicationFactor(), of.minInsyncReplicas(), -1, -1, -1, -1,
+            of.maxRecordBytes(), of.schemasTopic(), of.timeoutMs());
+    }
+}

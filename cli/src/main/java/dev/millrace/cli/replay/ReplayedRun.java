@@ -1,0 +1,72 @@
+package dev.millrace.cli.replay;
+
+import dev.millrace.archive.ArchivedRun;
+import dev.millrace.archive.LiveRun;
+import dev.millrace.archive.RecordedRun;
+import dev.millrace.cli.audit.AuditedRun;
+import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.cli.config.ConfigBinder;
+import dev.millrace.cli.config.ConfigException;
+import dev.millrace.cli.config.ConfigTree;
+import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.topology.MillraceTopology;
+import java.nio.file.Path;
+import java.util.Optional;
+
+/** The run that is replayed, on a log or in an archive, and its configuration. */
+final class ReplayedRun implements AutoCloseable {
+    private final RecordedRun recorded;
+    private final MillraceConfig config;
+    private final int maxValueBytes;
+    private final AuditedRun audited;
+
+    private ReplayedRun(RecordedRun recorded, MillraceConfig config, int maxValueBytes, AuditedRun audited) {
+        this.recorded = recorded;
+        this.config = config;
+        this.maxValueBytes = maxValueBytes;
+        this.audited = audited;
+    }
+
+    static ReplayedRun open(RunOptions options) {
+        AuditedRun audited = options.open();
+        try {
+            return new ReplayedRun(new LiveRun(audited.connection(), Optional.of(ConfigTree.write(ConfigBinder.unbind(audited.config())))),
+                audited.config(), MillraceTopology.maxValueBytes(audited.connection()), audited);
+        } catch (RuntimeException e) {
+            audited.close();
+            throw e;
+        }
+    }
+
+    /** @param file the run's configuration, where the archive has none; else null */
+    static ReplayedRun open(Path archive, Path file) {
+        ArchivedRun run = new ArchivedRun(archive);
+        run.verify();
+        if (file == null && run.configuration().isEmpty()) {
+            throw new ConfigException("the archive in " + archive + " has no configuration; give the run's with --config FILE");
+        }
+        MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), file != null ? ConfigTree.read(file)
+            : ConfigTree.parse(run.configuration().get(), "the archive's configuration"));
+        return new ReplayedRun(run, config, MillraceTopology.maxValueBytes(config.topics().maxRecordBytes()), null);
+    }
+
+    RecordedRun recorded() {
+        return recorded;
+    }
+
+    MillraceConfig config() {
+        return config;
+    }
+
+    int maxValueBytes() {
+        return maxValueBytes;
+    }
+
+    @Override
+    public void close() {
+        recorded.close();
+        if (audited != null) {
+            audited.close();
+        }
+    }
+}
