@@ -7,6 +7,7 @@ import dev.millrace.learner.batch.TrajectoryReader;
 import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.StepReport;
+import dev.millrace.learner.versions.VersionCare;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.stages.CorrectionConfig;
@@ -46,6 +47,7 @@ public final class Learner implements AutoCloseable {
     private final WeightsConfig weightsConfig;
     private final InitialPolicy initial;
     private final LearnerMeters meters;
+    private final MeterRegistry registry;
     private final Clock clock;
     private final VersionCommitter.Producers producers;
     private final BatchOptimizer optimizer;
@@ -74,6 +76,7 @@ public final class Learner implements AutoCloseable {
         this.weightsConfig = weightsConfig;
         this.initial = initial;
         this.meters = new LearnerMeters(registry);
+        this.registry = registry;
         this.clock = clock;
         this.producers = producers;
         this.optimizer = new BatchOptimizer(engine, initial.shape(), config.step(), corrections);
@@ -94,13 +97,15 @@ public final class Learner implements AutoCloseable {
                 .find(committer, optimizer.newOptimizer());
             meters.version(state.newest().getVersion());
             keepReference(state);
-            try (BatchReader reader = new BatchReader(connection, state.newest().getBatchId());
+            try (VersionCare care = new VersionCare(connection, weightsConfig, registry, clock);
+                 BatchReader reader = new BatchReader(connection, state.newest().getBatchId());
                  TrajectoryReader trajectories = new TrajectoryReader(connection, config.keptTrajectoryBytes(),
                      Duration.ofMillis(config.trajectoryTimeoutMs()))) {
                 wakeup = () -> {
                     reader.wakeup();
                     trajectories.wakeup();
                 };
+                care.start();
                 train(state, committer, reader, trajectories);
             }
         } catch (CancellationException e) {

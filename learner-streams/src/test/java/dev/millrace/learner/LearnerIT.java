@@ -330,7 +330,7 @@ class LearnerIT {
 
     /** Chunks larger than every tensor: one send per tensor. */
     private static WeightsConfig weights() {
-        return new WeightsConfig(3, OnBrokenVersion.STOP, 1 << 12, 100, 10_000, 10_000);
+        return new WeightsConfig("kafka", 3, 0, 30_000, OnBrokenVersion.STOP, 1 << 12, 100, 10_000, 10_000);
     }
 
     private static String header(byte[] value) {

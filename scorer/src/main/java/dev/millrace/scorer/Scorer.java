@@ -107,6 +107,7 @@ public final class Scorer implements AutoCloseable {
                     commit(read, scorable, scores, serving);
                 }
             }
+            log.commit(ConsumerRecords.empty(), List.of(), serving(servedVersion, clock.millis(), true));
         }
     }
 
@@ -140,8 +141,13 @@ public final class Scorer implements AutoCloseable {
             return null;
         }
         lastHeartbeatMs = now;
+        return serving(version, now, false);
+    }
+
+    /** Rollouts that are read and not committed are behind the group's offset, so there is no oldest version to name. */
+    private Serving serving(long version, long now, boolean left) {
         return new Serving(connection.run().runId(), connection.run().epoch(), config.id(), ServerRole.SCORER,
-                connection.run().policyId(), version, servingSinceMs, now, totalTokens);
+                connection.run().policyId(), version, servingSinceMs, now, totalTokens, null, left);
     }
 
     private void commit(ConsumerRecords<byte[], byte[]> read, List<Scorable> scored, List<Score> scores, Serving serving) {

@@ -7,6 +7,7 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.weights.store.ObjectStore;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
@@ -20,8 +21,8 @@ import java.util.function.LongFunction;
  * The published versions of a run's policy: which there are, and their weights, verified.
  *
  * <p>A thread of its own follows {@code policy-versions} (read_committed, from the beginning, in no group), so that
- * {@link #newest()} and {@link #manifest} answer at once. Loading reads the chunks from where the manifest says they
- * lie, from the version's anchor on, and checks every hash; loads take turns on one consumer.
+ * {@link #newest()} and {@link #manifest} answer at once. Loading reads chunks or objects from where the manifest says
+ * they lie, from the version's anchor on, and checks every hash; loads take turns on one consumer.
  *
  * <p>Records of another run, epoch or policy are refused and counted, records that cannot be decoded likewise; neither
  * stops the feed. What does stop it, such as a broker that refuses us or two learners writing one version, is thrown by
@@ -34,6 +35,7 @@ public final class PolicyFeed implements AutoCloseable {
 
     private final ManifestFollower follower;
     private final ChunkReader chunks;
+    private final StoredTensors stored;
     private final VersionChain chain;
     private final Duration startLimit;
     private final OnBrokenVersion onBroken;
@@ -43,6 +45,7 @@ public final class PolicyFeed implements AutoCloseable {
         this.startLimit = Duration.ofMillis(config.readTimeoutMs());
         this.follower = new ManifestFollower(connection, config.keptManifests());
         this.chunks = new ChunkReader(connection, startLimit);
+        this.stored = new StoredTensors(ObjectStore.of(config.store()));
         this.chain = new VersionChain(follower::manifest, this::read);
         this.onBroken = config.onBrokenVersion();
     }
@@ -201,7 +204,8 @@ public final class PolicyFeed implements AutoCloseable {
                                          Function<String, ByteBuffer> base) {
         PublishedTensors published = new PublishedTensors(manifest, location);
         published.require(expected);
-        return published.verified(chunks.read(published), base);
+        Map<String, ByteBuffer> encoded = location.getUri() == null ? chunks.read(published) : stored.read(published);
+        return published.verified(encoded, base);
     }
 
     @Override

@@ -11,9 +11,14 @@ import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.weights.store.ObjectStore;
+import java.io.IOException;
+import java.net.URI;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
@@ -26,7 +31,8 @@ import org.apache.kafka.common.serialization.Serializer;
 
 /**
  * Writes a version into a transaction that the caller has begun and will commit: the chunks of the weights, those of
- * the optimiser's state, and, once the broker has said where these lie, the manifest.
+ * the optimiser's state, and, once the broker has said where these lie, the manifest. Where the configuration names an
+ * object store, weights and optimiser's state are objects there, each put before the manifest that names it is sent.
  *
  * <p>Weights go as deltas against their parent between two anchors. The optimiser's state always goes whole: only a
  * learner that starts reads it, and only the newest; its moments change in nearly every bit (a delta of the second moment
@@ -40,6 +46,7 @@ public final class VersionWriter {
     private final RunTopics topics;
     private final RunIdentity run;
     private final WeightsConfig config;
+    private final Optional<ObjectStore> store;
     private final Serializer<WeightChunk> chunkSerializer;
     private final Serializer<PolicyVersion> manifestSerializer;
     /** What the next version may be a delta against: published, and a copy of its weights; null before there is one. */
@@ -52,6 +59,7 @@ public final class VersionWriter {
         this.topics = connection.topics();
         this.run = connection.run();
         this.config = config;
+        this.store = ObjectStore.of(config.store());
         this.chunkSerializer = AvroSerde.of(WeightChunk.class, connection.registry()).serializer();
         this.manifestSerializer = AvroSerde.of(PolicyVersion.class, connection.registry()).serializer();
     }
@@ -80,18 +88,27 @@ public final class VersionWriter {
      * <p>The buffers of the tensors are read during the call only.
      *
      * @return the manifest; the commit fails if it cannot be written
-     * @throws KafkaException if a chunk could not be written, or not within {@code send_timeout_ms}; the transaction
+     * @throws KafkaException if a chunk or an object could not be written, or a chunk not within {@code send_timeout_ms}; the transaction
      *     must then be aborted
      */
     public PolicyVersion write(VersionFacts facts, Weights weights, AdamW.State optimizer) {
         List<EncodedTensor> weightTensors = encoded(facts, weights);
         List<EncodedTensor> optimizerTensors = EncodedTensor.whole(OptimizerTensors.named(optimizer));
-        Sent sentWeights = send(facts.version(), topics.weights(), weightTensors);
-        Sent sentOptimizer = send(facts.version(), topics.optimizerState(), optimizerTensors);
-        // hashing while the broker writes
-        List<TensorEntry> weightEntries = entries(facts.version(), weightTensors);
-        List<TensorEntry> optimizerEntries = entries(facts.version(), optimizerTensors);
-        producer.flush();
+        TensorLocation.Builder weightLocation;
+        TensorLocation.Builder optimizerLocation;
+        if (store.isPresent()) {
+            weightLocation = put(store.get(), facts.version(), VersionObject.Part.WEIGHTS, weightTensors);
+            optimizerLocation = put(store.get(), facts.version(), VersionObject.Part.OPTIMIZER, optimizerTensors);
+        } else {
+            Sent sentWeights = send(facts.version(), topics.weights(), weightTensors);
+            Sent sentOptimizer = send(facts.version(), topics.optimizerState(), optimizerTensors);
+            // hashing while the broker writes
+            List<TensorEntry> weightEntries = entries(facts.version(), weightTensors);
+            List<TensorEntry> optimizerEntries = entries(facts.version(), optimizerTensors);
+            producer.flush();
+            weightLocation = location(sentWeights, weightEntries, weightTensors);
+            optimizerLocation = location(sentOptimizer, optimizerEntries, optimizerTensors);
+        }
         PolicyVersion manifest = PolicyVersion.newBuilder()
             .setRunId(run.runId())
             .setEpoch(run.epoch())
@@ -101,8 +118,8 @@ public final class VersionWriter {
             .setBatchId(facts.batchId())
             .setShape(ShapeText.of(weights.shape()))
             .setTokenizerHash(facts.tokenizerHash())
-            .setWeights(chained(location(sentWeights, weightEntries, weightTensors)).build())
-            .setOptimizer(location(sentOptimizer, optimizerEntries, optimizerTensors).build())
+            .setWeights(chained(weightLocation).build())
+            .setOptimizer(optimizerLocation.build())
             .setOptimizerSteps(optimizer.steps())
             .setRolloutsConsumed(facts.rolloutsConsumed())
             .setTokensTrained(facts.tokensTrained())
@@ -166,9 +183,37 @@ public final class VersionWriter {
         return tensors.stream().map(chunks::entry).toList();
     }
 
-    private TensorLocation.Builder location(Sent sent, List<TensorEntry> entries, List<EncodedTensor> tensors) {
+    private TensorLocation.Builder put(
+            ObjectStore into, long version, VersionObject.Part part, List<EncodedTensor> tensors) {
+        List<ByteBuffer> content = tensors.stream().map(EncodedTensor::data).toList();
+        ContentHash hash = new ContentHash();
+        content.forEach(hash::add);
+        String sha256 = hash.hex();
+        VersionObject object = new VersionObject(version, part, sha256);
+        URI uri;
+        try {
+            uri = into.put(object.name(run), sha256, content);
+        } catch (IOException e) {
+            throw new KafkaException("version " + version + " could not be stored as " + object.name(run) + " in " + into
+                + ": " + e, e);
+        }
+        return TensorLocation.newBuilder()
+            .setTopic("")
+            .setPartition(-1)
+            .setFirstOffset(-1)
+            .setLastOffset(-1)
+            .setUri(uri.toString())
+            .setTensors(tensors.stream().map(tensor -> tensor.entry(0)).toList())
+            .setSha256(hashOfAll(tensors));
+    }
+
+    private static String hashOfAll(List<EncodedTensor> tensors) {
         ContentHash all = new ContentHash();
         tensors.forEach(tensor -> all.add(tensor.tensor().data()));
+        return all.hex();
+    }
+
+    private TensorLocation.Builder location(Sent sent, List<TensorEntry> entries, List<EncodedTensor> tensors) {
         long first = Long.MAX_VALUE;
         long last = Long.MIN_VALUE;
         for (Future<RecordMetadata> acknowledgement : sent.acknowledgements()) {
@@ -182,7 +227,7 @@ public final class VersionWriter {
             .setFirstOffset(first)
             .setLastOffset(last)
             .setTensors(entries)
-            .setSha256(all.hex());
+            .setSha256(hashOfAll(tensors));
     }
 
     private long offsetOf(Future<RecordMetadata> acknowledgement, Sent sent) {

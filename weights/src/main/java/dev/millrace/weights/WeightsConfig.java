@@ -1,12 +1,18 @@
 package dev.millrace.weights;
 
+import dev.millrace.weights.store.ObjectStore;
 import java.util.Objects;
 
 /**
  * How versions are written to the log and read back.
  *
+ * @param store           where weights and optimiser state lie: {@code kafka}, or, where they are too large for the cluster,
+ *     a directory that all roles see under the same path, as {@code file:///path}; the manifest on the log then names files
  * @param anchorEvery     every so many versions one is written whole, an anchor, and those between as deltas against
  *     their parent; 1 writes every version whole
+ * @param keepVersions    how many of the newest versions are kept in any case; older ones are removed once no rollout in
+ *     flight, no server and no newer version's chain needs them; 0 removes none
+ * @param unservedAlarmMs after so long a published version that a generator or scorer does not serve yet is an alarm
  * @param onBrokenVersion what a generator or scorer does when a version, or a link of its chain of deltas, is missing or
  *     corrupt: {@code wait} for the next that can be put together, or {@code stop}
  * @param chunkBytes      largest piece of a tensor in one record; a multiple of 4 up to 983040
@@ -14,24 +20,30 @@ import java.util.Objects;
  * @param readTimeoutMs   longest wait without progress while reading a version, and for the first look at the log
  * @param sendTimeoutMs   longest wait for the acknowledgement of a version's chunks
  */
-public record WeightsConfig(int anchorEvery, OnBrokenVersion onBrokenVersion, int chunkBytes, int keptManifests,
-        long readTimeoutMs, long sendTimeoutMs) {
+public record WeightsConfig(String store, int anchorEvery, int keepVersions, long unservedAlarmMs,
+        OnBrokenVersion onBrokenVersion, int chunkBytes, int keptManifests, long readTimeoutMs, long sendTimeoutMs) {
 
     public WeightsConfig {
+        ObjectStore.of(store);
         atLeastOne("anchor_every", anchorEvery);
+        if (keepVersions < 0) {
+            throw new IllegalArgumentException("keep_versions must be at least 1, or 0 to keep all: " + keepVersions);
+        }
+        atLeastOne("unserved_alarm_ms", unservedAlarmMs);
         Objects.requireNonNull(onBrokenVersion, "on_broken_version must be wait or stop");
         TensorChunks.requireChunkBytes(chunkBytes);
         atLeastOne("kept_manifests", keptManifests);
         atLeastOne("read_timeout_ms", readTimeoutMs);
         atLeastOne("send_timeout_ms", sendTimeoutMs);
-        if (keptManifests < anchorEvery) {
-            throw new IllegalArgumentException("kept_manifests must be at least anchor_every=" + anchorEvery
-                + ", or a reader forgets the anchor of the newest version: " + keptManifests);
+        if (keptManifests < Math.addExact(keepVersions, anchorEvery)) {
+            throw new IllegalArgumentException("kept_manifests must be at least keep_versions=" + keepVersions
+                + " and anchor_every=" + anchorEvery + " together, or a reader forgets the anchor of a version that is kept: "
+                + keptManifests);
         }
     }
 
     public static WeightsConfig defaults() {
-        return new WeightsConfig(8, OnBrokenVersion.WAIT, 512 * 1024, 1024, 30_000, 60_000);
+        return new WeightsConfig("kafka", 8, 512, 30_000, OnBrokenVersion.WAIT, 512 * 1024, 1024, 30_000, 60_000);
     }
 
     private static void atLeastOne(String key, long value) {

@@ -17,12 +17,15 @@ import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
+import java.net.URI;
 import java.nio.FloatBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -48,7 +51,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(120)
 class VersionsOnTheLogIT {
     private static final DecoderShape SHAPE = SmallDecoder.SHAPE;
-    private static final WeightsConfig CONFIG = new WeightsConfig(4, OnBrokenVersion.STOP, 256, 100, 10_000, 10_000);
+    private static final WeightsConfig CONFIG = new WeightsConfig("kafka", 4, 0, 30_000, OnBrokenVersion.STOP, 256, 100, 10_000, 10_000);
     private static final Duration LIMIT = Duration.ofSeconds(20);
 
     @TempDir
@@ -295,7 +298,7 @@ class VersionsOnTheLogIT {
                 .hasMessageStartingWith("version 2 cannot be put together without its link, version 0: version 0 is no longer"
                     + " kept");
         }
-        WeightsConfig waiting = new WeightsConfig(4, OnBrokenVersion.WAIT, 256, 100, 10_000, 10_000);
+        WeightsConfig waiting = new WeightsConfig("kafka", 4, 0, 30_000, OnBrokenVersion.WAIT, 256, 100, 10_000, 10_000);
         try (PolicyFeed feed = new PolicyFeed(connection, waiting)) {
             feed.awaitAtLeast(2, LIMIT);
             CompletableFuture<NewestWeights> joining = CompletableFuture.supplyAsync(() -> new NewestWeights(feed, LIMIT));
@@ -304,6 +307,53 @@ class VersionsOnTheLogIT {
             try (NewestWeights newest = joining.get(20, TimeUnit.SECONDS)) {
                 assertThat(newest.current().version()).as("the next anchor").isEqualTo(4);
             }
+        }
+    }
+
+    @Test
+    void shouldNameFilesInTheManifestWhereTheStoreIsADirectory(@TempDir Path store) throws Exception {
+        WeightsConfig files = new WeightsConfig(store.toUri().toString(), 3, 0, 30_000, OnBrokenVersion.STOP, 256, 100,
+            10_000, 10_000);
+        List<Weights> published = publishDrifting(new VersionWriter(connection, producer, files), 0, 4);
+        // killed between object and commit; the step that is repeated finds its object
+        Weights last = published.get(3).copy();
+        producer.beginTransaction();
+        new VersionWriter(connection, producer, files).write(new VersionFacts(4, 3, "t", 0, 0, 0), last, fresh());
+        producer.close(Duration.ZERO);
+        producer = producer();
+        producer.beginTransaction();
+        new VersionWriter(connection, producer, files).write(new VersionFacts(4, 3, "t", 0, 0, 0), last, fresh());
+        producer.commitTransaction();
+
+        try (PolicyFeed feed = new PolicyFeed(connection, files)) {
+            PolicyVersion four = feed.awaitAtLeast(4, LIMIT);
+            assertThat(four.getWeights().getTopic()).isEmpty();
+            assertThat(four.getWeights().getUri()).startsWith(store.toUri() + "run-1/0/policy/000000004-weights-");
+            assertThat(feed.manifest(2).getWeights().getBaseVersion()).isEqualTo(1);
+            for (int version = 0; version < 4; version++) {
+                assertSame(feed.load(version), published.get(version));
+            }
+            assertSame(feed.load(4), last);
+            assertThat(feed.loadOptimizer(4).steps()).isZero();
+
+            Path two = Path.of(URI.create(feed.manifest(2).getWeights().getUri()));
+            byte[] bytes = Files.readAllBytes(two);
+            bytes[bytes.length - 1] ^= 1;
+            Files.write(two, bytes);
+            assertThatThrownBy(() -> feed.load(2)).isInstanceOf(CorruptVersionException.class)
+                .hasMessageContaining("has other bytes in model.norm.weight");
+            Files.write(two, Arrays.copyOf(bytes, bytes.length - 1));
+            assertThatThrownBy(() -> feed.load(2)).isInstanceOf(CorruptVersionException.class)
+                .hasMessageContaining("is incomplete: it ends within model.norm.weight, after 31 of 32 bytes");
+            Files.delete(two);
+            assertThatThrownBy(() -> feed.load(2)).isInstanceOf(VersionUnavailableException.class)
+                .hasMessage("version 2 is no longer kept: there is no " + two.toUri());
+            assertSame(feed.load(1), published.get(1));
+        }
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
+            feed.awaitAtLeast(4, LIMIT);
+            assertThatThrownBy(() -> feed.load(4)).isInstanceOf(IllegalStateException.class)
+                .hasMessageEndingWith("but weights.store is kafka here; give every role of the run the same weights.store");
         }
     }
 

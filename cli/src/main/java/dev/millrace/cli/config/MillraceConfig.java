@@ -61,6 +61,11 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
         if (kafka.containsKey("bootstrap.servers")) {
             throw new ConfigException("kafka.bootstrap.servers must not be set; run.bootstrap_servers (--bootstrap-servers) says where the cluster is");
         }
+        if (weights.keepVersions() > 0 && weights.keepVersions() < topology.corrections().staleness().maxVersions() + 2) {
+            throw new ConfigException("weights.keep_versions is " + weights.keepVersions() + " and topology.corrections.staleness.max_versions is "
+                + topology.corrections().staleness().maxVersions() + "; versions that rollouts of a batch may name would be removed, so raise"
+                + " the former to at least " + (topology.corrections().staleness().maxVersions() + 2) + ", or 0 to keep all");
+        }
         kafka = Map.copyOf(kafka);
         refuseWith("generator", () -> generator.requireRoomFor(task.task(), admission.sampling().maxTokens()));
         if (generator.capacityTokens() > model.maxPositions()) {

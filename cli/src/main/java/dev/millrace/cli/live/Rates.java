@@ -86,6 +86,15 @@ public final class Rates {
         return versions;
     }
 
+    /** Seconds for which a server has not served what is published, of those that are an alarm. */
+    public Map<String, Double> unserved() {
+        Map<String, Double> unserved = new TreeMap<>();
+        for (Gauge gauge : meters.find("millrace.serving.unserved.seconds").gauges()) {
+            unserved.put(String.valueOf(gauge.getId().getTag("server")), gauge.value());
+        }
+        return unserved;
+    }
+
     /** Records lost by reason, from the topology's counters. */
     public Map<String, Long> lost() {
         Map<String, Long> lost = new TreeMap<>();

@@ -42,6 +42,9 @@ final class StatusText {
         lines.add(label("idle", narrow) + roles(status.idle(), idle -> String.format(Locale.ROOT, "%.0f%%", 100 * idle), narrow));
         lines.add(label("behind", narrow) + roles(status.recordsBehind(), String::valueOf, narrow)
             + (narrow || status.recordsBehind().isEmpty() ? "" : " records"));
+        if (!status.unserved().isEmpty()) {
+            lines.add(label("unserved", narrow) + roles(status.unserved(), StatusText::seconds, false));
+        }
         if (!status.lost().isEmpty()) {
             lines.add(label("lost", narrow) + roles(status.lost(), String::valueOf, false) + (narrow ? "" : " records"));
         }
@@ -59,11 +62,12 @@ final class StatusText {
             return clock(status.elapsedSeconds()) + (status.steps() == 0 ? "" : "  step " + status.steps())
                 + "  waiting for " + (status.phase().isEmpty() ? "the first step" : status.phase());
         }
-        return String.format(Locale.ROOT, "%s  step %d  version %d  reward %.3f%s  staleness %.2f/%d  ESS %.3f  tokens/s %s  behind %s%s",
+        return String.format(Locale.ROOT, "%s  step %d  version %d  reward %.3f%s  staleness %.2f/%d  ESS %.3f  tokens/s %s  behind %s%s%s",
             clock(status.elapsedSeconds()), status.steps(), status.version(), last(status.rewards()),
             Double.isNaN(status.goal()) ? "" : String.format(Locale.ROOT, " (%.3f of %.2f)", status.rewardMean(), status.goal()),
             status.stalenessMean(), status.stalenessMax(), status.essRatio(),
             roles(status.tokensPerSecond(), StatusText::thousands, false), roles(status.recordsBehind(), String::valueOf, false),
+            status.unserved().isEmpty() ? "" : "  unserved for " + roles(status.unserved(), StatusText::seconds, false),
             status.lost().isEmpty() ? "" : "  lost " + roles(status.lost(), String::valueOf, false));
     }
 
@@ -80,6 +84,10 @@ final class StatusText {
 
     private static String shortName(String role) {
         return role.substring(0, Math.min(4, role.length()));
+    }
+
+    private static String seconds(double value) {
+        return String.format(Locale.ROOT, "%.0f s", value);
     }
 
     static String thousands(double value) {

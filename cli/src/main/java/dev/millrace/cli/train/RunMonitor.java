@@ -69,7 +69,7 @@ final class RunMonitor {
             Math.max(0, Math.min(1, progress)), all.size(), maxSteps, last == null ? 0 : last.version(),
             all.stream().map(StepRow::reward).toList(), mean, last == null ? Double.NaN : last.stalenessMean(),
             last == null ? 0 : last.stalenessMax(), last == null ? Double.NaN : last.essRatio(), rates.tokensPerSecond(),
-            rates.idle(), lag, rates.serving(), rates.lost());
+            rates.idle(), lag, rates.serving(), rates.unserved(), rates.lost());
     }
 
     private void readLag() throws InterruptedException {

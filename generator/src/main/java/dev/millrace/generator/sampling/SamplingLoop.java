@@ -11,6 +11,7 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.BooleanSupplier;
 import org.apache.kafka.common.TopicPartition;
@@ -41,6 +42,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private List<Finished> finished = new ArrayList<>();
     private NewestWeights.Loaded serving;
     private long servingSinceMs;
+    private boolean leaving;
     private long totalTokens;
     private long totalForced;
     private boolean heldBack; // prompts wait for the version that admission knew
@@ -172,11 +174,17 @@ final class SamplingLoop implements PromptSource.Moves {
         if (heartbeat && serving != null) {
             lastHeartbeatMs = lastCommitMs;
             record = new Serving(run.runId(), run.epoch(), config.id(), ServerRole.GENERATOR,
-                    run.policyId(), serving.version(), servingSinceMs, lastCommitMs, totalTokens);
+                    run.policyId(), serving.version(), servingSinceMs, lastCommitMs, totalTokens, oldestInFlight(), leaving);
         }
         List<Finished> rollouts = finished;
         finished = new ArrayList<>();
         writer.submit(new Work(rollouts, prompts.takeRefused(), record, prompts.takeOffsets(), prompts.groupMetadata()));
+    }
+
+    /** A rollout that moves from here to the log does so in the transaction that no longer names it here. */
+    private Long oldestInFlight() {
+        OptionalLong oldest = slots.oldestVersion();
+        return oldest.isPresent() ? oldest.getAsLong() : null;
     }
 
     /** Ends the transaction under way; what the group did not take is to be committed again. */
@@ -202,6 +210,8 @@ final class SamplingLoop implements PromptSource.Moves {
                     config.id(), slots.active(), config.drainMs());
         }
         settle();
+        slots.dropAll(); // what is left is sampled again by whoever takes its prompts
+        leaving = true;
         commit(true);
         settle();
     }

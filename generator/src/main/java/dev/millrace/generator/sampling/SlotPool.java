@@ -6,6 +6,9 @@ import dev.millrace.policy.session.DecodeSession;
 import dev.millrace.policy.session.DecodeSteps;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
+import java.util.Arrays;
+import java.util.Objects;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Consumer;
 import org.apache.kafka.common.TopicPartition;
@@ -150,6 +153,12 @@ final class SlotPool implements AutoCloseable {
             }
         }
         sequence.hold(held + steps);
+    }
+
+    /** Oldest version of any token sampled for a sequence that is not finished; empty if there is none. */
+    OptionalLong oldestVersion() {
+        return Arrays.stream(slots).filter(Objects::nonNull).map(sequence -> sequence.spans().oldest())
+                .flatMapToLong(OptionalLong::stream).min();
     }
 
     /** Gives up every sequence whose prompt came from one of these partitions. */

@@ -4,6 +4,7 @@ import dev.millrace.schemas.VersionSpan;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.OptionalLong;
 
 /**
  * Which policy version wrote which response positions, kept as a rollout grows.
@@ -32,6 +33,11 @@ final class VersionSpans {
     /** The version of the newest position; what the environment says belongs to the span it answers. */
     long latest() {
         return versions[count - 1];
+    }
+
+    /** The version of the oldest position; empty before the first. */
+    OptionalLong oldest() { // versions only grow: nobody takes up an older one
+        return count == 0 ? OptionalLong.empty() : OptionalLong.of(versions[0]);
     }
 
     /** As records over a response of {@code length} tokens. */

@@ -67,7 +67,7 @@ class RunLogIT {
         }
         try (RunLog resumed = open(topics, run); RunLog joined = RunLog.join(client, topics, run, CONFIG, "")) {
             assertThat(resumed.resumed()).isTrue();
-            Serving serving = new Serving("run-a", 0, "generator-0", ServerRole.GENERATOR, "default", 1L, 2L, 3L, 4L);
+            Serving serving = new Serving("run-a", 0, "generator-0", ServerRole.GENERATOR, "default", 1L, 2L, 3L, 4L, null, false);
             byte[] bytes = AvroSerde.of(Serving.class, resumed.connection().registry())
                 .serializer().serialize(topics.serving(), serving);
             assertThat(AvroSerde.of(Serving.class, joined.connection().registry())

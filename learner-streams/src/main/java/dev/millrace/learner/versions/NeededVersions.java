@@ -1,0 +1,40 @@
+package dev.millrace.learner.versions;
+
+import java.util.Collection;
+import java.util.OptionalLong;
+
+/**
+ * Decides which versions are needed: those from the oldest on that
+ *
+ * <ul>
+ *   <li>is among the newest {@code keep_versions},
+ *   <li>a server serves, or has a token of in flight, for that rollout will be scored under it,
+ *   <li>a rollout that is not scored yet was sampled by.
+ * </ul>
+ *
+ * <p>A rollout that is scored needs no weights any more: its log-probs are in its score.
+ *
+ * @param oldest the oldest version that is needed, at least 0
+ * @param reason whose need that is, as a clause
+ */
+record NeededVersions(long oldest, String reason) {
+
+    /**
+     * @param newest   newest published version
+     * @param keep     how many of the newest are kept in any case, at least 1
+     * @param servers  those that may still be alive
+     * @param unscored oldest version of a rollout that is not scored yet
+     */
+    static NeededVersions of(long newest, int keep, Collection<Server> servers, OptionalLong unscored) {
+        NeededVersions needed = new NeededVersions(Math.max(0, newest - keep + 1), "the newest " + keep + " are kept");
+        for (Server server : servers) {
+            needed = needed.orOlder(server.oldestVersion(), server.name() + (server.oldestVersion() < server.version()
+                ? " has a sequence of it in flight" : " serves it"));
+        }
+        return unscored.isPresent() ? needed.orOlder(unscored.getAsLong(), "a rollout of it is not scored yet") : needed;
+    }
+
+    private NeededVersions orOlder(long version, String why) {
+        return version < oldest ? new NeededVersions(Math.max(0, version), why) : this;
+    }
+}

@@ -1,0 +1,38 @@
+package dev.millrace.learner.versions;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.schemas.ServerRole;
+import java.util.List;
+import java.util.OptionalLong;
+import org.junit.jupiter.api.Test;
+
+class NeededVersionsTest {
+    private static final Server IDLE = new Server("g1", ServerRole.GENERATOR, 40, 40, 0);
+    private static final Server BUSY = new Server("g2", ServerRole.GENERATOR, 40, 37, 0);
+    private static final Server SCORER = new Server("s", ServerRole.SCORER, 39, 39, 0);
+
+    @Test
+    void shouldKeepTheNewestInAnyCase() {
+        assertThat(NeededVersions.of(40, 8, List.of(), OptionalLong.empty()))
+            .isEqualTo(new NeededVersions(33, "the newest 8 are kept"));
+        assertThat(NeededVersions.of(3, 8, List.of(), OptionalLong.empty()).oldest()).isZero();
+        assertThat(NeededVersions.of(40, 8, List.of(IDLE, BUSY, SCORER), OptionalLong.of(36)).oldest()).isEqualTo(33);
+    }
+
+    @Test
+    void shouldKeepWhatAServerServesOrHasInFlight() {
+        assertThat(NeededVersions.of(40, 1, List.of(IDLE), OptionalLong.empty()).oldest()).isEqualTo(40);
+        assertThat(NeededVersions.of(40, 1, List.of(IDLE, SCORER), OptionalLong.empty()))
+            .isEqualTo(new NeededVersions(39, "scorer s serves it"));
+        assertThat(NeededVersions.of(40, 1, List.of(IDLE, BUSY, SCORER), OptionalLong.empty()))
+            .isEqualTo(new NeededVersions(37, "generator g2 has a sequence of it in flight"));
+    }
+
+    @Test
+    void shouldKeepWhatARolloutIsStillToBeScoredUnder() {
+        assertThat(NeededVersions.of(40, 1, List.of(IDLE, BUSY), OptionalLong.of(12)))
+            .isEqualTo(new NeededVersions(12, "a rollout of it is not scored yet"));
+        assertThat(NeededVersions.of(40, 1, List.of(BUSY), OptionalLong.of(38)).oldest()).isEqualTo(37);
+    }
+}

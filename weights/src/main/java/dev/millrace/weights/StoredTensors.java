@@ -1,0 +1,57 @@
+package dev.millrace.weights;
+
+import dev.millrace.schemas.TensorEntry;
+import dev.millrace.weights.store.ObjectStore;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.URI;
+import java.nio.ByteBuffer;
+import java.nio.file.NoSuchFileException;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+
+/** Reads what lies of a version in an object store: tensor after tensor, in the manifest's order. */
+final class StoredTensors {
+    private final Optional<ObjectStore> store;
+
+    /** @param store empty if the configuration names none; reading then says so */
+    StoredTensors(Optional<ObjectStore> store) {
+        this.store = store;
+    }
+
+    /**
+     * What lies there, by tensor, in heap buffers that belong to the caller; not verified yet.
+     *
+     * @throws VersionUnavailableException if the object is not there or cannot be read
+     * @throws CorruptVersionException if it is shorter or longer than the manifest says
+     * @throws IllegalStateException if this role was not given the store
+     */
+    Map<String, ByteBuffer> read(PublishedTensors published) {
+        long version = published.manifest().getVersion();
+        URI uri = URI.create(published.location().getUri());
+        ObjectStore from = store.orElseThrow(() -> new IllegalStateException("version " + version + " lies at " + uri
+            + ", but weights.store is kafka here; give every role of the run the same weights.store"));
+        Map<String, ByteBuffer> tensors = new LinkedHashMap<>();
+        try (InputStream in = from.get(uri)) {
+            for (TensorEntry entry : published.location().getTensors()) {
+                byte[] data = in.readNBytes(Math.toIntExact(PublishedTensors.encodedBytes(entry)));
+                if (data.length < PublishedTensors.encodedBytes(entry)) {
+                    throw published.corrupt("is incomplete: it ends within " + entry.getName() + ", after " + data.length
+                        + " of " + PublishedTensors.encodedBytes(entry) + " bytes");
+                }
+                tensors.put(entry.getName(), ByteBuffer.wrap(data));
+            }
+            if (in.read() != -1) {
+                throw published.corrupt("is longer than its manifest says");
+            }
+            return tensors;
+        } catch (NoSuchFileException e) {
+            throw new VersionUnavailableException(version, "version " + version + " is no longer kept: there is no " + uri, e);
+        } catch (IOException e) {
+            throw new VersionUnavailableException(version, "version " + version + " cannot be read from " + uri + ": " + e, e);
+        } catch (IllegalArgumentException e) {
+            throw new IllegalStateException("version " + version + ": " + e.getMessage(), e);
+        }
+    }
+}

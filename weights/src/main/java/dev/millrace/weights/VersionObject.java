@@ -1,0 +1,53 @@
+package dev.millrace.weights;
+
+import dev.millrace.schemas.run.RunIdentity;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * Name of the object that holds one part of a version: {@code <run>/<epoch>/<policy>/<version>-<part>-<sha256>}.
+ *
+ * <p>The content hash makes a step that is repeated after a crash find its object, and one that went another way not
+ * overwrite it.
+ *
+ * @param version of the policy
+ * @param part    what of it
+ * @param sha256  of the content; of an unfinished object with what tells that it is one
+ */
+public record VersionObject(long version, Part part, String sha256) {
+    private static final Pattern LAST = Pattern.compile(".*/(\\d{1,18})-(weights|optimizer)-([^/]+)");
+
+    /** The parts of a version that are objects of their own. */
+    public enum Part {
+        /** The weights, whole or deltas. */
+        WEIGHTS("weights"),
+        /** The optimiser's state. */
+        OPTIMIZER("optimizer");
+
+        private final String text;
+
+        Part(String text) {
+            this.text = text;
+        }
+    }
+
+    /** What the names of all objects of a run's policy begin with. */
+    public static String prefix(RunIdentity run) {
+        return run.runId() + "/" + run.epoch() + "/" + run.policyId();
+    }
+
+    /** The whole name. */
+    public String name(RunIdentity run) {
+        return String.format("%s/%09d-%s-%s", prefix(run), version, part.text, sha256);
+    }
+
+    /** What a name says; empty if it is not one of ours. */
+    public static Optional<VersionObject> parse(String name) {
+        Matcher matcher = LAST.matcher(name);
+        return matcher.matches()
+            ? Optional.of(new VersionObject(Long.parseLong(matcher.group(1)),
+                matcher.group(2).equals(Part.WEIGHTS.text) ? Part.WEIGHTS : Part.OPTIMIZER, matcher.group(3)))
+            : Optional.empty();
+    }
+}

@@ -1,0 +1,60 @@
+package dev.millrace.weights.store;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.URI;
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * Holds weights that are too large for the cluster; the manifest on the log names them by URI (claim check).
+ *
+ * <p>This is what Millrace needs of a store, and what S3 and its kind offer: an object appears whole or not at all, can be
+ * read as soon as {@link #put} has returned, and is never changed afterwards. An object is put before the transaction that
+ * names it is committed, so a learner that is killed between the two leaves an object nobody names; whoever removes old
+ * versions removes it as well.
+ *
+ * <p>Implementations are thread-safe. All roles of a run are given the same store.
+ */
+public interface ObjectStore {
+
+    /**
+     * Stores an object, durably; one that is there already with the same content is left as it is.
+     *
+     * @param name    slash-separated, of letters, digits, '-', '_' and '.'
+     * @param sha256  of the content, lower-case hex; checked against what is written
+     * @param content one part after the other, from position to limit, not moved
+     * @return under which {@link #get} finds it
+     * @throws IOException if it cannot be stored, or the content has another hash
+     */
+    URI put(String name, String sha256, List<ByteBuffer> content) throws IOException;
+
+    /**
+     * The content of an object, from its beginning; the caller closes it. Nothing is checked: whoever knows what it should
+     * be compares hashes.
+     *
+     * @throws java.nio.file.NoSuchFileException if there is no such object
+     * @throws IllegalArgumentException if the URI is not one of this store
+     */
+    InputStream get(URI uri) throws IOException;
+
+    /** Removes an object; one that is not there is as good. */
+    void delete(URI uri) throws IOException;
+
+    /** The objects whose names begin with {@code prefix} and a slash, unfinished ones included, in no order. */
+    List<URI> list(String prefix) throws IOException;
+
+    /** The name under which the object was put. */
+    String nameOf(URI uri);
+
+    /**
+     * The store that a configuration names.
+     *
+     * @param location {@code kafka} for none, or a directory as {@code file:///path}
+     * @throws IllegalArgumentException if it is neither
+     */
+    static Optional<ObjectStore> of(String location) {
+        return location.equals("kafka") ? Optional.empty() : Optional.of(new FileObjectStore(FileObjectStore.directory(location)));
+    }
+}
