@@ -97,7 +97,7 @@ public final class Learner implements AutoCloseable {
                 .find(committer, optimizer.newOptimizer());
             meters.version(state.newest().getVersion());
             keepReference(state);
-            try (VersionCare care = new VersionCare(connection, weightsConfig, registry, clock);
+            try (VersionCare care = new VersionCare(connection, weightsConfig, optimizer.referenceVersion(), registry, clock);
                  BatchReader reader = new BatchReader(connection, state.newest().getBatchId());
                  TrajectoryReader trajectories = new TrajectoryReader(connection, config.keptTrajectoryBytes(),
                      Duration.ofMillis(config.trajectoryTimeoutMs()))) {
@@ -121,6 +121,16 @@ public final class Learner implements AutoCloseable {
         if (version.isPresent()) {
             optimizer.useReference(new ReferencePolicy(connection, weightsConfig)
                 .weights(version.getAsLong(), state.newest().getVersion()));
+        }
+    }
+
+    /**
+     * Publishes the initial weights as version 0, if the run has no version yet, and fences whoever trains: what a run
+     * needs that another trainer is to go on with.
+     */
+    public void publishFirst() {
+        try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, producers)) {
+            new StartingPoint(connection, weightsConfig, initial, clock).find(committer, optimizer.newOptimizer());
         }
     }
 

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import picocli.CommandLine.Option;
 
 /**
@@ -68,7 +69,10 @@ public final class ConfigOptions {
         if (metricsPort != null) {
             ConfigTree.set(tree, "metrics.port=" + metricsPort);
         }
-        return ConfigBinder.bind(MillraceConfig.defaults(), tree);
+        Optional<CheckpointModel> checkpoint = CheckpointModel.fill(tree, base);
+        MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), tree);
+        checkpoint.ifPresent(model -> model.require(config.task().task().tokenizer()));
+        return config;
     }
 
     private static void merge(ObjectNode into, ObjectNode over) {

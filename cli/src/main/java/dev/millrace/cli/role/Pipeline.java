@@ -1,5 +1,6 @@
 package dev.millrace.cli.role;
 
+import dev.millrace.cli.config.CheckpointModel;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.generator.admission.Admission;
 import dev.millrace.generator.environment.Environments;
@@ -7,6 +8,7 @@ import dev.millrace.generator.environment.Task;
 import dev.millrace.generator.sampling.Generator;
 import dev.millrace.learner.InitialPolicy;
 import dev.millrace.learner.Learner;
+import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.run.LogConnection;
@@ -81,11 +83,23 @@ public final class Pipeline implements AutoCloseable {
 
     /** Trains and publishes. */
     public Role learner() {
-        InitialPolicy initial = InitialPolicy.random(
-            config.model().shape(task.tokenizer().vocabSize()), task.tokenizer().hash(), config.run().seed());
-        Learner learner = keep(new Learner(connection, config.learner(), config.topology().corrections(),
-            config.weights(), initial, engine(), meters, clock));
+        Learner learner = newLearner();
         return new Role("learner", learner::run, config.learner().maxSteps() > 0, learner::stop);
+    }
+
+    /** Publishes the initial weights, if the run has no version yet, and ends. */
+    public Role firstVersion() {
+        Learner learner = newLearner();
+        return new Role("learner", learner::publishFirst, true, learner::stop);
+    }
+
+    private Learner newLearner() {
+        DecoderShape shape = config.model().shape(task.tokenizer().vocabSize());
+        InitialPolicy initial = config.model().checkpoint().isEmpty()
+            ? InitialPolicy.random(shape, task.tokenizer().hash(), config.run().seed())
+            : new InitialPolicy(shape, task.tokenizer().hash(), () -> new CheckpointModel(config.model().checkpoint()).weights());
+        return keep(new Learner(connection, config.learner(), config.topology().corrections(),
+            config.weights(), initial, engine(), meters, clock));
     }
 
     @Override

@@ -109,12 +109,15 @@ public final class RoleCommands {
     public static final class Learn implements Callable<Integer> {
         @Mixin
         private ConfigOptions options;
+        @Option(names = "--first-version",
+            description = "Publish the initial weights as version 0, if the run has none yet, and end: for a trainer that is not this one.")
+        private boolean firstVersion;
         @Spec
         private CommandSpec spec;
 
         @Override
         public Integer call() throws Exception {
-            return run(options, spec, Pipeline::learner);
+            return run(options, spec, firstVersion ? Pipeline::firstVersion : Pipeline::learner);
         }
     }
 }

@@ -9,7 +9,8 @@ import java.util.OptionalLong;
  * <ul>
  *   <li>is among the newest {@code keep_versions},
  *   <li>a server serves, or has a token of in flight, for that rollout will be scored under it,
- *   <li>a rollout that is not scored yet was sampled by.
+ *   <li>a rollout that is not scored yet was sampled by,
+ *   <li>is the reference of a KL term: a learner that starts again loads it.
  * </ul>
  *
  * <p>A rollout that is scored needs no weights any more: its log-probs are in its score.
@@ -23,13 +24,18 @@ record NeededVersions(long oldest, String reason) {
      * @param newest   newest published version
      * @param keep     how many of the newest are kept in any case, at least 1
      * @param servers  those that may still be alive
+     * @param reference version that a KL term is against, if there is one
      * @param unscored oldest version of a rollout that is not scored yet
      */
-    static NeededVersions of(long newest, int keep, Collection<Server> servers, OptionalLong unscored) {
+    static NeededVersions of(long newest, int keep, Collection<Server> servers, OptionalLong reference,
+                             OptionalLong unscored) {
         NeededVersions needed = new NeededVersions(Math.max(0, newest - keep + 1), "the newest " + keep + " are kept");
         for (Server server : servers) {
             needed = needed.orOlder(server.oldestVersion(), server.name() + (server.oldestVersion() < server.version()
                 ? " has a sequence of it in flight" : " serves it"));
+        }
+        if (reference.isPresent()) {
+            needed = needed.orOlder(reference.getAsLong(), "it is the reference of the KL term");
         }
         return unscored.isPresent() ? needed.orOlder(unscored.getAsLong(), "a rollout of it is not scored yet") : needed;
     }

@@ -17,6 +17,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.admin.Admin;
 import org.slf4j.Logger;
@@ -39,6 +40,7 @@ public final class VersionCare implements AutoCloseable {
 
     private final LogConnection connection;
     private final WeightsConfig config;
+    private final OptionalLong reference;
     private final Clock clock;
     private final MultiGauge unservedSeconds;
     private final Gauge oldestGauge;
@@ -52,8 +54,14 @@ public final class VersionCare implements AutoCloseable {
     private volatile long oldestKept;
     private volatile boolean closed;
 
-    /** Registers the meters; begins with {@link #start()}. */
-    public VersionCare(LogConnection connection, WeightsConfig config, MeterRegistry registry, Clock clock) {
+    /**
+     * Registers the meters; begins with {@link #start()}.
+     *
+     * @param reference version that a KL term is against; it is kept, and with it everything after it
+     */
+    public VersionCare(LogConnection connection, WeightsConfig config, OptionalLong reference, MeterRegistry registry,
+                       Clock clock) {
+        this.reference = reference;
         this.connection = connection;
         this.config = config;
         this.clock = clock;
@@ -117,7 +125,7 @@ public final class VersionCare implements AutoCloseable {
             try {
                 // servers first: what leaves them for the log in the meantime is then found there
                 NeededVersions needed = NeededVersions.of(newest.getVersion(), config.keepVersions(), servers,
-                    unscored.oldestVersion(LIMIT));
+                    reference, unscored.oldestVersion(LIMIT));
                 oldestKept = removal.remove(needed, newest.getVersion());
                 lastRemoval = newest.getVersion();
             } catch (TimeoutException e) {
