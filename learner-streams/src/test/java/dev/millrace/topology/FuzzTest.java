@@ -41,7 +41,7 @@ import org.slf4j.LoggerFactory;
  */
 class FuzzTest {
     private static final Logger LOG = LoggerFactory.getLogger(FuzzTest.class);
-    private static final int RECORDS = Integer.getInteger("millrace.fuzz.records", 12_000);
+    private static final int RECORDS = Integer.getInteger("millrace.fuzz.records", 6_000);
     private static final int ROUND = 50_000;
     private static final long SEED = Long.getLong("millrace.fuzz.seed", 1);
 
@@ -89,7 +89,7 @@ class FuzzTest {
         partnersRefused = 0;
         TopologyConfig defaults = TopologyConfig.defaults();
         TopologyConfig config = new TopologyConfig(defaults.ingress(),
-            new JoinConfig(true, true, true, 60_000, 30_000, 10_000, 20_000, 600_000, 1_000), defaults.corrections(),
+            new JoinConfig(true, true, true, 60_000, 30_000, 10_000, 20_000, 600_000, 2_000), defaults.corrections(),
             new GroupsConfig(60_000, 2, 10_000, 600_000, GroupsConfig.ZeroVariance.DROP), new BatchConfig(8, 0, BatchConfig.Order.COMPLETION, 0), defaults.runtime());
         try (TopologyHarness opened = new TopologyHarness(config, directory, 60_000)) {
             topology = opened;
@@ -132,7 +132,8 @@ class FuzzTest {
 
     /** A rollout and its partners, each damaged with some probability, or missing, or out of order. */
     private void pipeSample() {
-        long nth = random.nextInt(10) == 0 ? random.nextInt(roundRecords / 5) : rollouts; // now and then one that was there, or will be
+        // now and then one that was there, as far back as repetitions are remembered, or will be
+        long nth = random.nextInt(10) == 0 ? Math.max(0, rollouts - 1_000 + random.nextInt(1_100)) : rollouts;
         Rollout rollout = Samples.rollout("g" + nth / 2, (int) nth % 2, 2, 1 + random.nextInt(30), -1f, random.nextInt(6))
             .setReward(random.nextInt(2)).build();
         long offset = rollouts;

@@ -1,5 +1,7 @@
 package dev.millrace.scorer;
 
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.session.TokenScores;
@@ -12,7 +14,10 @@ import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.scorer.RolloutReading.Scorable;
+import dev.millrace.weights.NewestWeights;
+import dev.millrace.weights.PolicyFeed;
 import java.nio.ByteBuffer;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -26,21 +31,42 @@ import java.util.TreeSet;
  * they are the same version they are the same vector. Log-probs are under the rollout's temperature and 0 at masked
  * tokens.
  */
-final class BatchScoring {
+final class BatchScoring implements Scoring {
     private final LogConnection connection;
     private final ScorerConfig config;
     private final ScoringSession session;
+    private final NewestWeights loading;
     private final KnownVersions versions;
 
-    BatchScoring(LogConnection connection, ScorerConfig config, ScoringSession session, KnownVersions versions) {
+    private BatchScoring(LogConnection connection, ScorerConfig config, ScoringSession session, NewestWeights loading,
+            KnownVersions versions) {
         this.connection = connection;
         this.config = config;
         this.session = session;
+        this.loading = loading;
         this.versions = versions;
     }
 
-    /** One score per rollout, in order; there is at least one. */
-    List<Score> score(List<Scorable> rollouts, long nowMs) {
+    /** @throws dev.millrace.weights.VersionUnavailableException if no version can be loaded in time */
+    static BatchScoring open(LogConnection connection, PolicyFeed feed, Engine engine, ScorerConfig config, DecoderShape shape) {
+        NewestWeights loading = new NewestWeights(feed, Duration.ofMillis(config.firstVersionTimeoutMs()));
+        return new BatchScoring(connection, config, new ScoringSession(engine, shape, config.tokenBudget()), loading,
+                new KnownVersions(feed, loading, config));
+    }
+
+    @Override
+    public long newest() {
+        return versions.newest();
+    }
+
+    @Override
+    public void close() {
+        session.close();
+        loading.close();
+    }
+
+    @Override
+    public List<Score> score(List<Scorable> rollouts, long nowMs) {
         TreeSet<Long> needed = new TreeSet<>();
         for (Scorable rollout : rollouts) {
             for (VersionSpan span : rollout.rollout().getVersionSpans()) {

@@ -41,21 +41,24 @@ final class ScoreLog implements AutoCloseable {
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
 
     private final RunTopics topics;
+    private final String scoresTopic;
     private final String scorerId;
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final KafkaProducer<byte[], byte[]> producer;
     private final Serializer<Score> scores;
     private final Serializer<Serving> servings;
 
-    ScoreLog(LogConnection connection, ScorerConfig config) {
+    ScoreLog(LogConnection connection, ScorerPurpose purpose, ScorerConfig config) {
+        String member = purpose.role() + "-" + config.id();
         this.topics = connection.topics();
+        this.scoresTopic = purpose.topic(topics);
         this.scorerId = config.id();
         this.scores = AvroSerde.of(Score.class, connection.registry()).serializer();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).serializer();
         this.consumer = new KafkaConsumer<>(connection.with(Map.ofEntries(
-                Map.entry("group.id", connection.scoped("scorer")),
-                Map.entry("group.instance.id", connection.scoped("scorer-" + config.id())),
-                Map.entry("client.id", "scorer-" + config.id()),
+                Map.entry("group.id", connection.scoped(purpose.role())),
+                Map.entry("group.instance.id", connection.scoped(member)),
+                Map.entry("client.id", member),
                 Map.entry("partition.assignment.strategy", CooperativeStickyAssignor.class.getName()),
                 Map.entry("session.timeout.ms", SESSION_TIMEOUT_MS),
                 Map.entry("heartbeat.interval.ms", SESSION_TIMEOUT_MS / 4),
@@ -66,8 +69,8 @@ final class ScoreLog implements AutoCloseable {
                 Map.entry("max.poll.records", config.maxBatchSequences()))),
                 new ByteArrayDeserializer(), new ByteArrayDeserializer());
         this.producer = new KafkaProducer<>(connection.with(Map.of(
-                "transactional.id", connection.scoped("scorer-" + config.id()),
-                "client.id", "scorer-" + config.id(),
+                "transactional.id", connection.scoped(member),
+                "client.id", member,
                 "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS,
                 "max.block.ms", config.commitTimeoutMs(),
                 "compression.type", "lz4",
@@ -106,8 +109,8 @@ final class ScoreLog implements AutoCloseable {
         try {
             producer.beginTransaction();
             for (Score score : made) {
-                producer.send(new ProducerRecord<>(topics.scores(), score.getRolloutSource().getPartition(),
-                        score.getGroupId().getBytes(StandardCharsets.UTF_8), scores.serialize(topics.scores(), score)));
+                producer.send(new ProducerRecord<>(scoresTopic, score.getRolloutSource().getPartition(),
+                        score.getGroupId().getBytes(StandardCharsets.UTF_8), scores.serialize(scoresTopic, score)));
             }
             if (serving != null) {
                 producer.send(new ProducerRecord<>(topics.serving(),

@@ -2,7 +2,6 @@ package dev.millrace.scorer;
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
-import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.ServerRole;
@@ -10,7 +9,6 @@ import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.scorer.RolloutReading.Scorable;
 import dev.millrace.scorer.RolloutReading.Skipped;
-import dev.millrace.weights.NewestWeights;
 import dev.millrace.weights.PolicyFeed;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Gauge;
@@ -31,15 +29,19 @@ import org.slf4j.LoggerFactory;
  * <p>Whatever one poll gives is scored together and committed together, so batches grow with the load. A rollout that
  * cannot be read is skipped and counted here; the topology reads the same record and dead-letters it.
  *
+ * <p>A scorer of another {@link ScorerPurpose} scores under one policy that stays as it is.
+ *
  * <p>Meters: {@code millrace.scorer.tokens} (response tokens scored), {@code .rollouts}, {@code .unavailable} (scores
  * without OLD), {@code .skipped.rollouts} by reason, {@code .idle.seconds} (waiting for rollouts), and the gauge
- * {@code millrace.policy.version} with role scorer.
+ * {@code millrace.policy.version} with role scorer. Another purpose's name is in the place of {@code scorer}, and it
+ * serves no version.
  */
 public final class Scorer implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Scorer.class);
     private static final Duration POLL = Duration.ofMillis(100);
 
     private final LogConnection connection;
+    private final ScorerPurpose purpose;
     private final PolicyFeed feed;
     private final Engine engine;
     private final ScorerConfig config;
@@ -63,19 +65,39 @@ public final class Scorer implements AutoCloseable {
      */
     public Scorer(LogConnection connection, PolicyFeed feed, Engine engine, ScorerConfig config, MeterRegistry meters,
             Clock clock) {
+        this(connection, ScorerPurpose.LEARNER, feed, engine, config, meters, clock);
+    }
+
+    /**
+     * A scorer of any purpose.
+     *
+     * @throws IllegalArgumentException if the configuration names no policy for the purpose
+     */
+    public Scorer(LogConnection connection, ScorerPurpose purpose, PolicyFeed feed, Engine engine, ScorerConfig config,
+            MeterRegistry meters, Clock clock) {
+        if (purpose != ScorerPurpose.LEARNER && !config.fixed(purpose).isGiven()) {
+            throw new IllegalArgumentException("scorer." + purpose.role() + " names no policy; set its version or its directory");
+        }
         this.connection = connection;
+        this.purpose = purpose;
         this.feed = feed;
         this.engine = engine;
         this.config = config;
         this.meters = meters;
         this.clock = clock;
-        this.log = new ScoreLog(connection, config);
-        this.tokens = Counter.builder("millrace.scorer.tokens").description("response tokens scored").register(meters);
-        this.rollouts = Counter.builder("millrace.scorer.rollouts").description("rollouts scored").register(meters);
-        this.unavailable = Counter.builder("millrace.scorer.unavailable")
+        this.log = new ScoreLog(connection, purpose, config);
+        this.tokens = Counter.builder(meter("tokens")).description("response tokens scored").register(meters);
+        this.rollouts = Counter.builder(meter("rollouts")).description("rollouts scored").register(meters);
+        this.unavailable = Counter.builder(meter("unavailable"))
                 .description("scores that lack a version which cannot be had").register(meters);
-        this.idle = Counter.builder("millrace.scorer.idle.seconds").description("time without rollouts").register(meters);
-        Gauge.builder("millrace.policy.version", this, s -> s.servedVersion).tag("role", "scorer").register(meters);
+        this.idle = Counter.builder(meter("idle.seconds")).description("time without rollouts").register(meters);
+        if (purpose == ScorerPurpose.LEARNER) {
+            Gauge.builder("millrace.policy.version", this, s -> s.servedVersion).tag("role", "scorer").register(meters);
+        }
+    }
+
+    private String meter(String name) {
+        return "millrace." + purpose.role() + "." + name;
     }
 
     /**
@@ -93,16 +115,15 @@ public final class Scorer implements AutoCloseable {
         }
         DecoderShape shape = PolicyFeed.shapeOf(first.get());
         RolloutCheck check = new RolloutCheck(connection, first.get().getTokenizerHash(), shape);
-        try (NewestWeights newest = new NewestWeights(feed, Duration.ofMillis(config.firstVersionTimeoutMs()));
-                ScoringSession session = new ScoringSession(engine, shape, config.tokenBudget())) {
-            KnownVersions versions = new KnownVersions(feed, newest, config);
-            BatchScoring scoring = new BatchScoring(connection, config, session, versions);
+        try (Scoring scoring = purpose == ScorerPurpose.LEARNER
+                ? BatchScoring.open(connection, feed, engine, config, shape)
+                : FixedScoring.open(connection, feed, engine, purpose, config, shape)) {
             log.takeOver();
             while (!stopped) {
                 ConsumerRecords<byte[], byte[]> read = read();
                 List<Scorable> scorable = scorable(read, check);
                 List<Score> scores = scorable.isEmpty() ? List.of() : scoring.score(scorable, clock.millis());
-                Serving serving = servingIfDue(versions.newest());
+                Serving serving = servingIfDue(scoring.newest());
                 if (!read.isEmpty() || serving != null) {
                     commit(read, scorable, scores, serving);
                 }
@@ -123,7 +144,7 @@ public final class Scorer implements AutoCloseable {
         for (ConsumerRecord<byte[], byte[]> record : read) {
             RolloutReading reading = check.read(record);
             if (reading instanceof Skipped skipped) {
-                meters.counter("millrace.scorer.skipped.rollouts", "reason", skipped.reason()).increment();
+                meters.counter(meter("skipped.rollouts"), "reason", skipped.reason()).increment();
                 LOG.debug("skipped {}-{}@{}: {}", record.topic(), record.partition(), record.offset(), skipped.message());
             } else {
                 scorable.add((Scorable) reading);
@@ -133,6 +154,9 @@ public final class Scorer implements AutoCloseable {
     }
 
     private Serving servingIfDue(long version) {
+        if (version == Scoring.NOT_SERVING) {
+            return null; // the newest version is no concern of a fixed policy
+        }
         long now = clock.millis();
         if (version != servedVersion) {
             servedVersion = version;
@@ -152,8 +176,8 @@ public final class Scorer implements AutoCloseable {
 
     private void commit(ConsumerRecords<byte[], byte[]> read, List<Scorable> scored, List<Score> scores, Serving serving) {
         if (!log.commit(read, scores, serving)) {
-            LOG.warn("scorer {} lost its partitions before it could commit; {} rollouts are scored again", config.id(),
-                    scored.size());
+            LOG.warn("{} {} lost its partitions before it could commit; {} rollouts are scored again", purpose.role(),
+                    config.id(), scored.size());
             return;
         }
         long responseTokens = scored.stream().mapToLong(Scorable::responseLength).sum();

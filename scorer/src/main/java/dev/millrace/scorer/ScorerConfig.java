@@ -16,9 +16,12 @@ import java.util.regex.Pattern;
  * @param heartbeatMs interval of the records that say which version is served
  * @param firstVersionTimeoutMs longest wait for the first policy version
  * @param commitTimeoutMs longest wait for a commit
+ * @param reference what {@code reference-scores} are made with: the anchor of KL
+ * @param teacher what {@code teacher-scores} are made with: a policy to imitate
  */
 public record ScorerConfig(String id, int maxBatchSequences, int tokenBudget, int cachedVersions, boolean entropies,
-        boolean sumSquaredProbs, long versionWaitMs, int heartbeatMs, long firstVersionTimeoutMs, long commitTimeoutMs) {
+        boolean sumSquaredProbs, long versionWaitMs, int heartbeatMs, long firstVersionTimeoutMs, long commitTimeoutMs,
+        FixedPolicyConfig reference, FixedPolicyConfig teacher) {
     private static final Pattern ID = Pattern.compile("[A-Za-z0-9._-]{1,60}");
 
     public ScorerConfig {
@@ -35,7 +38,13 @@ public record ScorerConfig(String id, int maxBatchSequences, int tokenBudget, in
     }
 
     public static ScorerConfig defaults() {
-        return new ScorerConfig("scorer-0", 256, 16_384, 16, false, false, 2_000, 1_000, 60_000, 60_000);
+        return new ScorerConfig("scorer-0", 256, 16_384, 16, false, false, 2_000, 1_000, 60_000, 60_000,
+                FixedPolicyConfig.defaults(), FixedPolicyConfig.defaults());
+    }
+
+    /** The policy that a reference or a teacher scorer scores with. */
+    FixedPolicyConfig fixed(ScorerPurpose purpose) {
+        return purpose == ScorerPurpose.REFERENCE ? reference : teacher;
     }
 
     private static void atLeast(long bound, String key, long value) {

@@ -13,6 +13,7 @@ import dev.millrace.generator.sampling.CacheOnSwap;
 import dev.millrace.generator.sampling.Generator;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
@@ -53,6 +54,8 @@ import org.junit.jupiter.api.io.TempDir;
 class ScorerIT {
     @TempDir
     private static Path directory;
+    @TempDir
+    private Path teacher;
     private static EmbeddedBroker broker;
     private static ScoringSession scoring;
 
@@ -199,6 +202,40 @@ class ScorerIT {
     }
 
     @Test
+    void shouldScoreUnderAVersionOfTheRunThatStaysAndUnderACheckpointOnDisk() throws Exception {
+        new CheckpointDirectory(teacher).save(TestRun.weights(7));
+        run.publish(0, 0);
+        run.publish(1, 0);
+        run.publish(2, 0);
+        write(rollout("0-1/0", new VersionSpan(2L, 0, 3)));
+        Score reference = scoreAll(ScorerPurpose.REFERENCE, run.connection().topics().referenceScores());
+        assertThat(reference.getVectors()).singleElement().satisfies(vector -> {
+            assertThat(vector.getPolicy()).isEqualTo(PolicyRole.REFERENCE);
+            assertThat(vector.getVersionSpans()).containsExactly(new VersionSpan(1L, 0, 3));
+            float[] one = logProbs(1);
+            assertThat(PackedFloats.toArray(vector.getLogProbs())).containsExactly(one[0], 0f, one[2]);
+        });
+        assertThat(meters.counter("millrace.reference.rollouts").count()).isEqualTo(1);
+
+        Score taught = scoreAll(ScorerPurpose.TEACHER, run.connection().topics().teacherScores());
+        assertThat(taught.getVectors()).singleElement().satisfies(vector -> {
+            assertThat(vector.getPolicy()).isEqualTo(PolicyRole.TEACHER);
+            assertThat(vector.getVersionSpans()).containsExactly(new VersionSpan(-1L, 0, 3));
+            float[] seven = logProbs(7);
+            assertThat(PackedFloats.toArray(vector.getLogProbs())).containsExactly(seven[0], 0f, seven[2]);
+        });
+    }
+
+    private Score scoreAll(ScorerPurpose purpose, String topic) {
+        try (Scorer scorer = scorer(purpose, false)) {
+            RunningRole role = new RunningRole(purpose.role(), scorer::run, scorer::stop);
+            run.await(topic, records -> !records.isEmpty());
+            role.stop();
+        }
+        return run.await(Score.class, topic, 1).get(0);
+    }
+
+    @Test
     void shouldStopWhileItWaitsForAPolicy() {
         try (Scorer scorer = scorer(false)) {
             new RunningRole("scorer", scorer::run, scorer::stop).stop();
@@ -206,9 +243,14 @@ class ScorerIT {
     }
 
     private Scorer scorer(boolean entropies) {
+        return scorer(ScorerPurpose.LEARNER, entropies);
+    }
+
+    private Scorer scorer(ScorerPurpose purpose, boolean entropies) {
         meters.clear();
-        return new Scorer(run.connection(), run.feed(), Engine.cpu(),
-                new ScorerConfig("s", 32, 1_000, 4, entropies, false, 500, 200, 20_000, 20_000), meters, Clock.systemUTC());
+        return new Scorer(run.connection(), purpose, run.feed(), Engine.cpu(),
+                new ScorerConfig("s", 32, 1_000, 4, entropies, false, 500, 200, 20_000, 20_000,
+                        new FixedPolicyConfig(1, ""), new FixedPolicyConfig(-1, teacher.toString())), meters, Clock.systemUTC());
     }
 
     /** Runs a scorer until so many scores are there, and returns them sorted by rollout. */

@@ -7,6 +7,7 @@ import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.topics.TopicsConfig;
 import dev.millrace.learner.LearnerConfig;
 import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.scorer.FixedPolicyConfig;
 import dev.millrace.scorer.ScorerConfig;
 import dev.millrace.stages.ComparedPolicies;
 import dev.millrace.stages.RolloutCorrectionOptions;
@@ -93,6 +94,30 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
             throw new ConfigException("learner.step.objective.kind is " + kind
                 + " and topology.corrections.rollout_correction.compare is " + lower(weights.compare()) + "; with this objective the weights must compare "
                 + lower(wanted) + ", or a ratio would be corrected for twice or not at all");
+        }
+    }
+
+    /**
+     * Refuses what only works where the roles are started one by one: {@code train} has a generator, scorers, a topology
+     * and a learner, and nobody beside them.
+     */
+    public void requireTrainable() {
+        if (topology.join().reward()) {
+            throw new ConfigException("topology.join.reward is true, and no stage of train writes rewards, so every rollout would leave as"
+                + " unrewarded; set it to false, or start the roles one by one beside what writes them");
+        }
+        requireScorer("reference", topology.join().reference(), scorer.reference());
+        requireScorer("teacher", topology.join().teacher(), scorer.teacher());
+    }
+
+    private static void requireScorer(String name, boolean joined, FixedPolicyConfig policy) {
+        if (joined && !policy.isGiven()) {
+            throw new ConfigException("topology.join." + name + " is true and scorer." + name + " names no policy, so every rollout would"
+                + " wait for a score in vain; set scorer." + name + ".version or scorer." + name + ".directory");
+        }
+        if (!joined && policy.isGiven()) {
+            throw new ConfigException("scorer." + name + " names a policy and topology.join." + name
+                + " is false, so its scores would be made and never used; set the latter to true, or leave the former out");
         }
     }
 

@@ -13,13 +13,16 @@ import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.scorer.Scorer;
+import dev.millrace.scorer.ScorerPurpose;
 import dev.millrace.topology.TopologyRunner;
 import dev.millrace.weights.PolicyFeed;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
+import java.util.List;
 
 /**
  * Makes the roles of a run out of its configuration.
@@ -70,9 +73,21 @@ public final class Pipeline implements AutoCloseable {
     }
 
     /** Recomputes log-probs. */
-    public Role scorer() {
-        Scorer scorer = keep(new Scorer(connection, feed(), engine(), config.scorer(), meters, clock));
-        return new Role("scorer", scorer::run, scorer::stop);
+    public Role scorer(ScorerPurpose purpose) {
+        Scorer scorer = keep(new Scorer(connection, purpose, feed(), engine(), config.scorer(), meters, clock));
+        return new Role(purpose.role(), scorer::run, scorer::stop);
+    }
+
+    /** A scorer for everything that rollouts are joined with. */
+    public List<Role> scorers() {
+        List<Role> scorers = new ArrayList<>(List.of(scorer(ScorerPurpose.LEARNER)));
+        if (config.scorer().reference().isGiven()) {
+            scorers.add(scorer(ScorerPurpose.REFERENCE));
+        }
+        if (config.scorer().teacher().isGiven()) {
+            scorers.add(scorer(ScorerPurpose.TEACHER));
+        }
+        return scorers;
     }
 
     /** Joins, corrects, makes batches. */

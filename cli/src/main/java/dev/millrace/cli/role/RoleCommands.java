@@ -4,6 +4,7 @@ import dev.millrace.cli.config.ConfigException;
 import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.cli.config.ConfigTree;
 import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.scorer.ScorerPurpose;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;
 import java.util.function.Function;
@@ -74,12 +75,15 @@ public final class RoleCommands {
     public static final class Score implements Callable<Integer> {
         @Mixin
         private ConfigOptions options;
+        @Option(names = "--for", paramLabel = "PURPOSE", defaultValue = "LEARNER",
+            description = "What for: ${COMPLETION-CANDIDATES}. The last two score under scorer.reference or scorer.teacher.")
+        private ScorerPurpose purpose;
         @Spec
         private CommandSpec spec;
 
         @Override
         public Integer call() throws Exception {
-            return run(options, spec, Pipeline::scorer);
+            return run(options, spec, pipeline -> pipeline.scorer(purpose));
         }
     }
 

@@ -96,6 +96,8 @@ public final class TrainCommand implements Callable<Integer> {
         if (maxSteps != null) {
             ConfigTree.set(base, "learner.max_steps=" + maxSteps);
         }
-        return options.resolve(base);
+        MillraceConfig config = options.resolve(base);
+        config.requireTrainable();
+        return config;
     }
 }

@@ -131,7 +131,7 @@ final class TrainRun {
             rolesStartedAt = elapsedSeconds();
             threads.start(pipeline.admission());
             threads.start(pipeline.generator());
-            threads.start(pipeline.scorer());
+            pipeline.scorers().forEach(threads::start);
             threads.start(pipeline.topology(directory.streamsState()));
             Role learner = pipeline.learner();
             threads.start(learner);

@@ -41,6 +41,20 @@ class MillraceConfigTest {
     }
 
     @Test
+    void shouldRefuseToTrainWithAPartnerThatNobodyMakesAndToMakeOneThatNobodyWants() {
+        assertThatThrownBy(() -> bind("topology.join.reward=true").requireTrainable())
+            .hasMessageContainingAll("topology.join.reward is true", "unrewarded", "one by one");
+        assertThatThrownBy(() -> bind("topology.join.reference=true").requireTrainable())
+            .hasMessageContainingAll("topology.join.reference is true", "scorer.reference names no policy", "scorer.reference.version");
+        assertThatThrownBy(() -> bind("scorer.teacher.directory=/models/a").requireTrainable())
+            .hasMessageContainingAll("scorer.teacher names a policy", "topology.join.teacher is false");
+        assertThatThrownBy(() -> bind("scorer.teacher.directory=/models/a", "scorer.teacher.version=3"))
+            .hasMessageContainingAll("version must not be set beside directory='/models/a'");
+        bind("topology.join.reference=true", "scorer.reference.version=0").requireTrainable();
+        bind().requireTrainable();
+    }
+
+    @Test
     void shouldAllowWhatFitsTogether() {
         assertThat(bind("learner.step.objective.kind=ppo_clip", "topology.corrections.rollout_correction.compare=engine_mismatch")
             .learner().step().objective()).isEqualTo(ObjectiveConfig.PpoClip.defaults());

@@ -1,0 +1,29 @@
+package dev.millrace.scorer;
+
+/**
+ * A policy that stays as it is while the run goes on: a version of the run, or a decoder on disk; or none.
+ *
+ * @param version of the run; -1 for none. The log must still hold it whenever the scorer starts
+ * @param directory of a Hugging Face checkpoint with the run's vocabulary; empty for none
+ */
+public record FixedPolicyConfig(long version, String directory) {
+    public FixedPolicyConfig {
+        if (version < -1) {
+            throw new IllegalArgumentException("version must be at least 0, or -1 for none: " + version);
+        }
+        if (version >= 0 && !directory.isEmpty()) {
+            throw new IllegalArgumentException("version must not be set beside directory='" + directory
+                + "', since a policy is one of the two; leave one of them out: " + version);
+        }
+    }
+
+    /** None. */
+    public static FixedPolicyConfig defaults() {
+        return new FixedPolicyConfig(-1, "");
+    }
+
+    /** Whether there is one. */
+    public boolean isGiven() {
+        return version >= 0 || !directory.isEmpty();
+    }
+}
