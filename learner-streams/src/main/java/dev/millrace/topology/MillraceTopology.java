@@ -80,7 +80,7 @@ public final class MillraceTopology {
         List<String> arrivals = checked(topology, tasks.joinInputs(), "join", "dead-letters", meters);
         topology.addProcessor("join", new TaskSupplier<>(tasks.join(), "join-journal", tasks.settings(),
             Map.of(topics.trajectories(), "trajectories", topics.outcomes(), "outcomes", topics.deadLetters(), "dead-letters"),
-            stores), arrivals.toArray(String[]::new));
+            stores, meters.waits()), arrivals.toArray(String[]::new));
         toPolicy(topology, "trajectories", topics.trajectories(), run, "join");
         sink(topology, "outcomes", topics.outcomes(), List.of("join"));
         sink(topology, "dead-letters", topics.deadLetters(), and(arrivals, "join"));
@@ -88,7 +88,7 @@ public final class MillraceTopology {
         List<String> members = checked(topology, tasks.assemblyInputs(), "assemble", "assembly-dead-letters", meters);
         topology.addProcessor("assemble", new TaskSupplier<>(tasks.assembly(), "assembly-journal", tasks.settings(),
             Map.of(topics.batches(), "batches", topics.outcomes(), "assembly-outcomes", topics.deadLetters(),
-                "assembly-dead-letters"), stores), members.toArray(String[]::new));
+                "assembly-dead-letters"), stores, meters.waits()), members.toArray(String[]::new));
         toPolicy(topology, "batches", topics.batches(), run, "assemble");
         sink(topology, "assembly-outcomes", topics.outcomes(), List.of("assemble"));
         sink(topology, "assembly-dead-letters", topics.deadLetters(), and(members, "assemble"));

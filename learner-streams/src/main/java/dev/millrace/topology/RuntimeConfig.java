@@ -16,8 +16,11 @@ import java.util.TreeMap;
  *     of it; 0 believes the broker at once; -1 does not ask, and then the same input may give another order
  * @param stateStores where state is kept between restarts
  * @param storeCacheBytes memory in which updates of one key are merged before they reach the changelog, at least 0
+ * @param rocksdbBytes memory for all stores on disk together, half of it for blocks that are read and half for what is
+ *     not written yet; at least 8 MiB
  * @param bufferedRecords records of a partition that are read ahead, at least 1; a bound on memory where rollouts are long
  * @param standbyReplicas further instances that keep a copy of the state, at least 0
+ * @param rebalanceProtocol how instances share the partitions
  * @param sessionTimeoutMs an instance that is not heard of for so long loses its partitions to others, at least 3000
  * @param instanceId a name of its own for this instance, under which it comes back after a crash without waiting for
  *     its former self to time out; empty for an instance without one
@@ -26,14 +29,16 @@ import java.util.TreeMap;
  * @param compression of what is written: none, lz4, zstd, snappy or gzip
  * @param startTimeoutMs longest wait for the topology to run, at least 1000
  * @param stopTimeoutMs longest wait for it to stop, at least 1000
+ * @param alarmAfterMs a stage that waits for so long without progress is an alarm, at least 1000
  * @param clientProperties further settings of the stream engine and its clients by their own names, such as
  *     {@code consumer.fetch.max.bytes}
  */
 public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdleMs, StateStores.Kind stateStores,
-    long storeCacheBytes, int bufferedRecords, int standbyReplicas, int sessionTimeoutMs, String instanceId,
-    int transactionTimeoutMs, String compression, long startTimeoutMs, long stopTimeoutMs,
-    Map<String, String> clientProperties) {
+    long storeCacheBytes, long rocksdbBytes, int bufferedRecords, int standbyReplicas, RebalanceProtocol rebalanceProtocol,
+    int sessionTimeoutMs, String instanceId, int transactionTimeoutMs, String compression, long startTimeoutMs,
+    long stopTimeoutMs, long alarmAfterMs, Map<String, String> clientProperties) {
 
+    private static final long MIN_ROCKSDB_BYTES = 8L << 20;
     private static final List<String> COMPRESSIONS = List.of("none", "lz4", "zstd", "snappy", "gzip");
     /** Settings on which the promises of the topology rest. */
     private static final Set<String> OURS = Set.of("processing.guarantee", "application.id", "bootstrap.servers", "isolation.level",
@@ -44,6 +49,7 @@ public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdle
         requireAtLeast("commit_interval_ms", commitIntervalMs, 1);
         requireAtLeast("max_task_idle_ms", maxTaskIdleMs, -1);
         requireAtLeast("store_cache_bytes", storeCacheBytes, 0);
+        requireAtLeast("rocksdb_bytes", rocksdbBytes, MIN_ROCKSDB_BYTES);
         requireAtLeast("buffered_records", bufferedRecords, 1);
         requireAtLeast("standby_replicas", standbyReplicas, 0);
         requireAtLeast("session_timeout_ms", sessionTimeoutMs, 3_000);
@@ -61,6 +67,11 @@ public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdle
         }
         requireAtLeast("start_timeout_ms", startTimeoutMs, 1_000);
         requireAtLeast("stop_timeout_ms", stopTimeoutMs, 1_000);
+        requireAtLeast("alarm_after_ms", alarmAfterMs, 1_000);
+        if (rebalanceProtocol == RebalanceProtocol.STREAMS && !instanceId.isEmpty()) {
+            throw new IllegalArgumentException("rebalance_protocol=streams must not be set beside instance_id='" + instanceId
+                + "', because that protocol knows no static members; leave instance_id out, or set rebalance_protocol=classic");
+        }
         clientProperties = Map.copyOf(new TreeMap<>(clientProperties));
         for (String key : clientProperties.keySet()) {
             if (OURS.contains(key.replaceFirst("^(main\\.consumer|restore\\.consumer|consumer|producer)\\.", ""))) {
@@ -78,8 +89,8 @@ public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdle
 
     /** One thread, commits every 100 ms, state in memory. */
     public static RuntimeConfig defaults() {
-        return new RuntimeConfig(1, 100, 0, StateStores.Kind.IN_MEMORY, 16L << 20, 250, 0, 6_000, "", 10_000, "lz4", 60_000,
-            20_000, Map.of());
+        return new RuntimeConfig(1, 100, 0, StateStores.Kind.IN_MEMORY, 16L << 20, 64L << 20, 250, 0, RebalanceProtocol.AUTO, 6_000, "",
+            10_000, "lz4", 60_000, 20_000, 60_000, Map.of());
     }
 
     /** The same with so many threads, for the instance of this name. */

@@ -3,6 +3,7 @@ package dev.millrace.topology;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.deadletter.DeadLetters;
 import dev.millrace.topology.state.EventTime;
+import dev.millrace.topology.state.SharedRocksDbMemory;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
@@ -30,6 +31,8 @@ final class StreamsProperties {
         settings.put(StreamsConfig.BUFFERED_RECORDS_PER_PARTITION_CONFIG, config.bufferedRecords());
         settings.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, config.standbyReplicas());
         settings.put(StreamsConfig.STATE_DIR_CONFIG, stateDirectory.toString());
+        settings.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, SharedRocksDbMemory.class);
+        settings.put(SharedRocksDbMemory.BYTES, config.rocksdbBytes());
         settings.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG, EventTime.class);
         settings.put(StreamsConfig.LOG_SUMMARY_INTERVAL_MS_CONFIG, -1L);
         settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), config.sessionTimeoutMs());

@@ -2,10 +2,16 @@ package dev.millrace.topology;
 
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.watch.AlarmBell;
+import dev.millrace.topology.watch.InputWaits;
+import dev.millrace.topology.watch.Wait;
+import dev.millrace.topology.watch.WaitBoard;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.kafka.KafkaStreamsMetrics;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
@@ -23,13 +29,18 @@ import org.slf4j.LoggerFactory;
  * <p>Any number of instances share the work. What the engine can repair by itself (a broker that was away, a
  * partition that went to another instance) it repairs; anything else stops this instance with a sentence. Stopping
  * commits what was done, and leaves the group so that others take over at once. An object runs once.
+ *
+ * <p>What stages wait for is looked at every second; a wait without progress for too long is an alarm ({@link AlarmBell}).
  */
 public final class TopologyRunner implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(TopologyRunner.class);
+    private static final long LOOK_PERIOD_MS = 1_000;
 
     private final TopologyConfig config;
     private final KafkaStreams streams;
     private final MeterRegistry registry;
+    private final WaitBoard waits;
+    private final AlarmBell bell;
     private final CountDownLatch ended = new CountDownLatch(1);
     private final CountDownLatch running = new CountDownLatch(1);
     private final AtomicReference<Throwable> failure = new AtomicReference<>();
@@ -41,8 +52,11 @@ public final class TopologyRunner implements AutoCloseable {
     public TopologyRunner(TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
         this.config = config;
         this.registry = registry;
+        TopologyMeters meters = new TopologyMeters(registry);
+        this.waits = meters.waits();
+        this.bell = new AlarmBell(config.runtime().alarmAfterMs(), registry);
         this.streams = new KafkaStreams(
-            MillraceTopology.build(config, connection, new TopologyMeters(registry)),
+            MillraceTopology.build(config, connection, meters),
             new StreamsConfig(StreamsProperties.of(config.runtime(), connection, stateDirectory)),
             new StableClients(StreamsProperties.transactionalPrefix(config.runtime(), connection)));
         streams.setUncaughtExceptionHandler(this::failed);
@@ -100,12 +114,25 @@ public final class TopologyRunner implements AutoCloseable {
                     + config.runtime().startTimeoutMs() + ", its state is " + streams.state()
                     + "; is the broker out of reach, or another instance named '" + config.runtime().instanceId() + "' running?");
             }
-            ended.await(); // until stop or failure, which both end it
+            while (!ended.await(LOOK_PERIOD_MS, TimeUnit.MILLISECONDS)) { // until stop or failure, which both end it
+                watch();
+            }
             return null;
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return new TopologyException("the topology was interrupted", e);
         }
+    }
+
+    private void watch() {
+        List<Wait> all = new ArrayList<>(waits.all());
+        all.addAll(InputWaits.of(streams));
+        bell.look(all, TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
+    }
+
+    /** What stages wait for without progress, for too long by {@code alarm_after_ms}; a sentence each. Thread-safe. */
+    public List<String> alarms() {
+        return bell.sentences();
     }
 
     /** Ends {@link #run} as soon as what is being done is committed; returns at once, from any thread. */

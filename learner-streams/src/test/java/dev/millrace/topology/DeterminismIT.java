@@ -162,8 +162,9 @@ class DeterminismIT {
         return new TopologyConfig(defaults.ingress(), defaults.join(), defaults.corrections(), defaults.groups(),
             new BatchConfig(BATCH, 0, BatchConfig.Order.SUBMISSION, 0),
             new RuntimeConfig(threads, r.commitIntervalMs(), r.maxTaskIdleMs(), r.stateStores(), r.storeCacheBytes(),
-                r.bufferedRecords(), r.standbyReplicas(), r.sessionTimeoutMs(), r.instanceId(), r.transactionTimeoutMs(),
-                r.compression(), r.startTimeoutMs(), r.stopTimeoutMs(), r.clientProperties()));
+                r.rocksdbBytes(), r.bufferedRecords(), r.standbyReplicas(), r.rebalanceProtocol(), r.sessionTimeoutMs(),
+                r.instanceId(), r.transactionTimeoutMs(), r.compression(), r.startTimeoutMs(), r.stopTimeoutMs(),
+                r.alarmAfterMs(), r.clientProperties()));
     }
 
     /** The bytes with the prefix in topic names made equally long and alike. */

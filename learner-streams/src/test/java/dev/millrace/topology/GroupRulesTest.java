@@ -164,6 +164,19 @@ class GroupRulesTest {
     }
 
     @Test
+    void shouldAskOncePerGroupForItsPromptToBeSampledAgain() {
+        open(2, new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.RESAMPLE), CorrectionConfig.defaults());
+        pipeGroup("g", 1, 1, 1);
+        assertThat(topology.outcomeNames())
+            .containsExactly("resample g/0 rollouts@0", "zero-variance g/1 rollouts@1", "zero-variance g/2 rollouts@2");
+        assertThat(topology.count("millrace.topology.outcomes", "resample")).isEqualTo(1);
+        pipeGroup("h", 0, 1);
+        assertThat(ids(topology.batches().get(0))).containsExactly("h/0", "h/1");
+        topology.idle(Duration.ofMinutes(20));
+        assertThat(topology.outcomes()).as("nothing of the group is left").isEmpty();
+    }
+
+    @Test
     void shouldMaskStaleTokensAndKeepTheirSequencesAsSiblings() {
         open(2, GROUPS, STALE_AFTER_2);
         topology.pipe(version(6));

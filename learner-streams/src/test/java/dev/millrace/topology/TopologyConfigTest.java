@@ -32,8 +32,8 @@ class TopologyConfigTest {
 
     private static RuntimeConfig runtime(int threads, int sessionMs, String instance, int transactionMs, String compression,
         Map<String, String> client) {
-        return new RuntimeConfig(threads, 100, 0, StateStores.Kind.IN_MEMORY, 0, 1, 0, sessionMs, instance, transactionMs,
-            compression, 1000, 1000, client);
+        return new RuntimeConfig(threads, 100, 0, StateStores.Kind.IN_MEMORY, 0, 8 << 20, 1, 0, RebalanceProtocol.AUTO, sessionMs,
+            instance, transactionMs, compression, 1000, 1000, 1000, client);
     }
 
     @Test

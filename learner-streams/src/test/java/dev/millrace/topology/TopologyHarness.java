@@ -19,6 +19,7 @@ import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.Kind;
 import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.state.EventTime;
+import dev.millrace.topology.watch.Wait;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -55,6 +56,7 @@ public final class TopologyHarness implements AutoCloseable {
 
     public final InMemorySchemaRegistry schemas = new InMemorySchemaRegistry();
     public final SimpleMeterRegistry meters = new SimpleMeterRegistry();
+    private final TopologyMeters shared = new TopologyMeters(meters);
     private final TopologyTestDriver driver;
     private final Map<String, TestInputTopic<byte[], byte[]>> inputs = new HashMap<>();
     private final Map<String, TestOutputTopic<byte[], byte[]>> outputs = new HashMap<>();
@@ -78,7 +80,7 @@ public final class TopologyHarness implements AutoCloseable {
         properties.put(StreamsConfig.STATE_DIR_CONFIG, stateDirectory.toString());
         properties.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG, EventTime.class);
         driver = new TopologyTestDriver(MillraceTopology.build(config, Samples.RUN, Samples.TOPICS, schemas, LogFetcher::new,
-            maxValueBytes, new TopologyMeters(meters)), properties, START);
+            maxValueBytes, shared), properties, START);
         for (String topic : List.of(Samples.TOPICS.rollouts(), Samples.TOPICS.scores(), Samples.TOPICS.rewards(),
             Samples.TOPICS.referenceScores(), Samples.TOPICS.teacherScores(), Samples.TOPICS.policyVersions(),
             Samples.TOPICS.trajectories())) {
@@ -93,6 +95,11 @@ public final class TopologyHarness implements AutoCloseable {
 
     public TopologyHarness(TopologyConfig config, Path stateDirectory) {
         this(config, stateDirectory, 1 << 20);
+    }
+
+    /** What the stages said last that they wait for; they say it every second of {@link #idle}. */
+    public List<Wait> waits() {
+        return shared.waits().all();
     }
 
     /** Reads what was piped in, as a fetcher would from the log. */

@@ -45,9 +45,10 @@ final class TopologyProcess {
         RuntimeConfig runtime = config.runtime();
         return new TopologyConfig(config.ingress(), config.join(), config.corrections(), config.groups(), new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0),
             new RuntimeConfig(runtime.threads(), runtime.commitIntervalMs(), runtime.maxTaskIdleMs(), runtime.stateStores(),
-                runtime.storeCacheBytes(), runtime.bufferedRecords(), runtime.standbyReplicas(), runtime.sessionTimeoutMs(),
+                runtime.storeCacheBytes(), runtime.rocksdbBytes(), runtime.bufferedRecords(), runtime.standbyReplicas(),
+                runtime.rebalanceProtocol(), runtime.sessionTimeoutMs(),
                 instanceId, runtime.transactionTimeoutMs(), runtime.compression(), runtime.startTimeoutMs(),
-                runtime.stopTimeoutMs(), runtime.clientProperties()));
+                runtime.stopTimeoutMs(), runtime.alarmAfterMs(), runtime.clientProperties()));
     }
 
     /** @param args bootstrap servers, topic prefix, state directory, instance id, sequences of a batch */

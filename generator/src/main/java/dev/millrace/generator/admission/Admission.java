@@ -8,6 +8,7 @@ import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.weights.PolicyFeed;
+import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
@@ -23,12 +24,14 @@ import org.slf4j.LoggerFactory;
 /**
  * The role that releases prompts, as fast as {@link AdmissionGate} allows and no faster.
  *
- * <p>Requests are made in the order of their ordinals, each from the task and its ordinal alone. One admission works
+ * <p>Requests are made in the order of their ordinals, each from the task and its ordinal alone; where a group was
+ * rewarded alike and is to be sampled again, from the ordinal of its first request. One admission works
  * per run; a second one takes over from the first, which then fails. After a restart it goes on where the last
  * transaction was committed.
  *
  * <p>Meters: gauges {@code millrace.admission.released.samples}, {@code millrace.admission.lost.samples} and
- * {@code millrace.admission.settled.samples} (consumed by a policy version, or lost).
+ * {@code millrace.admission.settled.samples} (consumed by a policy version, or lost); counter
+ * {@code millrace.admission.resampled} (prompts released once more).
  */
 public final class Admission implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Admission.class);
@@ -48,6 +51,8 @@ public final class Admission implements AutoCloseable {
     private volatile AdmissionState state = new AdmissionState(0, 0, 0);
     private volatile long consumedSamples;
     private long deadLetteredSinceVersion;
+    private long alikeSinceVersion;
+    private final Counter resampled;
 
     /**
      * @param task whose prompts are released
@@ -70,6 +75,8 @@ public final class Admission implements AutoCloseable {
                 .description("samples that will never reach a batch").register(meters);
         Gauge.builder("millrace.admission.settled.samples", this, a -> a.consumedSamples + a.state.lost())
                 .description("samples that a policy version consumed or that were lost").register(meters);
+        this.resampled = Counter.builder("millrace.admission.resampled")
+                .description("prompts released once more because their samples were rewarded alike").register(meters);
     }
 
     private static SamplingParameters samplingOf(SamplingConfig config, Task task) {
@@ -121,6 +128,9 @@ public final class Admission implements AutoCloseable {
             return;
         }
         state = state.losing(lost);
+        if (lostSamples.isOfZeroVariance(record)) {
+            loseAlike(record, lost);
+        }
         if (record.topic().equals(connection.topics().deadLetters())) {
             deadLetteredSinceVersion += lost;
             long limit = (long) config.deadLetterLimitBatches() * config.batchSequences();
@@ -132,11 +142,27 @@ public final class Admission implements AutoCloseable {
         }
     }
 
+    private void loseAlike(ConsumerRecord<byte[], byte[]> record, long lost) {
+        alikeSinceVersion += lost;
+        if (alikeSinceVersion > (long) config.zeroVarianceLimitBatches() * config.batchSequences()) {
+            throw new IllegalStateException(alikeSinceVersion + " samples left because their groups were rewarded alike while no"
+                    + " new policy version appeared, more than the " + config.zeroVarianceLimitBatches()
+                    + " batches of zero_variance_limit_batches; the policy learns nothing from these prompts any more: end the run,"
+                    + " change the task, or set topology.groups.zero_variance=keep");
+        }
+        Optional<RequestName> again = lostSamples.toSampleAgain(record);
+        if (again.isPresent() && again.get().attempt() < config.maxResamples() && state.hasRoomToSampleAgain()) {
+            state = state.sampling(new SampleAgain(again.get().prompt(), again.get().attempt() + 1));
+            resampled.increment();
+        }
+    }
+
     private PolicyVersion follow(PolicyVersion known) {
         PolicyVersion newest = feed.newest().orElse(known);
         if (newest.getVersion() != known.getVersion()) {
             consumedSamples = newest.getRolloutsConsumed();
             deadLetteredSinceVersion = 0;
+            alikeSinceVersion = 0;
         }
         return newest;
     }
@@ -149,20 +175,24 @@ public final class Admission implements AutoCloseable {
         }
         List<PromptRequest> prompts = new ArrayList<>((int) groups);
         for (long ordinal = state.nextOrdinal(); ordinal < state.nextOrdinal() + groups; ordinal++) {
-            prompts.add(request(ordinal, admittedVersion));
+            int place = (int) (ordinal - state.nextOrdinal());
+            RequestName name = place < state.again().size()
+                    ? new RequestName(connection.run().epoch(), ordinal, state.again().get(place).prompt(), state.again().get(place).attempt())
+                    : RequestName.first(connection.run().epoch(), ordinal);
+            prompts.add(request(name, admittedVersion));
         }
         AdmissionState after = state.releasing(groups, config.groupSize());
         log.release(prompts, after);
         state = after;
     }
 
-    private PromptRequest request(long ordinal, long admittedVersion) {
-        Prompt prompt = task.prompts().prompt(config.taskSeed(), ordinal);
+    private PromptRequest request(RequestName name, long admittedVersion) {
+        Prompt prompt = task.prompts().prompt(config.taskSeed(), name.prompt());
         return PromptRequest.newBuilder()
                 .setRunId(connection.run().runId())
                 .setEpoch(connection.run().epoch())
-                .setGroupId(connection.run().epoch() + "-" + ordinal)
-                .setOrdinal(ordinal)
+                .setGroupId(name.groupId())
+                .setOrdinal(name.ordinal())
                 .setEnvironment(task.environment().name())
                 .setEnvironmentState(prompt.environmentState())
                 .setPromptTokens(PackedInts.of(prompt.tokens()))

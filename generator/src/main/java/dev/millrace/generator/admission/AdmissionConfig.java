@@ -12,9 +12,13 @@ package dev.millrace.generator.admission;
  * @param firstVersionTimeoutMs longest wait for the first policy version
  * @param deadLetterLimitBatches how many batches' worth of samples may be dead-lettered while no new version appears;
  *     beyond that the run is taken to be misconfigured and admission fails
+ * @param maxResamples how often a prompt is released once more when {@code topology.groups.zero_variance} is
+ *     {@code resample} and all its samples were rewarded alike; after that the next prompt takes its place
+ * @param zeroVarianceLimitBatches how many batches' worth of samples may leave for being rewarded alike while no new
+ *     version appears; beyond that the policy learns nothing from these prompts any more and admission fails
  */
 public record AdmissionConfig(int eta, int batchSequences, int groupSize, long taskSeed, SamplingConfig sampling,
-        long firstVersionTimeoutMs, int deadLetterLimitBatches) {
+        long firstVersionTimeoutMs, int deadLetterLimitBatches, int maxResamples, int zeroVarianceLimitBatches) {
 
     public AdmissionConfig {
         atLeast(0, "eta", eta);
@@ -22,6 +26,8 @@ public record AdmissionConfig(int eta, int batchSequences, int groupSize, long t
         atLeast(1, "group_size", groupSize);
         atLeast(1, "first_version_timeout_ms", firstVersionTimeoutMs);
         atLeast(1, "dead_letter_limit_batches", deadLetterLimitBatches);
+        atLeast(0, "max_resamples", maxResamples);
+        atLeast(1, "zero_variance_limit_batches", zeroVarianceLimitBatches);
         if (batchSequences % groupSize != 0) {
             throw new IllegalArgumentException("batch_sequences must be a multiple of group_size, since a batch takes whole"
                     + " groups: batch_sequences=" + batchSequences + ", group_size=" + groupSize);
@@ -29,7 +35,7 @@ public record AdmissionConfig(int eta, int batchSequences, int groupSize, long t
     }
 
     public static AdmissionConfig defaults() {
-        return new AdmissionConfig(2, 256, 8, 1, SamplingConfig.defaults(), 60_000, 4);
+        return new AdmissionConfig(2, 256, 8, 1, SamplingConfig.defaults(), 60_000, 4, 1, 32);
     }
 
     private static void atLeast(long bound, String key, long value) {

@@ -42,6 +42,32 @@ final class LostSamples {
         this.prompts = AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
     }
 
+    /** Samples that were all rewarded alike leave under these reasons. */
+    private static final Set<String> ALIKE = Set.of("zero-variance", "resample");
+
+    /** Whether a sample leaves because its group was rewarded alike. */
+    boolean isOfZeroVariance(ConsumerRecord<byte[], byte[]> record) {
+        return outcomeOf(record).map(Outcome::getReason).filter(ALIKE::contains).isPresent();
+    }
+
+    /** The request whose prompt is to be released once more, if the record asks for that. */
+    Optional<RequestName> toSampleAgain(ConsumerRecord<byte[], byte[]> record) {
+        return outcomeOf(record).filter(outcome -> outcome.getReason().equals("resample"))
+                .flatMap(outcome -> RequestName.parse(outcome.getGroupId()));
+    }
+
+    private Optional<Outcome> outcomeOf(ConsumerRecord<byte[], byte[]> record) {
+        if (!record.topic().equals(topics.outcomes()) || record.value() == null) {
+            return Optional.empty();
+        }
+        try {
+            return Optional.of(outcomes.deserialize(record.topic(), record.value()))
+                    .filter(outcome -> run.owns(outcome.getRunId(), outcome.getEpoch()));
+        } catch (MalformedRecordException e) {
+            return Optional.empty(); // said when it was counted
+        }
+    }
+
     long in(ConsumerRecord<byte[], byte[]> record) {
         try {
             return record.topic().equals(topics.outcomes()) ? lostBy(record) : deadLettered(record);

@@ -9,7 +9,7 @@ class AdmissionConfigTest {
 
     @Test
     void shouldRefuseABatchThatIsNoNumberOfGroups() {
-        assertThatThrownBy(() -> new AdmissionConfig(1, 100, 8, 1, SamplingConfig.defaults(), 1000, 4))
+        assertThatThrownBy(() -> new AdmissionConfig(1, 100, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith("batch_sequences must be a multiple of group_size")
                 .hasMessageEndingWith("batch_sequences=100, group_size=8");
@@ -17,7 +17,7 @@ class AdmissionConfigTest {
 
     @Test
     void shouldRefuseValuesOutOfBounds() {
-        assertThatThrownBy(() -> new AdmissionConfig(-1, 8, 8, 1, SamplingConfig.defaults(), 1000, 4))
+        assertThatThrownBy(() -> new AdmissionConfig(-1, 8, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32))
                 .hasMessage("eta must be at least 0: -1");
         assertThatThrownBy(() -> new SamplingConfig(Double.NaN, 0, 1, 0, 1))
                 .hasMessage("temperature must be finite and above 0: NaN");
@@ -46,5 +46,28 @@ class AdmissionConfigTest {
         assertThatThrownBy(() -> new PriorPrompts(12, 96, true, 0).state(64, false))
                 .hasMessageContaining("no longer whole");
         assertThatThrownBy(() -> new PriorPrompts(12, 96, true, 1).state(64, true)).hasMessageContaining("new epoch");
+    }
+
+    @Test
+    void shouldKeepWhichPromptsAreToBeReleasedOnceMore() {
+        AdmissionState state = new AdmissionState(40, 320, 17).sampling(new SampleAgain(7, 1)).sampling(new SampleAgain(31, 2));
+        assertThat(AdmissionState.parse(state.text())).isEqualTo(state);
+        assertThat(state.releasing(1, 8).again()).containsExactly(new SampleAgain(31, 2));
+        assertThat(state.releasing(5, 8)).isEqualTo(new AdmissionState(45, 360, 17));
+        AdmissionState full = new AdmissionState(0, 0, 0);
+        while (full.hasRoomToSampleAgain()) {
+            full = full.sampling(new SampleAgain(999_999_999_999L, 1_000_000));
+        }
+        assertThat(full.again()).hasSize(100);
+        assertThat(full.text()).hasSizeLessThan(4096);
+    }
+
+    @Test
+    void shouldTakeARequestsNameApart() {
+        RequestName again = new RequestName(2, 40, 7, 1);
+        assertThat(again.groupId()).isEqualTo("2-40-again-7-1");
+        assertThat(RequestName.parse(again.groupId())).contains(again);
+        assertThat(RequestName.parse("2-40")).contains(RequestName.first(2, 40));
+        assertThat(RequestName.parse("g-40")).isEmpty();
     }
 }

@@ -118,6 +118,39 @@ class AdmissionIT {
     }
 
     @Test
+    void shouldReleaseAPromptOnceMoreThatWasRewardedAlikeButNotForEver() {
+        run.publish(0, 0);
+        MeterRegistry meters = new SimpleMeterRegistry();
+        try (Admission admission = admission(0, meters)) {
+            RunningRole role = new RunningRole("admission", admission::run, admission::stop);
+            assertReleased(2);
+            rewardedAlike("0-1");
+            PromptRequest again = assertReleased(3).get(2);
+            assertThat(again.getGroupId()).isEqualTo("0-2-again-1-1");
+            assertThat(again.getOrdinal()).isEqualTo(2);
+            assertThat(again.getEnvironmentState()).isEqualTo(TASK.prompts().prompt(5, 1).environmentState());
+            rewardedAlike("0-2-again-1-1");
+            PromptRequest next = assertReleased(4).get(3);
+            assertThat(next.getGroupId()).isEqualTo("0-3");
+            assertThat(next.getEnvironmentState()).isEqualTo(TASK.prompts().prompt(5, 3).environmentState());
+            assertThat(meters.get("millrace.admission.resampled").counter().count()).isEqualTo(1);
+            rewardedAlike("0-3");
+            rewardedAlike("0-0");
+            assertReleased(6);
+            rewardedAlike("0-5"); // 20 samples without a new version: more than two batches of 8
+            assertThat(role.awaitEnd()).hasMessageContaining("20 samples left because their groups were rewarded alike")
+                .hasMessageContaining("zero_variance_limit_batches");
+        }
+    }
+
+    private void rewardedAlike(String groupId) {
+        outcome(groupId + "/0", "resample");
+        for (int sample = 1; sample < 4; sample++) {
+            outcome(groupId + "/" + sample, "zero-variance");
+        }
+    }
+
+    @Test
     void shouldGoOnAfterARestartWithoutReleasingAnythingTwice() {
         run.publish(0, 0);
         try (Admission admission = admission(0, new SimpleMeterRegistry())) {
@@ -181,7 +214,7 @@ class AdmissionIT {
 
     @Test
     void shouldSayThatThereIsNoPolicyWhenNoneAppears() {
-        AdmissionConfig config = new AdmissionConfig(0, 8, 4, 5, SamplingConfig.defaults(), 300, 2);
+        AdmissionConfig config = new AdmissionConfig(0, 8, 4, 5, SamplingConfig.defaults(), 300, 2, 1, 8);
         try (Admission admission = new Admission(run.connection(), run.feed(), TASK, config, new SimpleMeterRegistry(),
                 Clock.systemUTC())) {
             RunningRole role = new RunningRole("admission", admission::run, admission::stop);
@@ -191,7 +224,7 @@ class AdmissionIT {
 
     private Admission admission(int eta, MeterRegistry meters) {
         return new Admission(run.connection(), run.feed(), TASK,
-                new AdmissionConfig(eta, 8, 4, 5, SamplingConfig.defaults(), 20_000, 2), meters, Clock.systemUTC());
+                new AdmissionConfig(eta, 8, 4, 5, SamplingConfig.defaults(), 20_000, 2, 1, 2), meters, Clock.systemUTC());
     }
 
     /** Exactly the first {@code count} requests are on the topic, in order within their partitions. */

@@ -2,6 +2,7 @@ package dev.millrace.topology.batch;
 
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
+import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
 import dev.millrace.topology.batch.MemberRestore.Restored;
 import dev.millrace.topology.batch.ReadyGroups.Turn;
 import dev.millrace.topology.batch.VersionHistory.Publication;
@@ -16,6 +17,7 @@ import dev.millrace.topology.outcome.Outcomes;
 import dev.millrace.topology.state.ActivityClock;
 import dev.millrace.topology.task.DecisionSink;
 import dev.millrace.topology.task.DecisionTask;
+import dev.millrace.topology.watch.Wait;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -43,6 +45,9 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private final Map<String, Group> open = new LinkedHashMap<>();
     private final BatchQueue queue;
     private final BatchCutter cutter;
+    private final int partition;
+    /** Groups about which something was decided: what a wait for members makes progress by. */
+    private long decided;
     private long lastOffset;
     private Map<String, MemberPlace> lost;
     /** The newest time that a record has shown. */
@@ -50,6 +55,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
 
     AssemblyTask(AssemblySettings settings, int partition, KeyValueStore<Bytes, byte[]> held, DecisionSink sink) {
         this.settings = settings;
+        this.partition = partition;
         store = new AssemblyStore(held);
         out = new AssemblyOutput(sink, settings);
         versions = new VersionHistory();
@@ -115,6 +121,20 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         clock.idle(countedMs);
         boolean decided = settle(wallClockMs);
         return cutBatches(wallClockMs) || decided;
+    }
+
+    @Override
+    public List<Wait> waits() {
+        List<Wait> waits = new ArrayList<>();
+        if (!open.isEmpty()) {
+            Group oldest = open.values().iterator().next();
+            waits.add(new Wait("assemble", partition, decided, open.size() + " groups are not ready, the oldest, "
+                + oldest.groupId() + ", since " + (clock.nowMs() - oldest.sinceMs()) / 1000 + " s with " + oldest.members().size()
+                + " of " + oldest.size() + " members" + (oldest.isComplete() ? ", and waits for a version to be published" : "")));
+        }
+        waits.addAll(queue.waits(partition, cutter.nextBatchId()));
+        waits.addAll(cutter.waits(partition));
+        return waits;
     }
 
     @Override
@@ -194,6 +214,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             return;
         }
         open.remove(group.groupId());
+        decided++;
         if (!group.isComplete()) {
             closed.add(group.groupId(), clock.nowMs());
         }
@@ -201,8 +222,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             case DROP_SHORT -> leave(group, OutcomeReason.GROUP_SHORT, decidedAtMs, "the group had " + group.members().size()
                 + " of " + group.size() + " members after " + settings.groups().deadlineMs() + " ms of activity, fewer than min_size "
                 + settings.groups().minSize());
-            case DROP_ZERO_VARIANCE -> leave(group, OutcomeReason.ZERO_VARIANCE, decidedAtMs,
-                "every reward of the group is " + group.members().get(0).reward());
+            case DROP_ZERO_VARIANCE -> leaveWithoutVariance(group, decidedAtMs);
             default -> {
                 if (group.isComplete()) {
                     queue.add(group, new Turn(group.lastOffset(), false));
@@ -212,6 +232,17 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 }
             }
         }
+    }
+
+    private void leaveWithoutVariance(Group group, long decidedAtMs) {
+        String detail = "every reward of the group is " + group.members().get(0).reward();
+        if (settings.groups().zeroVariance() == ZeroVariance.RESAMPLE) {
+            Member first = group.members().get(0);
+            out.leave(OutcomeReason.RESAMPLE, first, decidedAtMs, detail + "; its prompt is to be sampled once more");
+            store.deleteMember(first.rolloutId());
+            group.remove(first);
+        }
+        leave(group, OutcomeReason.ZERO_VARIANCE, decidedAtMs, detail);
     }
 
     private void dropUnknownVersions(Group group, long decidedAtMs) {

@@ -4,6 +4,7 @@ import dev.millrace.schemas.StageReport;
 import dev.millrace.topology.batch.BatchConfig.Order;
 import dev.millrace.topology.batch.BatchMaker.Freshness;
 import dev.millrace.topology.outcome.OutcomeReason;
+import dev.millrace.topology.watch.Wait;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -87,6 +88,18 @@ final class BatchCutter {
                 atLeast = groups.size() + 1;
             }
         }
+    }
+
+    /** The number of the batch that is cut next. */
+    long nextBatchId() {
+        return nextBatchId;
+    }
+
+    /** The learner, if batches lie before it. */
+    List<Wait> waits(int partition) {
+        long outstanding = nextBatchId - 1 - consumedBatchId;
+        return outstanding == 0 ? List.of() : List.of(new Wait("batches", partition, consumedBatchId, outstanding
+            + " batches wait for the learner, which has made no version of batch " + (consumedBatchId + 1) + " yet"));
     }
 
     /** How a group leaves. */

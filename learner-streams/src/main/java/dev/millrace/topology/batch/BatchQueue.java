@@ -2,6 +2,7 @@ package dev.millrace.topology.batch;
 
 import dev.millrace.topology.batch.BatchConfig.Order;
 import dev.millrace.topology.batch.ReadyGroups.Turn;
+import dev.millrace.topology.watch.Wait;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -54,6 +55,24 @@ final class BatchQueue {
 
     void remove(List<Group> groups) {
         ready.remove(groups);
+    }
+
+    /**
+     * What keeps ready groups from being a batch.
+     *
+     * @param nextBatchId the batch that they would be
+     */
+    List<Wait> waits(int partition, long nextBatchId) {
+        List<Group> all = all();
+        if (all.isEmpty()) {
+            return List.of();
+        }
+        long sequences = all.stream().mapToLong(group -> group.members().size()).sum();
+        return List.of(new Wait("queue", partition, nextBatchId, "batch " + nextBatchId + " is not cut: " + all.size()
+            + " groups of " + sequences + " sequences are ready, a batch takes " + (config.tokens() > 0
+            ? config.tokens() + " trainable tokens" : config.sequences() + " sequences")
+            + (config.order() == Order.SUBMISSION ? " in the order of submission" : "")
+            + (config.maxOutstanding() > 0 ? ", and at most " + config.maxOutstanding() + " batches may wait for the learner" : "")));
     }
 
     /** Every group, those that wait for their turn included. */

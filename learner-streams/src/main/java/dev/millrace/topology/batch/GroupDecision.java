@@ -36,6 +36,6 @@ enum GroupDecision {
                 return DROP_SHORT;
             }
         }
-        return config.zeroVariance() == ZeroVariance.DROP && group.hasZeroVariance() ? DROP_ZERO_VARIANCE : READY;
+        return config.zeroVariance() != ZeroVariance.KEEP && group.hasZeroVariance() ? DROP_ZERO_VARIANCE : READY;
     }
 }

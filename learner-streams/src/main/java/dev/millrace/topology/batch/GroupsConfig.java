@@ -17,8 +17,13 @@ public record GroupsConfig(
     public enum ZeroVariance {
         /** It is batched: it costs compute and keeps batches comparable. */
         KEEP,
-        /** It leaves as {@code zero-variance}. */
-        DROP
+        /** It leaves as {@code zero-variance}, and admission releases the next prompt in its place. */
+        DROP,
+        /**
+         * It leaves as with {@code drop}, but one of its samples as {@code resample}, which asks admission to release the
+         * same prompt once more; how often, {@code admission.max_resamples} says.
+         */
+        RESAMPLE
     }
 
     public GroupsConfig {

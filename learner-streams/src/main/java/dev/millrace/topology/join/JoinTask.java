@@ -14,7 +14,10 @@ import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.state.ActivityClock;
 import dev.millrace.topology.task.DecisionSink;
 import dev.millrace.topology.task.DecisionTask;
+import dev.millrace.topology.watch.Wait;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Consumer;
@@ -52,9 +55,15 @@ final class JoinTask implements DecisionTask<Arrival> {
     /** The newest time that a record has shown. */
     private long streamTimeMs;
     private long reportedPending;
+    /** Rollouts that have left, in whatever way: what a wait makes progress by. */
+    private long left;
+    private final int partition;
+    /** By kind, when the newest came, on the activity clock. */
+    private final Map<Kind, Long> newestMs = new EnumMap<>(Kind.class);
 
     JoinTask(JoinSettings settings, int partition, Function<String, KeyValueStore<Bytes, byte[]>> stores, DecisionSink sink) {
         this.settings = settings;
+        this.partition = partition;
         this.config = settings.config();
         this.maker = new TrajectoryMaker(settings.run(), settings.weighting());
         this.partners = config.partners();
@@ -73,6 +82,7 @@ final class JoinTask implements DecisionTask<Arrival> {
         streamTimeMs = Math.max(streamTimeMs, timestampMs);
         clock.record(timestampMs);
         expire(streamTimeMs);
+        newestMs.put(arrival.kind(), clock.nowMs());
         if (arrival instanceof RolloutArrival rollout) {
             take(rollout);
         } else {
@@ -245,6 +255,7 @@ final class JoinTask implements DecisionTask<Arrival> {
 
     /** Everybody is there and fits. */
     private void join(Meeting meeting) {
+        left++;
         for (PartnerArrival partner : meeting.partners()) {
             String unavailable = partner.unavailable();
             if (unavailable != null) {
@@ -278,7 +289,8 @@ final class JoinTask implements DecisionTask<Arrival> {
 
     private void expire(long decidedAtMs) {
         overdue(Kind.ROLLOUT, config.unscoredAfterMs(), rollout -> {
-            List<Kind> missing = partners.stream().filter(kind -> pending.find(kind, rollout.rolloutId()).isEmpty()).toList();
+            left++;
+            List<Kind> missing = missing(rollout.rolloutId());
             dropPartners(rollout.rolloutId());
             Kind first = missing.isEmpty() ? Kind.SCORE : missing.get(0); // none: the log lost one that was there
             out.leave(PartnerReasons.missing(first), rollout, decidedAtMs, "no "
@@ -304,6 +316,25 @@ final class JoinTask implements DecisionTask<Arrival> {
             pending.drop(oldest.get());
             oldest = pending.oldest(kind);
         }
+    }
+
+    @Override
+    public List<Wait> waits() {
+        Optional<Waiting> oldest = pending.oldest(Kind.ROLLOUT);
+        if (oldest.isEmpty()) {
+            return List.of();
+        }
+        List<Kind> missing = missing(oldest.get().rolloutId());
+        String came = missing.stream().map(kind -> "the last " + kind.noun() + (newestMs.containsKey(kind)
+            ? " came " + (clock.nowMs() - newestMs.get(kind)) / 1000 + " s ago" : " came before this task was here, if ever"))
+            .collect(Collectors.joining(" and "));
+        return List.of(new Wait("join", partition, left, pending.size(Kind.ROLLOUT) + " rollouts wait, the oldest, "
+            + oldest.get().rolloutId() + ", for " + (clock.nowMs() - oldest.get().sinceMs()) / 1000 + " s for its "
+            + missing.stream().map(Kind::noun).collect(Collectors.joining(" and ")) + "; " + came));
+    }
+
+    private List<Kind> missing(String rolloutId) {
+        return partners.stream().filter(kind -> pending.find(kind, rolloutId).isEmpty()).toList();
     }
 
     private void reportPending() {

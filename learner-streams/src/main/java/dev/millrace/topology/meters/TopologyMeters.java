@@ -2,6 +2,7 @@ package dev.millrace.topology.meters;
 
 import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.topology.outcome.OutcomeReason;
+import dev.millrace.topology.watch.WaitBoard;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -21,6 +22,7 @@ public final class TopologyMeters {
     private final Map<OutcomeReason, Counter> outcomes = new EnumMap<>(OutcomeReason.class);
     private final Map<RefusalReason, Counter> deadLetters = new EnumMap<>(RefusalReason.class);
     private final AtomicLong pendingRollouts = new AtomicLong();
+    private final WaitBoard waits = new WaitBoard();
 
     public TopologyMeters(MeterRegistry registry) {
         joined = Counter.builder("millrace.topology.joined")
@@ -37,6 +39,11 @@ public final class TopologyMeters {
         }
         Gauge.builder("millrace.pending.rollouts", pendingRollouts, AtomicLong::doubleValue)
             .description("Rollouts that wait for their score").register(registry);
+    }
+
+    /** What the tasks wait for. */
+    public WaitBoard waits() {
+        return waits;
     }
 
     public void joined() {

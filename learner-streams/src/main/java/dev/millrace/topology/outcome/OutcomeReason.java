@@ -28,6 +28,8 @@ public enum OutcomeReason {
     GROUP_SHORT("group-short"),
     /** All rewards of its group are equal, so none of them says anything. */
     ZERO_VARIANCE("zero-variance"),
+    /** All rewards of its group are equal, and its prompt is to be sampled once more; one sample of the group says so. */
+    RESAMPLE("resample"),
     /** Every token of its group is staler than the limit. */
     STALE("stale");
 

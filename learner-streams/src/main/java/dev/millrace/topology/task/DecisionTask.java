@@ -1,6 +1,8 @@
 package dev.millrace.topology.task;
 
 import dev.millrace.topology.journal.Observation;
+import dev.millrace.topology.watch.Wait;
+import java.util.List;
 
 /**
  * Decides about what comes: the part of a task that needs no stream engine, no wall clock and no consumer.
@@ -29,6 +31,9 @@ public interface DecisionTask<A extends Observation> extends AutoCloseable {
      *     its clock went on
      */
     boolean idle(long countedMs, long wallClockMs);
+
+    /** What it waits for, with a number each that changes with every step forward; decides nothing. */
+    List<Wait> waits();
 
     /** Its activity clock. */
     long nowMs();

@@ -3,6 +3,7 @@ package dev.millrace.topology.task;
 import dev.millrace.topology.journal.Journal;
 import dev.millrace.topology.journal.Observation;
 import dev.millrace.topology.journal.Sighting;
+import dev.millrace.topology.watch.WaitBoard;
 import java.time.Duration;
 import java.util.Map;
 import org.apache.kafka.common.header.Headers;
@@ -23,16 +24,19 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
     private final String journalStore;
     private final long settings;
     private final Map<String, String> nodes;
+    private final WaitBoard board;
 
     private Journal journal;
     private IdleTime idleTime;
     private DecisionTask<A> task;
 
-    TaskProcessor(TaskFactory<A> factory, String journalStore, long settings, Map<String, String> nodes) {
+    TaskProcessor(TaskFactory<A> factory, String journalStore, long settings, Map<String, String> nodes,
+        WaitBoard board) {
         this.factory = factory;
         this.journalStore = journalStore;
         this.settings = settings;
         this.nodes = nodes;
+        this.board = board;
     }
 
     @Override
@@ -60,6 +64,7 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
                 journal.changed();
             }
         }
+        board.post(place(), task.waits());
     }
 
     /** What is written today is dated today, because the log deletes by date. */
@@ -71,9 +76,15 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
             nodes.get(decision.topic()));
     }
 
+    /** The journal's name says which kind of task it is. */
+    private String place() {
+        return journalStore + "/" + context().taskId();
+    }
+
     @Override
     public void close() {
         if (task != null) {
+            board.remove(place());
             task.close();
         }
     }

@@ -2,6 +2,7 @@ package dev.millrace.topology.task;
 
 import dev.millrace.topology.journal.Observation;
 import dev.millrace.topology.state.StateStores;
+import dev.millrace.topology.watch.WaitBoard;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
@@ -16,13 +17,16 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
     private final long settings;
     private final Map<String, String> nodes;
     private final StateStores.Kind kind;
+    private final WaitBoard board;
 
     /**
      * @param journal name of the journal's store
      * @param settings fingerprint of all settings that the tasks' decisions depend on
      * @param nodes by topic: the node that writes to it
+     * @param board where each task says every second what it waits for
      */
-    public TaskSupplier(TaskFactory<A> factory, String journal, long settings, Map<String, String> nodes, StateStores.Kind kind) {
+    public TaskSupplier(TaskFactory<A> factory, String journal, long settings, Map<String, String> nodes, StateStores.Kind kind,
+        WaitBoard board) {
         if (!nodes.keySet().containsAll(factory.outputs())) {
             throw new IllegalArgumentException("every output needs a node: outputs " + factory.outputs() + ", nodes for " + nodes.keySet());
         }
@@ -31,11 +35,12 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
         this.settings = settings;
         this.nodes = Map.copyOf(nodes);
         this.kind = kind;
+        this.board = board;
     }
 
     @Override
     public Processor<Object, A, Object, Object> get() {
-        return new TaskProcessor<>(factory, journal, settings, nodes);
+        return new TaskProcessor<>(factory, journal, settings, nodes, board);
     }
 
     @Override
