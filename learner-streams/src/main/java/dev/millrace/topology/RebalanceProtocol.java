@@ -2,13 +2,10 @@ package dev.millrace.topology;
 
 /** How the instances of the topology share the partitions. */
 public enum RebalanceProtocol {
-    /**
-     * The broker's own streams groups where it has them and grants the session timeout, and the instance has no name of its
-     * own; else classic. The log says which, and why.
-     */
+    /** The broker's own streams groups where it has them and grants the session timeout; else classic. The log says why. */
     AUTO,
-    /** Consumer groups, in which the instances assign; with {@code instance_id}, as static members. */
+    /** Consumer groups with static members: an instance that comes back under its name takes its partitions at once. */
     CLASSIC,
-    /** Streams groups, in which the broker assigns. */
+    /** The broker's own streams groups: the broker assigns. They have no static members. */
     STREAMS
 }

@@ -20,10 +20,11 @@ import java.util.TreeMap;
  *     not written yet; at least 8 MiB
  * @param bufferedRecords records of a partition that are read ahead, at least 1; a bound on memory where rollouts are long
  * @param standbyReplicas further instances that keep a copy of the state, at least 0
- * @param rebalanceProtocol how instances share the partitions
+ * @param rebalanceProtocol how instances share the partitions: {@code classic}, {@code streams}, or {@code auto}, which is
+ *     {@code streams} where the broker has it. After a crash only {@code classic} takes its partitions back at once
  * @param sessionTimeoutMs an instance that is not heard of for so long loses its partitions to others, at least 3000
  * @param instanceId a name of its own for this instance, under which it comes back after a crash without waiting for
- *     its former self to time out; empty for an instance without one
+ *     its former self to time out; empty for a name that its state directory keeps
  * @param transactionTimeoutMs the broker ends a transaction that was left open after so long, at least 1000; until
  *     then nobody reads what comes behind it
  * @param compression of what is written: none, lz4, zstd, snappy or gzip
@@ -89,14 +90,14 @@ public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdle
 
     /** One thread, commits every 100 ms, state in memory. */
     public static RuntimeConfig defaults() {
-        return new RuntimeConfig(1, 100, 0, StateStores.Kind.IN_MEMORY, 16L << 20, 64L << 20, 250, 0, RebalanceProtocol.AUTO, 6_000, "",
+        return new RuntimeConfig(1, 100, 0, StateStores.Kind.IN_MEMORY, 16L << 20, 64L << 20, 250, 0, RebalanceProtocol.CLASSIC, 6_000, "",
             10_000, "lz4", 60_000, 20_000, 60_000, Map.of());
     }
 
     /** The same with so many threads, for the instance of this name. */
     public RuntimeConfig with(int otherThreads, String otherInstanceId) {
-        return new RuntimeConfig(otherThreads, commitIntervalMs, maxTaskIdleMs, stateStores, storeCacheBytes, bufferedRecords,
-            standbyReplicas, sessionTimeoutMs, otherInstanceId, transactionTimeoutMs, compression, startTimeoutMs, stopTimeoutMs,
-            clientProperties);
+        return new RuntimeConfig(otherThreads, commitIntervalMs, maxTaskIdleMs, stateStores, storeCacheBytes, rocksdbBytes,
+            bufferedRecords, standbyReplicas, rebalanceProtocol, sessionTimeoutMs, otherInstanceId, transactionTimeoutMs, compression,
+            startTimeoutMs, stopTimeoutMs, alarmAfterMs, clientProperties);
     }
 }

@@ -12,7 +12,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.streams.KafkaClientSupplier;
 
 /**
- * Makes the engine's clients, with transactional ids that survive a crash where the instance has a name of its own.
+ * Makes the engine's clients, with transactional ids that survive a crash.
  *
  * <p>The engine names its transactions after a number that it draws at each start when no state is on disk. A
  * transaction that a crash left open then stays open until the broker gives it up, and whoever reads committed
@@ -21,18 +21,16 @@ import org.apache.kafka.streams.KafkaClientSupplier;
 final class StableClients implements KafkaClientSupplier {
     private final String transactionalPrefix;
 
-    /** @param transactionalPrefix what the ids begin with; empty leaves them to the engine */
+    /** @param transactionalPrefix what the ids begin with */
     StableClients(String transactionalPrefix) {
         this.transactionalPrefix = transactionalPrefix;
     }
 
     @Override
     public Producer<byte[], byte[]> getProducer(Map<String, Object> config) {
-        if (!transactionalPrefix.isEmpty()) {
-            String drawn = (String) config.get(ProducerConfig.TRANSACTIONAL_ID_CONFIG);
-            String thread = drawn.substring(drawn.lastIndexOf('-') + 1);
-            config.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalPrefix + "-" + thread);
-        }
+        String drawn = (String) config.get(ProducerConfig.TRANSACTIONAL_ID_CONFIG);
+        String thread = drawn.substring(drawn.lastIndexOf('-') + 1);
+        config.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalPrefix + "-" + thread);
         return new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer());
     }
 

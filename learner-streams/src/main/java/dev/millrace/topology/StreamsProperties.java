@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Properties;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.producer.ProducerConfig;
+import org.apache.kafka.streams.GroupProtocol;
 import org.apache.kafka.streams.StreamsConfig;
 
 /** The settings of the stream engine and its clients for one instance of the topology. */
@@ -20,7 +21,10 @@ final class StreamsProperties {
     private StreamsProperties() {
     }
 
-    static Properties of(RuntimeConfig config, LogConnection connection, Path stateDirectory) {
+    /**
+     * @param instanceName under which the instance comes back; empty in the broker's streams group, which has no such names
+     */
+    static Properties of(RuntimeConfig config, LogConnection connection, Path stateDirectory, String instanceName) {
         Map<String, Object> settings = new HashMap<>();
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, connection.scoped("topology"));
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
@@ -29,16 +33,18 @@ final class StreamsProperties {
         settings.put(StreamsConfig.MAX_TASK_IDLE_MS_CONFIG, config.maxTaskIdleMs());
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, config.storeCacheBytes());
         settings.put(StreamsConfig.BUFFERED_RECORDS_PER_PARTITION_CONFIG, config.bufferedRecords());
-        settings.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, config.standbyReplicas());
         settings.put(StreamsConfig.STATE_DIR_CONFIG, stateDirectory.toString());
         settings.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, SharedRocksDbMemory.class);
         settings.put(SharedRocksDbMemory.BYTES, config.rocksdbBytes());
         settings.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG, EventTime.class);
         settings.put(StreamsConfig.LOG_SUMMARY_INTERVAL_MS_CONFIG, -1L);
-        settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), config.sessionTimeoutMs());
-        settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG), config.sessionTimeoutMs() / 4);
-        if (!config.instanceId().isEmpty()) {
-            settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.GROUP_INSTANCE_ID_CONFIG), config.instanceId());
+        if (instanceName.isEmpty()) {
+            settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, GroupProtocol.STREAMS.name()); // the rest is the group's
+        } else {
+            settings.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, config.standbyReplicas());
+            settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), config.sessionTimeoutMs());
+            settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG), config.sessionTimeoutMs() / 4);
+            settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.GROUP_INSTANCE_ID_CONFIG), instanceName);
         }
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.COMPRESSION_TYPE_CONFIG), config.compression());
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.BATCH_SIZE_CONFIG), BATCH_BYTES);
@@ -52,8 +58,8 @@ final class StreamsProperties {
         return properties;
     }
 
-    /** What the transactional ids of an instance begin with; empty if it has no name of its own. */
-    static String transactionalPrefix(RuntimeConfig config, LogConnection connection) {
-        return config.instanceId().isEmpty() ? "" : connection.scoped("topology") + "-" + config.instanceId();
+    /** What the transactional ids of an instance with a name begin with. */
+    static String transactionalPrefix(LogConnection connection, String instanceName) {
+        return connection.scoped("topology") + "-" + instanceName;
     }
 }

@@ -18,8 +18,10 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.streams.CloseOptions;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.MissingSourceTopicException;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -37,7 +39,10 @@ public final class TopologyRunner implements AutoCloseable {
     private static final long LOOK_PERIOD_MS = 1_000;
 
     private final TopologyConfig config;
-    private final KafkaStreams streams;
+    private final LogConnection connection;
+    private final Path stateDirectory;
+    private final TopologyMeters meters;
+    private volatile @Nullable KafkaStreams engine;
     private final MeterRegistry registry;
     private final WaitBoard waits;
     private final AlarmBell bell;
@@ -52,15 +57,26 @@ public final class TopologyRunner implements AutoCloseable {
     public TopologyRunner(TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
         this.config = config;
         this.registry = registry;
-        TopologyMeters meters = new TopologyMeters(registry);
+        this.connection = connection;
+        this.stateDirectory = stateDirectory;
+        this.meters = new TopologyMeters(registry);
         this.waits = meters.waits();
         this.bell = new AlarmBell(config.runtime().alarmAfterMs(), registry);
-        this.streams = new KafkaStreams(
-            MillraceTopology.build(config, connection, meters),
-            new StreamsConfig(StreamsProperties.of(config.runtime(), connection, stateDirectory)),
-            new StableClients(StreamsProperties.transactionalPrefix(config.runtime(), connection)));
-        streams.setUncaughtExceptionHandler(this::failed);
-        streams.setStateListener(this::changed);
+    }
+
+    /** Asks the broker how instances are to share the partitions, and makes the engine accordingly. */
+    private KafkaStreams made() {
+        RuntimeConfig runtime = config.runtime();
+        boolean streamsGroup = new GroupSetup(runtime, connection).usesStreamsGroup();
+        String name = streamsGroup ? "" : InstanceName.of(runtime.instanceId(), stateDirectory);
+        Topology topology = MillraceTopology.build(config, connection, meters);
+        StreamsConfig settings = new StreamsConfig(StreamsProperties.of(runtime, connection, stateDirectory, name));
+        KafkaStreams made = streamsGroup
+            ? new KafkaStreams(topology, settings)
+            : new KafkaStreams(topology, settings, new StableClients(StreamsProperties.transactionalPrefix(connection, name)));
+        made.setUncaughtExceptionHandler(this::failed);
+        made.setStateListener(this::changed);
+        return made;
     }
 
     private StreamThreadExceptionResponse failed(Throwable thrown) {
@@ -86,10 +102,12 @@ public final class TopologyRunner implements AutoCloseable {
      */
     public void run() {
         TopologyException sentence = null;
+        KafkaStreams streams = made();
+        engine = streams;
         try (KafkaStreamsMetrics metrics = new KafkaStreamsMetrics(streams)) {
             metrics.bindTo(registry);
             streams.start();
-            sentence = awaitEnd();
+            sentence = awaitEnd(streams);
             boolean closed = streams.close(
                 CloseOptions.groupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP)
                     .withTimeout(Duration.ofMillis(config.runtime().stopTimeoutMs())));
@@ -107,7 +125,7 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /** Waits for the end, whoever brings it; what is to be said about it, or null. */
-    private TopologyException awaitEnd() {
+    private TopologyException awaitEnd(KafkaStreams streams) {
         try {
             if (!running.await(config.runtime().startTimeoutMs(), TimeUnit.MILLISECONDS)) {
                 return new TopologyException("the topology was not running after start_timeout_ms "
@@ -115,7 +133,7 @@ public final class TopologyRunner implements AutoCloseable {
                     + "; is the broker out of reach, or another instance named '" + config.runtime().instanceId() + "' running?");
             }
             while (!ended.await(LOOK_PERIOD_MS, TimeUnit.MILLISECONDS)) { // until stop or failure, which both end it
-                watch();
+                watch(streams);
             }
             return null;
         } catch (InterruptedException e) {
@@ -124,7 +142,7 @@ public final class TopologyRunner implements AutoCloseable {
         }
     }
 
-    private void watch() {
+    private void watch(KafkaStreams streams) {
         List<Wait> all = new ArrayList<>(waits.all());
         all.addAll(InputWaits.of(streams));
         bell.look(all, TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
@@ -143,7 +161,8 @@ public final class TopologyRunner implements AutoCloseable {
 
     /** True while records are processed: false while it starts, while partitions move, and after its end. */
     public boolean isRunning() {
-        return streams.state() == KafkaStreams.State.RUNNING;
+        KafkaStreams streams = engine;
+        return streams != null && streams.state() == KafkaStreams.State.RUNNING;
     }
 
     @Override

@@ -9,13 +9,16 @@ import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.topology.state.StateStores;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.config.ConfigResource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -69,6 +72,71 @@ class TopologyRunnerIT {
                     .isEqualTo("unreadable");
             });
         }
+    }
+
+    private static TopologyConfig config(RebalanceProtocol protocol, StateStores.Kind stores, int standbys, String instanceId) {
+        TopologyConfig config = MillraceTopologyTest.batchesOf(4);
+        RuntimeConfig r = config.runtime();
+        return new TopologyConfig(config.ingress(), config.join(), config.corrections(), config.groups(), config.batch(),
+            new RuntimeConfig(r.threads(), r.commitIntervalMs(), r.maxTaskIdleMs(), stores, r.storeCacheBytes(), r.rocksdbBytes(),
+                r.bufferedRecords(), standbys, protocol, r.sessionTimeoutMs(), instanceId, r.transactionTimeoutMs(),
+                r.compression(), r.startTimeoutMs(), r.stopTimeoutMs(), 1_000, r.clientProperties()));
+    }
+
+    @Test
+    void shouldGoOnInAStreamsGroupWithStoresOnDiskAndRingWhereScoresAreMissing() throws Exception {
+        try (RunOnBroker run = new RunOnBroker(broker, "streams.")) {
+            TopologyConfig config = config(RebalanceProtocol.AUTO, StateStores.Kind.ROCKSDB, 1, "");
+            for (int start = 0; start < 2; start++) {
+                int batches = start;
+                SimpleMeterRegistry meters = new SimpleMeterRegistry();
+                TopologyRunner runner = new TopologyRunner(config, run.connection, directory.resolve("streams"), meters);
+                CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
+                for (int group = 0; group < 2; group++) {
+                    run.sendScored(Samples.rollout("g" + start + group, 0).setReward(0).build());
+                    run.sendScored(Samples.rollout("g" + start + group, 1).build());
+                }
+                await("a batch", () -> run.read(run.connection.topics().batches()).size() == 1 + batches);
+                if (start == 1) {
+                    settled(run.send(Samples.rollout("alone", 0).build()));
+                    await("an alarm", () -> runner.alarms().stream().anyMatch(alarm -> alarm.startsWith("join, partition ")
+                        && alarm.contains("alone/0, for ") && alarm.contains("for its score")));
+                    assertThat(runner.alarms()).noneMatch(alarm -> alarm.startsWith("input "));
+                    assertThat(meters.find("millrace.alarm").tag("stage", "join").gauge().value()).isEqualTo(1);
+                }
+                runner.stop();
+                ended.get(30, TimeUnit.SECONDS);
+            }
+            try (Admin admin = Admin.create(run.connection.clientProperties())) {
+                String group = run.connection.scoped("topology");
+                assertThat(admin.describeStreamsGroups(List.of(group)).all().get(10, TimeUnit.SECONDS)).containsKey(group);
+                ConfigResource resource = new ConfigResource(ConfigResource.Type.GROUP, group);
+                assertThat(admin.describeConfigs(List.of(resource)).all().get(10, TimeUnit.SECONDS).get(resource)
+                    .get("streams.num.standby.replicas").value()).isEqualTo("1");
+            }
+        }
+    }
+
+    @Test
+    void shouldRefuseAStreamsGroupThatTheBrokerDoesNotGrantAndGoWithoutWhereItMay() {
+        try (RunOnBroker run = new RunOnBroker(broker, "ungranted.")) {
+            int tooMany = 5; // group.streams.max.standby.replicas is 2
+            TopologyConfig demanded = config(RebalanceProtocol.STREAMS, StateStores.Kind.IN_MEMORY, tooMany, "");
+            assertThatThrownBy(() -> new GroupSetup(demanded.runtime(), run.connection).usesStreamsGroup())
+                .isInstanceOf(TopologyException.class).hasMessageContainingAll("rebalance_protocol is streams", "standby_replicas 5");
+            TopologyConfig wished = config(RebalanceProtocol.AUTO, StateStores.Kind.IN_MEMORY, tooMany, "");
+            assertThat(new GroupSetup(wished.runtime(), run.connection).usesStreamsGroup()).isFalse();
+            TopologyConfig named = config(RebalanceProtocol.AUTO, StateStores.Kind.IN_MEMORY, 0, "one");
+            assertThat(new GroupSetup(named.runtime(), run.connection).usesStreamsGroup()).isFalse();
+        }
+    }
+
+    @Test
+    void shouldKeepAnInstancesNameInItsStateDirectory() {
+        String name = InstanceName.of("", directory.resolve("named"));
+        assertThat(name).isEqualTo(InstanceName.of("", directory.resolve("named"))).hasSizeGreaterThan(10);
+        assertThat(InstanceName.of("", directory.resolve("other"))).isNotEqualTo(name);
+        assertThat(InstanceName.of("mine", directory.resolve("named"))).isEqualTo("mine");
     }
 
     @Test

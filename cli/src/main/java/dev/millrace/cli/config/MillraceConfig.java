@@ -6,6 +6,8 @@ import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.topics.TopicsConfig;
 import dev.millrace.learner.LearnerConfig;
+import dev.millrace.learner.kl.KlConfig;
+import dev.millrace.learner.kl.ReferenceConfig;
 import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.scorer.FixedPolicyConfig;
 import dev.millrace.scorer.ScorerConfig;
@@ -67,6 +69,11 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
                 + topology.corrections().staleness().maxVersions() + "; versions that rollouts of a batch may name would be removed, so raise"
                 + " the former to at least " + (topology.corrections().staleness().maxVersions() + 2) + ", or 0 to keep all");
         }
+        if (needsRecordedReference(learner.step().kl()) && !topology.join().reference()) {
+            throw new ConfigException("learner.step.kl takes the reference's log-probs from the trajectories (reference.kind=recorded) and"
+                + " topology.join.reference is false, so no trajectory has them; set the latter to true and scorer.reference to a policy,"
+                + " or let the learner compute them: learner.step.kl.reference.kind=version");
+        }
         kafka = Map.copyOf(kafka);
         refuseWith("generator", () -> generator.requireRoomFor(task.task(), admission.sampling().maxTokens()));
         if (generator.capacityTokens() > model.maxPositions()) {
@@ -77,6 +84,11 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
         long versionBytes = Float.BYTES * model.shape(task.task().tokenizer().vocabSize()).parameterCount();
         int versions = (int) Math.min(Integer.MAX_VALUE, topology.corrections().staleness().maxVersions() + 1L + weights.anchorEvery());
         refuseWith("topics", () -> topics.requireRoomFor(versionBytes, 2 * versionBytes, versions)); // AdamW keeps two moments
+    }
+
+    private static boolean needsRecordedReference(KlConfig kl) {
+        return kl instanceof KlConfig.InLoss loss && loss.reference() instanceof ReferenceConfig.Recorded
+            || kl instanceof KlConfig.InReward reward && reward.reference() instanceof ReferenceConfig.Recorded;
     }
 
     private static void requireConsistentRatios(RolloutCorrectionOptions weights, ObjectiveConfig objective) {

@@ -50,6 +50,9 @@ class MillraceConfigTest {
             .hasMessageContainingAll("scorer.teacher names a policy", "topology.join.teacher is false");
         assertThatThrownBy(() -> bind("scorer.teacher.directory=/models/a", "scorer.teacher.version=3"))
             .hasMessageContainingAll("version must not be set beside directory='/models/a'");
+        assertThatThrownBy(() -> bind("learner.step.kl.kind=in_loss"))
+            .hasMessageContainingAll("reference.kind=recorded", "topology.join.reference is false", "reference.kind=version");
+        bind("learner.step.kl.kind=in_loss", "topology.join.reference=true", "scorer.reference.version=0").requireTrainable();
         bind("topology.join.reference=true", "scorer.reference.version=0").requireTrainable();
         bind().requireTrainable();
     }

@@ -40,6 +40,8 @@ final class BrokerProperties {
         p.setProperty("group.initial.rebalance.delay.ms", "0");
         p.setProperty("group.streams.initial.rebalance.delay.ms", "0");
         p.setProperty("group.min.session.timeout.ms", "3000");
+        p.setProperty("group.streams.min.session.timeout.ms", "3000");
+        p.setProperty("group.streams.min.heartbeat.interval.ms", "500");
         p.setProperty("transaction.abort.timed.out.transaction.cleanup.interval.ms", "1000");
         // small: 128 MB of the cleaner and 10 MB per index are for machines that do nothing else
         p.setProperty("log.cleaner.dedupe.buffer.size", Integer.toString(16 << 20));
