@@ -6,6 +6,7 @@ import dev.millrace.cli.config.ConfigCommand;
 import dev.millrace.cli.conformance.ConformanceCommand;
 import dev.millrace.cli.correct.CorrectCommand;
 import dev.millrace.cli.deadletters.DeadLettersCommand;
+import dev.millrace.cli.experiment.ExperimentCommand;
 import dev.millrace.cli.ledger.LedgerCommand;
 import dev.millrace.cli.loadtest.LoadTestCommand;
 import dev.millrace.cli.replay.ReplayCommand;
@@ -23,7 +24,7 @@ import picocli.CommandLine.HelpCommand;
     subcommands = {TrainCommand.class, RoleCommands.Admit.class, RoleCommands.Generate.class, RoleCommands.Score.class,
         RoleCommands.Stream.class, RoleCommands.Learn.class, LedgerCommand.class, TraceCommand.class, DeadLettersCommand.class,
         ExportCommand.class, ImportCommand.class, ReplayCommand.class, LoadTestCommand.class, ConfigCommand.class, CorrectCommand.class,
-        ConformanceCommand.class, HelpCommand.class},
+        ConformanceCommand.class, ExperimentCommand.class, HelpCommand.class},
     footer = {"", "Start with: millrace train"})
 public final class Main implements Runnable {
     @CommandLine.Spec

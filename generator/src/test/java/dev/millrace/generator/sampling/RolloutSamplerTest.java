@@ -1,0 +1,103 @@
+package dev.millrace.generator.sampling;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.environment.Prompt;
+import dev.millrace.generator.environment.answer.FixedAnswer;
+import dev.millrace.generator.environment.answer.IncPrompts;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import java.time.Clock;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+class RolloutSamplerTest {
+    private static final DecoderShape SHAPE = new DecoderShape(16, 8, 1, 2, 2, 4, 16, 16, 100, 1e-6, false, false);
+    private static final Clock STILL = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
+    private static final int DIGITS = 3;
+
+    private final Weights weights = Weights.random(SHAPE, 1);
+    private final RolloutSampler sampler = sampler(5);
+
+    @AfterEach
+    void close() {
+        sampler.close();
+    }
+
+    /** With fewer slots than samples, so that slots are filled again. */
+    private static RolloutSampler sampler(int slots) {
+        return new RolloutSampler(Engine.cpu(), SHAPE, Environments.builtIn(),
+                new GeneratorConfig("g", slots, 8, 7, CacheOnSwap.RECOMPUTE, 0, 0, 1000, 0, 1, 1), STILL);
+    }
+
+    private static List<PromptRequest> requests(int count, int samples, int maxTokens) {
+        List<PromptRequest> requests = new ArrayList<>();
+        for (long ordinal = 0; ordinal < count; ordinal++) {
+            Prompt prompt = new IncPrompts(DIGITS).prompt(3, ordinal);
+            requests.add(PromptRequest.newBuilder().setRunId("run").setEpoch(0).setGroupId("g" + ordinal).setOrdinal(ordinal)
+                    .setEnvironment(new FixedAnswer().name()).setEnvironmentState(prompt.environmentState())
+                    .setPromptTokens(PackedInts.of(prompt.tokens())).setSamples(samples)
+                    .setSampling(new SamplingParameters(1.0, 0, 1.0, maxTokens, 9L)).setTokenizerHash("h").setAdmittedVersion(0)
+                    .setReleasedAtMs(0).build());
+        }
+        return requests;
+    }
+
+    @Test
+    void shouldAnswerEveryRequestInOrderUnderTheVersionItWasAskedForWith() {
+        List<Rollout> rollouts = sampler.sample(requests(4, 3, DIGITS), weights, 7);
+
+        assertThat(rollouts).extracting(Rollout::getRolloutId).containsExactly("g0/0", "g0/1", "g0/2", "g1/0", "g1/1", "g1/2",
+                "g2/0", "g2/1", "g2/2", "g3/0", "g3/1", "g3/2");
+        assertThat(rollouts).allSatisfy(
+                rollout -> assertThat(rollout.getVersionSpans()).containsExactly(new VersionSpan(7L, 0, DIGITS)));
+        assertThat(rollouts).extracting(Rollout::getResponseTokens).doesNotHaveDuplicates();
+    }
+
+    @Test
+    void shouldGiveTheSameRolloutsWhateverWasSampledBeforeAndHoweverManySlotsThereAre() {
+        List<Rollout> first = sampler.sample(requests(4, 3, DIGITS), weights, 7);
+        sampler.sample(requests(2, 5, DIGITS), Weights.random(SHAPE, 2), 8);
+        try (RolloutSampler other = sampler(12)) {
+            assertThat(sampler.sample(requests(4, 3, DIGITS), weights, 7)).isEqualTo(first);
+            assertThat(other.sample(requests(4, 3, DIGITS), weights, 7)).isEqualTo(first);
+        }
+    }
+
+    /** One engine samples and scores: what it samples with is what scoring gives, up to rounding. */
+    @Test
+    void shouldRecordTheLogProbsThatScoringGives() {
+        Rollout rollout = sampler.sample(requests(1, 1, DIGITS), weights, 0).get(0);
+        int[] prompt = PackedInts.toArray(rollout.getPromptTokens());
+        int[] tokens = new int[prompt.length + DIGITS];
+        PackedInts.copyTo(rollout.getPromptTokens(), tokens, 0);
+        PackedInts.copyTo(rollout.getResponseTokens(), tokens, prompt.length);
+        try (ScoringSession scoring = new ScoringSession(Engine.cpu(), SHAPE, 64)) {
+            float[] scored = scoring.score(weights, new SequenceBatch(new int[][] {tokens}, new int[] {prompt.length}),
+                    new float[] {1f}).logProbs();
+            assertThat(PackedFloats.toArray(rollout.getBehaviorLogProbs())).containsExactly(scored, within(1e-5f));
+        }
+    }
+
+    @Test
+    void shouldRefuseARequestThatDoesNotFitASlot() {
+        assertThatThrownBy(() -> sampler.sample(requests(1, 1, 4), weights, 0)).isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("need 9 positions, a slot has 8 (capacity_tokens)");
+    }
+}

@@ -1,0 +1,50 @@
+package dev.millrace.topology.batch;
+
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.stages.CorrectionConfig;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * Batches of given trajectories, decided as the topology decides, without one: for whoever chooses by himself what is
+ * batched with what.
+ *
+ * <p>Immutable and thread-safe.
+ */
+public final class DirectBatches {
+    private final BatchMaker maker;
+
+    public DirectBatches(RunIdentity run, CorrectionConfig config) {
+        this.maker = new BatchMaker(run, config);
+    }
+
+    /**
+     * The batch of these trajectories; entry i points at partition 0, offset i.
+     *
+     * @param trajectories whole groups, one after the other, each by sample index
+     * @param currentVersion what staleness is counted from; no token is newer
+     */
+    public LearnerBatch make(long batchId, List<Trajectory> trajectories, long currentVersion) {
+        Map<String, Group> groups = new LinkedHashMap<>();
+        long assembledAtMs = 0;
+        for (int i = 0; i < trajectories.size(); i++) {
+            Member member = Member.of(trajectories.get(i), 0, i, trajectories.get(i).getScoredAtMs());
+            assembledAtMs = Math.max(assembledAtMs, member.timestampMs());
+            Group group = groups.get(member.groupId());
+            if (group == null) {
+                groups.put(member.groupId(), new Group(member, member.timestampMs()));
+            } else {
+                group.add(member);
+            }
+        }
+        return maker.make(batchId, new ArrayList<>(groups.values()), currentVersion, assembledAtMs,
+            new StageReport("given", (long) trajectories.stream().mapToInt(t -> t.getMask().remaining()).sum(), 0L,
+                (long) trajectories.size(), 0L, new TreeMap<>()));
+    }
+}
