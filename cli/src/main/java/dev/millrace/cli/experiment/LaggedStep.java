@@ -46,7 +46,8 @@ final class LaggedStep implements AutoCloseable {
     private final DirectBatches batches;
     private final BatchOptimizer optimizer;
 
-    LaggedStep(RunIdentity run, IncSeries series, StalenessSettings settings, DecoderShape shape, Correction correction) {
+    LaggedStep(RunIdentity run, IncSeries series, StalenessSettings settings, Correction correction) {
+        DecoderShape shape = settings.model();
         this.series = series;
         Engine engine = Engine.cpu();
         int capacity = series.task().capacityTokens();

@@ -53,11 +53,24 @@ final class RunFiles {
         return Optional.of(result);
     }
 
-    /** Every run of a grid, in its order; all of them must be there. */
+    /**
+     * The runs of a grid that are there, in its order.
+     *
+     * @throws Refusal if a seed has runs and none of them is on-policy: there is nothing to hold them against
+     */
     List<RunResult> readAll(Grid grid) throws IOException {
         List<RunResult> all = new ArrayList<>();
         for (RunKey key : grid.runs()) {
-            all.add(read(key).orElseThrow(() -> new Refusal(file(key) + " is missing")));
+            read(key).ifPresent(all::add);
+        }
+        if (all.isEmpty()) {
+            throw new Refusal(directory + " has no run of this grid; run it without --no-runs first");
+        }
+        for (RunResult run : all) {
+            if (all.stream().noneMatch(other -> other.key().lag() == 0 && other.key().seed() == run.key().seed())) {
+                throw new Refusal(directory + " has runs of seed " + run.key().seed() + " but none at lag 0 to hold them against;"
+                    + " leave the seed out of --seeds, or run one");
+            }
         }
         return all;
     }

@@ -76,6 +76,10 @@ public final class StalenessCommand implements Callable<Integer> {
     @Option(names = "--resume", description = "Go on with what is in the report's directory: finished runs are kept.")
     private boolean resume;
 
+    @Option(names = "--no-runs",
+        description = "Run nothing: write the tables and the picture of the runs that are there. Also while others are under way.")
+    private boolean noRuns;
+
     @Spec
     private CommandSpec spec;
 
@@ -83,8 +87,10 @@ public final class StalenessCommand implements Callable<Integer> {
     public Integer call() throws IOException, InterruptedException {
         Grid grid = grid();
         PrintWriter out = spec.commandLine().getOut();
-        RunFiles files = RunFiles.open(report, grid.settings(), resume);
-        new GridRunner(new StalenessRuns(grid.settings()), files, parallel, out).run(grid);
+        RunFiles files = RunFiles.open(report, grid.settings(), resume || noRuns);
+        if (!noRuns) {
+            new GridRunner(new StalenessRuns(grid.settings()), files, parallel, out).run(grid);
+        }
         StalenessReport made = StalenessReport.of(grid, files.readAll(grid));
         made.write(report);
         out.println();

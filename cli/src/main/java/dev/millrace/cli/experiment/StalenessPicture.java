@@ -51,6 +51,9 @@ final class StalenessPicture {
                 .filter(run -> run.key().lag() == lag && run.key().correction() == correction).toList();
             TreeSet<Long> steps = new TreeSet<>();
             seeds.forEach(run -> run.evaluations().forEach(evaluation -> steps.add(evaluation.step())));
+            if (steps.isEmpty()) {
+                continue;
+            }
             double[] x = steps.stream().mapToDouble(Long::doubleValue).toArray();
             double[] y = steps.stream().mapToDouble(step -> seeds.stream()
                 .map(run -> at(run, step)).filter(OptionalDouble::isPresent)
@@ -69,8 +72,13 @@ final class StalenessPicture {
         XYChart chart = chart("ESS ratio (median of steps, mean of seeds)", "lag", "ESS ratio", false);
         chart.getStyler().setYAxisMin(0.0).setYAxisMax(1.05);
         for (Correction correction : report.grid().corrections()) {
-            double[] x = report.grid().lags().stream().mapToDouble(lag -> Math.log(1 + lag) / Math.log(2)).toArray();
-            double[] y = report.grid().lags().stream().mapToDouble(lag -> report.rows().stream()
+            List<Integer> lags = report.grid().lags().stream().filter(lag -> report.rows().stream()
+                .anyMatch(row -> row.lag() == lag && row.correction() == correction)).sorted().toList();
+            if (lags.isEmpty()) {
+                continue;
+            }
+            double[] x = lags.stream().mapToDouble(lag -> Math.log(1 + lag) / Math.log(2)).toArray();
+            double[] y = lags.stream().mapToDouble(lag -> report.rows().stream()
                 .filter(row -> row.lag() == lag && row.correction() == correction)
                 .mapToDouble(RunRow::essRatio).average().orElseThrow()).toArray();
             line(chart, correction, x, y);

@@ -2,7 +2,6 @@ package dev.millrace.cli.experiment;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.learner.step.NonFiniteStepException;
-import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.NonFiniteScoreException;
 import dev.millrace.policy.weights.Weights;
@@ -35,7 +34,7 @@ final class StalenessRuns {
         List<StepPoint> points = new ArrayList<>();
         List<Evaluation> evaluations = new ArrayList<>();
         String refused = null;
-        try (LaggedStep step = new LaggedStep(RUN, series, settings, shape(series), key.correction())) {
+        try (LaggedStep step = new LaggedStep(RUN, series, settings, key.correction())) {
             AdamW optimizer = step.newOptimizer();
             optimizer.restore(start.optimizer());
             Weights current = start.weights().copy();
@@ -58,18 +57,13 @@ final class StalenessRuns {
 
     private TrainedPolicy warmStart(long seed) {
         IncSeries series = new IncSeries(RUN, settings, seed);
-        DecoderShape shape = shape(series);
-        Weights current = Weights.random(shape, seed);
-        try (LaggedStep step = new LaggedStep(RUN, series, settings, shape, Correction.NONE)) {
+        Weights current = Weights.random(settings.model(), seed);
+        try (LaggedStep step = new LaggedStep(RUN, series, settings, Correction.NONE)) {
             AdamW optimizer = step.newOptimizer();
             for (int t = 0; t < settings.warmUpSteps(); t++) {
                 step.take(t, t, current, t, current, optimizer);
             }
             return TrainedPolicy.copyOf(current, optimizer, settings.warmUpSteps());
         }
-    }
-
-    private DecoderShape shape(IncSeries series) {
-        return settings.model().shape(series.task().tokenizer().vocabSize());
     }
 }

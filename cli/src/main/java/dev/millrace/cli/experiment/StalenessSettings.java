@@ -1,6 +1,7 @@
 package dev.millrace.cli.experiment;
 
-import dev.millrace.cli.config.ModelConfig;
+import dev.millrace.generator.environment.Symbols;
+import dev.millrace.policy.decoder.DecoderShape;
 
 /**
  * What every run of a staleness experiment has in common.
@@ -15,11 +16,12 @@ import dev.millrace.cli.config.ModelConfig;
  * @param evaluateEvery steps between evaluations of the current policy
  * @param evaluationPrompts prompts of an evaluation, one sample each
  */
-record StalenessSettings(ModelConfig model, int digits, int batchSequences, int groupSize, double learningRate,
+record StalenessSettings(DecoderShape model, int digits, int batchSequences, int groupSize, double learningRate,
                          int warmUpSteps, int steps, int evaluateEvery, int evaluationPrompts) {
 
     /** One layer of width 32, ten thousand parameters: a hundred runs of it take an hour, not a day. */
-    static final ModelConfig SMALL_MODEL = new ModelConfig(32, 1, 2, 2, 16, 64, 64, 100.0, 1e-6, false, false);
+    static final DecoderShape SMALL_MODEL =
+        new DecoderShape(Symbols.tokenizer().vocabSize(), 32, 1, 2, 2, 16, 64, 64, 100.0, 1e-6, false, false);
 
     StalenessSettings {
         if (groupSize < 2 || batchSequences < groupSize || batchSequences % groupSize != 0) {

@@ -33,8 +33,9 @@ final class StalenessTables {
         for (Correction correction : grid.corrections()) {
             text.append("| ").append(correction.title()).append(" |");
             for (int lag : grid.lags()) {
-                text.append(' ').append(cell.apply(rows.stream()
-                    .filter(row -> row.correction() == correction && row.lag() == lag).toList())).append(" |");
+                List<RunRow> seeds =
+                    rows.stream().filter(row -> row.correction() == correction && row.lag() == lag).toList();
+                text.append(' ').append(seeds.isEmpty() ? "not run" : cell.apply(seeds)).append(" |");
             }
             text.append('\n');
         }

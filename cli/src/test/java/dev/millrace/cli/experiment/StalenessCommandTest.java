@@ -96,6 +96,23 @@ class StalenessCommandTest {
     }
 
     @Test
+    void shouldShowTheRunsThatAreThereWithoutRunningAny() throws IOException {
+        Path report = folder.resolve("part");
+        run("--lags", "0", "--seeds", "1", "--corrections", "none", "--steps", "4", "--report", report.toString());
+
+        int exit = run("--lags", "0,2", "--seeds", "1,2", "--corrections", "none,m2po", "--steps", "4", "--no-runs", "--report",
+            report.toString());
+
+        assertThat(err.toString()).isEmpty();
+        assertThat(exit).isZero();
+        assertThat(report.resolve("tables.md")).content().contains("| M2PO | not run | not run |").contains(" K | not run |");
+        assertThat(Files.readAllLines(report.resolve("runs.csv"))).hasSize(1 + 1);
+        assertThat(run("--lags", "0", "--seeds", "2", "--corrections", "none", "--steps", "4", "--no-runs", "--report",
+            report.toString())).isEqualTo(1);
+        assertThat(err.toString()).contains("has no run of this grid; run it without --no-runs first");
+    }
+
+    @Test
     void shouldNotMixExperiments() {
         Path report = folder.resolve("mixed");
         String[] first = {"--lags", "0", "--seeds", "1", "--corrections", "none", "--steps", "2", "--report", report.toString()};
