@@ -42,6 +42,7 @@ public final class OpenLoop implements AutoCloseable {
     private final LoadPlan plan;
     private final Schedule schedule;
     private final Timeline timeline;
+    private final long firstIndex;
     private final LongSupplier newestVersion;
     private final List<Thread> threads = new ArrayList<>();
     private final DelayQueue<Unscored> unscored = new DelayQueue<>();
@@ -56,12 +57,16 @@ public final class OpenLoop implements AutoCloseable {
     private final Recorder publishDelay = new Recorder(HIGHEST_NANOS, DIGITS);
     private final Recorder publishLatency = new Recorder(HIGHEST_NANOS, DIGITS);
 
-    /** @param newestVersion newest version there is; asked once for each rollout */
-    public OpenLoop(SyntheticRun run, LoadPlan plan, Schedule schedule, LongSupplier newestVersion) {
+    /**
+     * @param firstIndex of the run's records, that of the schedule's first
+     * @param newestVersion newest version there is; asked once for each rollout
+     */
+    public OpenLoop(SyntheticRun run, LoadPlan plan, Schedule schedule, long firstIndex, LongSupplier newestVersion) {
         this.run = run;
         this.plan = plan;
         this.schedule = schedule;
         this.timeline = new Timeline(schedule);
+        this.firstIndex = firstIndex;
         this.newestVersion = newestVersion;
     }
 
@@ -121,9 +126,9 @@ public final class OpenLoop implements AutoCloseable {
         long began = System.nanoTime();
         long version = newestVersion.getAsLong();
         long nowMs = System.currentTimeMillis();
-        Draw draw = run.records().draw(index);
+        Draw draw = run.records().draw(firstIndex + index);
         ProducerRecord<byte[], byte[]> record = draw.fate() == Fate.GARBAGE
-            ? new ProducerRecord<>(run.connection().topics().rollouts(), run.records().groupId(index).getBytes(StandardCharsets.UTF_8), GARBAGE)
+            ? new ProducerRecord<>(run.connection().topics().rollouts(), run.records().groupId(draw.index()).getBytes(StandardCharsets.UTF_8), GARBAGE)
             : run.record(run.records().rollout(draw, version, nowMs), nowMs);
         bytes.add(Backlog.bytes(record));
         tokens.add(draw.responseTokens());
@@ -168,7 +173,7 @@ public final class OpenLoop implements AutoCloseable {
                 producer.send(record, (at, failed) -> {
                     failure.compareAndSet(null, failed);
                     if (failed == null) {
-                        timeline.scored(next.draw().index(), System.nanoTime());
+                        timeline.scored(next.draw().index() - firstIndex, System.nanoTime());
                     }
                     rolloutsDone.increment();
                 });
@@ -216,6 +221,11 @@ public final class OpenLoop implements AutoCloseable {
     /** Response tokens of all rollouts that were handed to producers. */
     public long tokens() {
         return tokens.sum();
+    }
+
+    /** Response tokens of one of the schedule's rollouts; a negative index is of what was there before. */
+    public long tokensOf(long index) {
+        return run.records().draw(firstIndex + index).responseTokens();
     }
 
     /** What drawing, making and encoding one record took, mean in nanoseconds; 0 before the first. */

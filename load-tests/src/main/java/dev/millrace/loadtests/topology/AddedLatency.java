@@ -8,6 +8,7 @@ import dev.millrace.loadtests.openloop.Schedule.Arrivals;
 import dev.millrace.loadtests.synthetic.Distribution;
 import dev.millrace.loadtests.synthetic.RolloutShape;
 import dev.millrace.loadtests.synthetic.SyntheticRun;
+import dev.millrace.loadtests.watch.BatchedRollouts;
 import dev.millrace.loadtests.watch.Patience;
 import dev.millrace.loadtests.watch.TopicWatch;
 import dev.millrace.schemas.BatchEntry;
@@ -63,15 +64,15 @@ public final class AddedLatency {
         AtomicLong batches = new AtomicLong();
         try (SyntheticRun run = new SyntheticRun(client, "latency-" + responseTokens, topics, shape, SEED, config.runtime().compression())) {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
-            OpenLoop load = new OpenLoop(run, plan, Schedule.of(Arrivals.EVEN, rolloutsPerSecond, groups * group, SEED), () -> NEWEST_VERSION);
+            OpenLoop load = new OpenLoop(run, plan, Schedule.of(Arrivals.EVEN, rolloutsPerSecond, groups * group, SEED), 0, () -> NEWEST_VERSION);
             try (RunningTopology topology = new RunningTopology(
                      config.with(new BatchConfig(group, 0, BatchConfig.Order.COMPLETION, 0)), run.connection(), scratch.resolve("latency"), 1);
                  TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().batches(),
-                     dev.millrace.loadtests.watch.Arrivals.batches(run.connection(), batch -> {
+                     BatchedRollouts.batches(run.connection(), batch -> {
                          long now = System.nanoTime();
                          long ready = 0;
                          for (BatchEntry entry : batch.getEntries()) {
-                             ready = Math.max(ready, load.timeline().scoredAt(dev.millrace.loadtests.watch.Arrivals.index(entry, group)));
+                             ready = Math.max(ready, load.timeline().scoredAt(BatchedRollouts.index(entry, group)));
                          }
                          if (batches.incrementAndGet() > groups / 5) {
                              added.recordValue(Math.max(0, now - ready));

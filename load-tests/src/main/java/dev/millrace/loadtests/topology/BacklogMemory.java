@@ -7,6 +7,7 @@ import dev.millrace.loadtests.synthetic.RolloutShape;
 import dev.millrace.loadtests.synthetic.SyntheticRun;
 import dev.millrace.loadtests.watch.Patience;
 import dev.millrace.loadtests.watch.TopicWatch;
+import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.batch.BatchConfig;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -59,7 +60,7 @@ public final class BacklogMemory {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
             Backlog backlog = Backlog.publish(run, 0, rollouts, NEWEST_VERSION);
             try (InstanceProcess instance = InstanceProcess.start(bootstrapServers, name, state, "one", heapMegabytes,
-                     new BatchConfig(256, 0, BatchConfig.Order.COMPLETION, maxOutstanding));
+                     TopologyConfig.defaults().with(new BatchConfig(256, 0, BatchConfig.Order.COMPLETION, maxOutstanding)), topics);
                  TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().trajectories(),
                      trajectory -> trajectories.incrementAndGet())) {
                 Patience.await("trajectories of " + rollouts + " rollouts", LIMIT, () -> {

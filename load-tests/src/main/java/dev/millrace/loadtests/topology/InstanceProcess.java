@@ -2,12 +2,13 @@ package dev.millrace.loadtests.topology;
 
 import dev.millrace.infra.run.RunLog;
 import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.loadtests.report.JsonFile;
 import dev.millrace.loadtests.synthetic.LoadException;
+import dev.millrace.loadtests.watch.Patience;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyRunner;
-import dev.millrace.topology.batch.BatchConfig;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -17,6 +18,7 @@ import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -24,20 +26,27 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Predicate;
 
 /**
  * One instance of the topology in a process of its own: it can be stopped, killed, and asked for its heap.
  *
  * <p>The child runs until its standard input ends, which it also does when the parent dies. A line {@code heap} is
- * answered with the live bytes after a full collection. What it logs goes to a file beside its state.
+ * answered with the live bytes after a full collection; a line {@code running} says that it has partitions to work on. What it logs goes to a file beside its state.
  */
 public final class InstanceProcess implements AutoCloseable {
-    private static final long LIMIT_S = 60;
+    private static final long LIMIT_S = 90;
     private static final String HEAP = "heap";
+    private static final String RUNNING = "running";
+
+    /** What the child is told. */
+    record Settings(TopologyConfig topology, TopicsConfig topics) {
+    }
 
     private final Process process;
     private final PrintWriter requests;
     private final BufferedReader answers;
+    private boolean running;
 
     private InstanceProcess(Process process) {
         this.process = process;
@@ -49,17 +58,20 @@ public final class InstanceProcess implements AutoCloseable {
      * Starts an instance; it is not running yet when this returns.
      *
      * @param run whose log is on {@code bootstrapServers}, under the prefix of its id and a dot
+     * @param state its directory, new; beside it lie its log and its configuration
      * @param heapMegabytes most heap of the child
-     * @param batch when it cuts batches
+     * @param topics that the run was made with
      */
     public static InstanceProcess start(
-            String bootstrapServers, String run, Path state, String instanceId, int heapMegabytes, BatchConfig batch) {
+            String bootstrapServers, String run, Path state, String instanceId, int heapMegabytes,
+            TopologyConfig config, TopicsConfig topics) {
         Path log = state.resolveSibling(state.getFileName() + ".log");
+        Path file = state.resolveSibling(state.getFileName() + ".json");
         List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(),
             "-Xmx" + heapMegabytes + "m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path"),
-            InstanceProcess.class.getName(), bootstrapServers, run, state.toString(), instanceId,
-            Integer.toString(batch.sequences()), Integer.toString(batch.maxOutstanding())));
+            InstanceProcess.class.getName(), bootstrapServers, run, state.toString(), file.toString()));
         try {
+            JsonFile.write(file, new Settings(config.with(config.runtime().with(config.runtime().threads(), instanceId)), topics));
             return new InstanceProcess(new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.appendTo(log.toFile())).start());
         } catch (IOException e) {
@@ -71,20 +83,38 @@ public final class InstanceProcess implements AutoCloseable {
         return process.isAlive();
     }
 
+    /** Waits until it has partitions to work on. */
+    public void awaitRunning() throws InterruptedException {
+        if (!running) {
+            answer(RUNNING::equals, "that it is running");
+            running = true;
+        }
+    }
+
     /** Live heap after a full collection, bytes. */
     public long heapBytes() throws InterruptedException {
         requests.println(HEAP);
-        CompletableFuture<String> answer = CompletableFuture.supplyAsync(() -> {
+        return Long.parseLong(answer(line -> !line.equals(RUNNING), "how large its heap is"));
+    }
+
+    /** The first line that is an answer. */
+    private String answer(Predicate<String> wanted, String what) throws InterruptedException {
+        CompletableFuture<String> found = CompletableFuture.supplyAsync(() -> {
             try {
-                return String.valueOf(answers.readLine());
+                for (String line = answers.readLine(); line != null; line = answers.readLine()) {
+                    if (wanted.test(line)) {
+                        return line;
+                    }
+                }
+                throw new LoadException("its output ended");
             } catch (IOException e) {
-                throw new LoadException("the instance does not answer: " + e.getMessage(), e);
+                throw new LoadException("it cannot be read: " + e.getMessage(), e);
             }
         });
         try {
-            return Long.parseLong(answer.get(LIMIT_S, TimeUnit.SECONDS));
-        } catch (ExecutionException | TimeoutException | NumberFormatException e) {
-            throw new LoadException("the instance did not say how large its heap is (is it out of memory?): " + e.getMessage(), e);
+            return found.get(LIMIT_S, TimeUnit.SECONDS);
+        } catch (ExecutionException | TimeoutException e) {
+            throw new LoadException("an instance of the topology did not say " + what + " within " + LIMIT_S + " s: " + e.getMessage(), e);
         }
     }
 
@@ -113,18 +143,28 @@ public final class InstanceProcess implements AutoCloseable {
         process.destroyForcibly();
     }
 
-    /** @param args bootstrap servers, run, state directory, instance id, sequences of a batch, batches ahead of the learner */
+    /** @param args bootstrap servers, run, state directory, file of the configuration */
     public static void main(String[] args) throws IOException {
-        TopologyConfig config = TopologyConfig.defaults();
-        config = config.with(config.runtime().with(1, args[3]))
-            .with(new BatchConfig(Integer.parseInt(args[4]), 0, BatchConfig.Order.COMPLETION, Integer.parseInt(args[5])));
+        Settings settings = JsonFile.read(Path.of(args[3]), Settings.class);
         try (RunLog log = RunLog.join(Map.of("bootstrap.servers", args[0]), new RunTopics(args[1] + "."),
-                new RunIdentity(args[1], 0, "policy"), TopicsConfig.defaults(), "")) {
-            TopologyRunner runner = new TopologyRunner(config, log.connection(), Path.of(args[2]), new SimpleMeterRegistry());
+                new RunIdentity(args[1], 0, "policy"), settings.topics(), "")) {
+            TopologyRunner runner = new TopologyRunner(settings.topology(), log.connection(), Path.of(args[2]), new SimpleMeterRegistry());
             Thread listener = new Thread(() -> listen(runner), "requests");
             listener.setDaemon(true);
             listener.start();
+            Thread announcer = new Thread(() -> announce(runner), "announcement");
+            announcer.setDaemon(true);
+            announcer.start();
             runner.run();
+        }
+    }
+
+    private static void announce(TopologyRunner runner) {
+        try {
+            Patience.await("the topology to run", Duration.ofSeconds(LIMIT_S), runner::isRunning);
+            System.out.println(RUNNING);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
         }
     }
 

@@ -8,9 +8,11 @@ import dev.millrace.loadtests.openloop.Schedule.Arrivals;
 import dev.millrace.loadtests.synthetic.Distribution;
 import dev.millrace.loadtests.synthetic.RolloutShape;
 import dev.millrace.loadtests.synthetic.SyntheticRun;
+import dev.millrace.loadtests.watch.BatchedRollouts;
 import dev.millrace.loadtests.watch.Patience;
 import dev.millrace.loadtests.watch.TopicWatch;
 import dev.millrace.schemas.BatchEntry;
+import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.batch.BatchConfig;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -70,7 +72,7 @@ public final class Restart {
         int group = shape.groupSize();
         long count = Math.round(ROLLOUTS_PER_SECOND * SECONDS) / group * group;
         String name = "restart-" + way.name().toLowerCase(java.util.Locale.ROOT);
-        BatchConfig batch = new BatchConfig(group, 0, BatchConfig.Order.COMPLETION, 0);
+        TopologyConfig config = TopologyConfig.defaults().with(new BatchConfig(group, 0, BatchConfig.Order.COMPLETION, 0));
         AtomicLong lastBatch = new AtomicLong();
         AtomicLong longestGap = new AtomicLong();
         AtomicLong entries = new AtomicLong();
@@ -78,11 +80,11 @@ public final class Restart {
         try (SyntheticRun run = new SyntheticRun(Map.of("bootstrap.servers", bootstrapServers), name, topics, shape, SEED, "lz4")) {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
             OpenLoop load = new OpenLoop(run, new LoadPlan(ROLLOUTS_PER_SECOND, Arrivals.EVEN, 1, Distribution.fixed(0), 0),
-                Schedule.of(Arrivals.EVEN, ROLLOUTS_PER_SECOND, count, SEED), () -> NEWEST_VERSION);
-            InstanceProcess first = InstanceProcess.start(bootstrapServers, name, scratch.resolve(name + "-1"), "one", HEAP_MEGABYTES, batch);
+                Schedule.of(Arrivals.EVEN, ROLLOUTS_PER_SECOND, count, SEED), 0, () -> NEWEST_VERSION);
+            InstanceProcess first = InstanceProcess.start(bootstrapServers, name, scratch.resolve(name + "-1"), "one", HEAP_MEGABYTES, config, topics);
             InstanceProcess second = null;
             try (TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().batches(),
-                    dev.millrace.loadtests.watch.Arrivals.batches(run.connection(), made -> {
+                    BatchedRollouts.batches(run.connection(), made -> {
                         long now = System.nanoTime();
                         long before = lastBatch.getAndSet(now);
                         if (before != 0) {
@@ -90,7 +92,7 @@ public final class Restart {
                         }
                         for (BatchEntry entry : made.getEntries()) {
                             entries.incrementAndGet();
-                            seen.put(dev.millrace.loadtests.watch.Arrivals.index(entry, group), true);
+                            seen.put(BatchedRollouts.index(entry, group), true);
                         }
                     }))) {
                 load.start();
@@ -105,7 +107,7 @@ public final class Restart {
                 } else {
                     first.stop();
                 }
-                second = InstanceProcess.start(bootstrapServers, name, scratch.resolve(name + "-2"), "one", HEAP_MEGABYTES, batch);
+                second = InstanceProcess.start(bootstrapServers, name, scratch.resolve(name + "-2"), "one", HEAP_MEGABYTES, config, topics);
                 Patience.await("every rollout in a batch", LIMIT, () -> {
                     watch.requireWatching();
                     return load.isDone() && seen.size() >= count;

@@ -10,8 +10,8 @@ import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /** Makes sense of records that are watched: which synthetic rollouts a batch holds. */
-public final class Arrivals {
-    private Arrivals() {
+public final class BatchedRollouts {
+    private BatchedRollouts() {
     }
 
     /** Turns records of the batches topic into batches. */

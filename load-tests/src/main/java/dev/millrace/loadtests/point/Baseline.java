@@ -1,0 +1,90 @@
+package dev.millrace.loadtests.point;
+
+import dev.millrace.loadtests.copy.RawCopy;
+import dev.millrace.loadtests.synthetic.Backlog;
+import dev.millrace.loadtests.synthetic.Draw;
+import dev.millrace.loadtests.synthetic.LoadException;
+import dev.millrace.loadtests.synthetic.SyntheticRun;
+import dev.millrace.loadtests.workload.Workload;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+
+/**
+ * What the stock client does with the same records on the same broker: publishing as fast as it takes them, and a raw
+ * transactional copy.
+ *
+ * @param publishRolloutsPerSecond that one generator publishes when nothing holds it back
+ * @param publishMegabytesPerSecond keys and values of these, before compression
+ * @param generatorShare of the generator's time then that goes into making records; the rest waits for the producer and
+ *     the broker. Below one half, the broker is saturated before the generator is
+ * @param ownMicros what making one record costs the generator, mean
+ * @param copyMegabytesPerSecond of rollouts and scores, copied exactly once
+ */
+public record Baseline(double publishRolloutsPerSecond, double publishMegabytesPerSecond, double generatorShare, double ownMicros,
+    double copyMegabytesPerSecond) {
+
+    private static final Duration PUBLISHING = Duration.ofSeconds(3);
+    private static final int COPIED_MEGABYTES = 24;
+    private static final int LEAST_COPIED = 64;
+
+    /** Measures with runs of its own, named after {@code name}. */
+    public static Baseline measure(Map<String, Object> client, Workload workload, String name) throws InterruptedException {
+        String compression = workload.topology().runtime().compression();
+        try (SyntheticRun run = new SyntheticRun(client, name, workload.topics(), workload.rollouts(), workload.seed(), compression)) {
+            Publishing warm = publish(run, workload, 0, PUBLISHING.dividedBy(2));
+            Publishing publishing = publish(run, workload, warm.records(), PUBLISHING);
+            run.delete();
+            double copied = copy(client, workload, name + "-copied", publishing.bytes() / Math.max(1, publishing.records()));
+            return new Baseline(publishing.records() / publishing.seconds(), publishing.bytes() / 1e6 / publishing.seconds(),
+                publishing.ownSeconds() / publishing.seconds(), publishing.ownSeconds() * 1e6 / publishing.records(), copied);
+        }
+    }
+
+    private record Publishing(long records, long bytes, double seconds, double ownSeconds) {
+    }
+
+    private static Publishing publish(SyntheticRun run, Workload workload, long from, Duration time) {
+        AtomicReference<Exception> failure = new AtomicReference<>();
+        long bytes = 0;
+        long own = 0;
+        long index = from;
+        long began = System.nanoTime();
+        try (Producer<byte[], byte[]> producer = run.producer(workload.load().lingerMs())) {
+            while (System.nanoTime() - began < time.toNanos()) {
+                long start = System.nanoTime();
+                Draw draw = run.records().draw(index++);
+                long nowMs = System.currentTimeMillis();
+                ProducerRecord<byte[], byte[]> record = run.record(run.records().rollout(draw, 0, nowMs), nowMs);
+                bytes += Backlog.bytes(record);
+                own += System.nanoTime() - start;
+                producer.send(record, (at, failed) -> failure.compareAndSet(null, failed));
+            }
+            producer.flush();
+        }
+        if (failure.get() != null) {
+            throw new LoadException("the baseline could not be published: " + failure.get().getMessage(), failure.get());
+        }
+        return new Publishing(index - from, bytes, (System.nanoTime() - began) / 1e9, own / 1e9);
+    }
+
+    private static double copy(Map<String, Object> client, Workload workload, String name, long bytesPerRollout) throws InterruptedException {
+        String compression = workload.topology().runtime().compression();
+        int group = workload.rollouts().groupSize();
+        // a score is about as large as its rollout
+        int rollouts = (int) Math.max(LEAST_COPIED, COPIED_MEGABYTES * 1_000_000L / (2 * bytesPerRollout)) / group * group + group;
+        try (SyntheticRun run = new SyntheticRun(client, name, workload.topics(), workload.rollouts(), workload.seed(), compression)) {
+            Backlog backlog = Backlog.publish(run, 0, rollouts, workload.rollouts().versionsBehind().most());
+            RawCopy copy = new RawCopy(run.connection(), List.of(run.connection().topics().rollouts(), run.connection().topics().scores()),
+                workload.topics().partitions(), workload.topology().runtime().commitIntervalMs(), compression);
+            int threads = workload.instances() * workload.topology().runtime().threads();
+            copy.run("-warm", threads);
+            double seconds = copy.run("-copy", threads) / 1e9;
+            run.delete();
+            return backlog.bytes() / 1e6 / seconds;
+        }
+    }
+}

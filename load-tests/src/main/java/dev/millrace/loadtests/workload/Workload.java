@@ -1,0 +1,71 @@
+package dev.millrace.loadtests.workload;
+
+import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.loadtests.openloop.LoadPlan;
+import dev.millrace.loadtests.synthetic.RolloutShape;
+import dev.millrace.topology.TopologyConfig;
+
+/**
+ * One point of a load test.
+ *
+ * @param warmUpSeconds load before anything is counted, at least 0
+ * @param seconds of load that are counted, 1 to 3600
+ * @param instances of the topology, 1 to 16
+ * @param brokerHeapMb heap of the broker that is started where none is given, at least 256
+ * @param seed everything that is drawn follows from it
+ * @param load how much is published
+ * @param rollouts what is published
+ * @param learner who takes the batches
+ * @param backlog what lies there before the topology starts
+ * @param fault what goes wrong
+ * @param knee whether and how the knee is searched
+ * @param topics how topics are made
+ * @param topology what is under test
+ */
+public record Workload(int warmUpSeconds, int seconds, int instances, int brokerHeapMb, long seed, LoadPlan load, RolloutShape rollouts,
+    LearnerPlan learner, BacklogPlan backlog, FaultPlan fault, KneePlan knee, TopicsConfig topics, TopologyConfig topology) {
+
+    /** Longest load that is kept track of, rollout by rollout. */
+    private static final double MOST_ROLLOUTS = 1e8;
+
+    public Workload {
+        requireIn("warm_up_seconds", warmUpSeconds, 0, 3600);
+        requireIn("seconds", seconds, 1, 3600);
+        requireIn("instances", instances, 1, 16);
+        requireIn("broker_heap_mb", brokerHeapMb, 256, 65_536);
+        if (load.rolloutsPerSecond() * (warmUpSeconds + seconds) > MOST_ROLLOUTS) {
+            throw new IllegalArgumentException("load.rollouts_per_second times warm_up_seconds + seconds must be at most 1e8 rollouts: "
+                + load.rolloutsPerSecond() + " * " + (warmUpSeconds + seconds));
+        }
+        if (backlog.rollouts() % rollouts.groupSize() != 0) {
+            throw new IllegalArgumentException("backlog.rollouts must be whole groups of rollouts.group_size " + rollouts.groupSize() + ": "
+                + backlog.rollouts());
+        }
+        if (fault.killAfterSeconds() >= seconds) {
+            throw new IllegalArgumentException("fault.kill_after_seconds must be below seconds " + seconds
+                + ", or nothing is seen of the recovery: " + fault.killAfterSeconds());
+        }
+        if (topology.batch().maxOutstanding() > 0 && !learner.enabled()) {
+            throw new IllegalArgumentException("topology.batch.max_outstanding " + topology.batch().maxOutstanding()
+                + " waits for a learner, and learner.enabled is false; enable it, or set max_outstanding to 0");
+        }
+    }
+
+    private static void requireIn(String key, int value, int least, int most) {
+        if (value < least || value > most) {
+            throw new IllegalArgumentException(key + " must be " + least + " to " + most + ": " + value);
+        }
+    }
+
+    /** Ten seconds of the default load after three of warm-up. */
+    public static Workload defaults() {
+        return new Workload(3, 10, 1, 512, 1, LoadPlan.defaults(), RolloutShape.defaults(), LearnerPlan.defaults(), BacklogPlan.defaults(),
+            FaultPlan.defaults(), KneePlan.defaults(), TopicsConfig.defaults(), TopologyConfig.defaults());
+    }
+
+    /** The same at another rate. */
+    public Workload withRate(double perSecond) {
+        return new Workload(warmUpSeconds, seconds, instances, brokerHeapMb, seed, load.withRate(perSecond), rollouts, learner, backlog, fault,
+            knee, topics, topology);
+    }
+}
