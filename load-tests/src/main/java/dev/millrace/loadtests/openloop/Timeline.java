@@ -37,9 +37,4 @@ public final class Timeline {
     public long scoredAt(long index) {
         return scored.get((int) index);
     }
-
-    /** Whether it is a rollout of this load. */
-    public boolean holds(long index) {
-        return index >= 0 && index < schedule.count();
-    }
 }

@@ -10,11 +10,13 @@ import dev.millrace.loadtests.openloop.Schedule;
 import dev.millrace.loadtests.synthetic.Backlog;
 import dev.millrace.loadtests.synthetic.SyntheticRun;
 import dev.millrace.loadtests.watch.BatchedRollouts;
+import dev.millrace.loadtests.watch.Patience;
 import dev.millrace.loadtests.watch.TopicWatch;
 import dev.millrace.loadtests.workload.Workload;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -24,11 +26,13 @@ import org.HdrHistogram.Histogram;
 /**
  * Runs one workload against one topology of its own and says what came of it.
  *
- * <p>First the backlog, then the topology, then the load: warm-up, and the window that is counted. What is still on its way
- * when the window ends is not waited for.
+ * <p>First the backlog, then the topology, then the load: warm-up, at least until the first batch, and the window that is
+ * counted. What is still on its way when the window ends is not waited for.
  */
 public final class PointRun {
     private static final double TICK_S = 0.02;
+    /** After the warm-up; clients that find each other for the first time are no matter of the load. */
+    private static final Duration FIRST_BATCH_LIMIT = Duration.ofSeconds(60);
 
     private final Map<String, Object> client;
     private final Workload workload;
@@ -83,7 +87,7 @@ public final class PointRun {
     }
 
     private PointResult underLoad(SyntheticRun run, long firstVersion) throws InterruptedException {
-        double seconds = workload.warmUpSeconds() + workload.seconds();
+        double seconds = workload.warmUpSeconds() + FIRST_BATCH_LIMIT.toSeconds() + workload.seconds();
         long group = workload.rollouts().groupSize();
         long count = Math.max(1, Math.round(workload.load().rolloutsPerSecond() * seconds / group)) * group;
         Schedule schedule = Schedule.of(workload.load().arrivals(), workload.load().rolloutsPerSecond(), count, workload.seed());
@@ -109,6 +113,7 @@ public final class PointRun {
             load.start();
             sampler.start();
             sleepUntil(began + nanos(workload.warmUpSeconds()), load, watch, instances);
+            Patience.await("the first batch at " + workload.load().rolloutsPerSecond() + " rollouts/s", FIRST_BATCH_LIMIT, () -> view.count() > 0);
             openWindow(load);
             processors.begin();
             long windowBegan = System.nanoTime();

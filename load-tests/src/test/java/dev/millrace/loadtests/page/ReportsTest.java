@@ -1,0 +1,66 @@
+package dev.millrace.loadtests.page;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.loadtests.knee.Knee;
+import dev.millrace.loadtests.lag.LagSample;
+import dev.millrace.loadtests.point.Baseline;
+import dev.millrace.loadtests.point.Latency;
+import dev.millrace.loadtests.point.Limit;
+import dev.millrace.loadtests.point.PointResult;
+import dev.millrace.loadtests.report.JsonFile;
+import dev.millrace.loadtests.report.Origin;
+import dev.millrace.loadtests.sweep.Curve;
+import dev.millrace.loadtests.sweep.LoadReport;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class ReportsTest {
+    @TempDir
+    Path directory;
+
+    private static PointResult point(double offered, double achieved) {
+        Latency latency = new Latency(10, 1, 2, 3, 4, 5);
+        return new PointResult(Map.of("load.rollouts_per_second", Double.toString(offered)), offered, achieved, achieved * 512, achieved / 100, 0.4,
+            latency, latency, latency, latency, 0.9, 0.8, 1.5, 0.5, 2.5, Limit.LOAD, -1, -1, -1,
+            List.of(new LagSample(0.5, Map.of("t-0", 7L), Map.of("t-0", 0.25), 1, 0.5, 2, achieved)));
+    }
+
+    private static LoadReport report(double knee, double copyMegabytes, String workload) {
+        List<PointResult> points = List.of(point(knee / 2, knee / 2), point(knee * 2, knee));
+        Curve curve = new Curve(Map.of("instances", "1"), new Baseline(1000, 10, 0.3, 2, copyMegabytes), points, new Knee(knee, true));
+        return new LoadReport(LoadReport.FORMAT, "test", new Origin("c", "abc", "m", 2, "j", "4", "now", 1), workload, List.of(curve));
+    }
+
+    @Test
+    void shouldReadWhatItWrote() throws IOException {
+        LoadReport report = report(300, 50, "seconds: 10");
+        ReportFiles.write(report, directory);
+        assertThat(JsonFile.read(directory.resolve(ReportFiles.JSON), LoadReport.class)).isEqualTo(report);
+        assertThat(Files.readAllLines(directory.resolve("points.csv"))).hasSize(3);
+        assertThat(Files.readAllLines(directory.resolve("lags.csv"))).hasSize(3).anyMatch(line -> line.contains("t-0,7,0.25"));
+    }
+
+    @Test
+    void shouldMakeAPageThatNeedsNoNetworkAndCannotBeBrokenByItsData() throws IOException {
+        ReportFiles.write(report(300, 50, "# </script><script>alert(1)</script>"), directory);
+        String page = Files.readString(directory.resolve("report.html"));
+        assertThat(page).doesNotContain("__DATA__").doesNotContain("</script><script>alert").contains("\"achieved\" : 300.0");
+        assertThat(page.replace("http://www.w3.org/2000/svg", "")).doesNotContain("http://").doesNotContain("https://").doesNotContain("src=");
+    }
+
+    @Test
+    void shouldCompareByTheBaseline() {
+        LoadReport old = report(300, 50, "");
+        assertThat(Comparison.of(old, report(150, 25, ""))).singleElement()
+            .satisfies(row -> assertThat(row.knee()).isEqualTo(0.5))
+            .satisfies(row -> assertThat(row.verdict()).as("half as fast on a machine that was half as fast").isEqualTo("within noise"));
+        assertThat(Comparison.of(old, report(150, 50, ""))).singleElement().satisfies(row -> assertThat(row.verdict()).isEqualTo("SLOWER"));
+        assertThat(Comparison.of(old, report(400, 50, ""))).singleElement().satisfies(row -> assertThat(row.verdict()).isEqualTo("faster"));
+    }
+}
