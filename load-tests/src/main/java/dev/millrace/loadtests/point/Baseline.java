@@ -6,6 +6,8 @@ import dev.millrace.loadtests.synthetic.Draw;
 import dev.millrace.loadtests.synthetic.LoadException;
 import dev.millrace.loadtests.synthetic.SyntheticRun;
 import dev.millrace.loadtests.workload.Workload;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -19,15 +21,17 @@ import org.apache.kafka.clients.producer.ProducerRecord;
  *
  * @param publishRolloutsPerSecond that one generator publishes when nothing holds it back
  * @param publishMegabytesPerSecond keys and values of these, before compression
- * @param generatorShare of the generator's time then that goes into making records; the rest waits for the producer and
- *     the broker. Below one half, the broker is saturated before the generator is
- * @param ownMicros what making one record costs the generator, mean
+ * @param generatorShare of the generator's time then that it needs to make records; the rest goes to the producer and to
+ *     waiting for the broker. Below one half, the broker is saturated before the generator is
+ * @param ownMicros processor time of the generator for one record: drawing, making, encoding
  * @param copyMegabytesPerSecond of rollouts and scores, copied exactly once
  */
 public record Baseline(double publishRolloutsPerSecond, double publishMegabytesPerSecond, double generatorShare, double ownMicros,
     double copyMegabytesPerSecond) {
 
     private static final Duration PUBLISHING = Duration.ofSeconds(3);
+    private static final Duration MAKING = Duration.ofMillis(500);
+    private static final int MADE_AT_ONCE = 100;
     private static final int COPIED_MEGABYTES = 24;
     private static final int LEAST_COPIED = 64;
 
@@ -38,29 +42,45 @@ public record Baseline(double publishRolloutsPerSecond, double publishMegabytesP
             Publishing warm = publish(run, workload, 0, PUBLISHING.dividedBy(2));
             Publishing publishing = publish(run, workload, warm.records(), PUBLISHING);
             run.delete();
+            double ownSeconds = makingSeconds(run);
             double copied = copy(client, workload, name + "-copied", publishing.bytes() / Math.max(1, publishing.records()));
             return new Baseline(publishing.records() / publishing.seconds(), publishing.bytes() / 1e6 / publishing.seconds(),
-                publishing.ownSeconds() / publishing.seconds(), publishing.ownSeconds() * 1e6 / publishing.records(), copied);
+                ownSeconds * publishing.records() / publishing.seconds(), ownSeconds * 1e6, copied);
         }
     }
 
-    private record Publishing(long records, long bytes, double seconds, double ownSeconds) {
+    private record Publishing(long records, long bytes, double seconds) {
+    }
+
+    /** Processor time for one record, by this thread's own clock: what else runs on the machine does not count. */
+    private static double makingSeconds(SyntheticRun run) {
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        long bytes = 0;
+        long records = 0;
+        long began = threads.getCurrentThreadCpuTime();
+        while (threads.getCurrentThreadCpuTime() - began < MAKING.toNanos()) {
+            for (int i = 0; i < MADE_AT_ONCE; i++) {
+                bytes += Backlog.bytes(run.record(run.records().rollout(run.records().draw(records), 0, records), records));
+                records++;
+            }
+        }
+        if (bytes < records) { // consumed, so that nothing of it is optimised away
+            throw new IllegalStateException(records + " records of " + bytes + " bytes");
+        }
+        return (threads.getCurrentThreadCpuTime() - began) / 1e9 / records;
     }
 
     private static Publishing publish(SyntheticRun run, Workload workload, long from, Duration time) {
         AtomicReference<Exception> failure = new AtomicReference<>();
         long bytes = 0;
-        long own = 0;
         long index = from;
         long began = System.nanoTime();
         try (Producer<byte[], byte[]> producer = run.producer(workload.load().lingerMs())) {
             while (System.nanoTime() - began < time.toNanos()) {
-                long start = System.nanoTime();
                 Draw draw = run.records().draw(index++);
                 long nowMs = System.currentTimeMillis();
                 ProducerRecord<byte[], byte[]> record = run.record(run.records().rollout(draw, 0, nowMs), nowMs);
                 bytes += Backlog.bytes(record);
-                own += System.nanoTime() - start;
                 producer.send(record, (at, failed) -> failure.compareAndSet(null, failed));
             }
             producer.flush();
@@ -68,7 +88,7 @@ public record Baseline(double publishRolloutsPerSecond, double publishMegabytesP
         if (failure.get() != null) {
             throw new LoadException("the baseline could not be published: " + failure.get().getMessage(), failure.get());
         }
-        return new Publishing(index - from, bytes, (System.nanoTime() - began) / 1e9, own / 1e9);
+        return new Publishing(index - from, bytes, (System.nanoTime() - began) / 1e9);
     }
 
     private static double copy(Map<String, Object> client, Workload workload, String name, long bytesPerRollout) throws InterruptedException {

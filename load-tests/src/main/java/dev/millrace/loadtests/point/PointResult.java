@@ -21,7 +21,7 @@ import java.util.Map;
  * @param trainedShare tokens that reach a gradient, of those in batches
  * @param stalenessMean versions behind at assembly, mean over batches
  * @param processorLoad of the whole machine, 0 to 1
- * @param ownMicros what making one record costs the load generator, mean
+ * @param ownMicros what making one record took the load generator, mean; time, not processor time
  * @param limit what kept it from achieving more
  * @param drainSeconds until the backlog was in batches; -1 where there was none, or it was not when the load ended
  * @param recoverySeconds after a kill until no more records were behind than before; -1 where nothing was killed, or it was
