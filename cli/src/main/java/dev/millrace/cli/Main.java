@@ -6,6 +6,7 @@ import dev.millrace.cli.config.ConfigCommand;
 import dev.millrace.cli.conformance.ConformanceCommand;
 import dev.millrace.cli.correct.CorrectCommand;
 import dev.millrace.cli.deadletters.DeadLettersCommand;
+import dev.millrace.cli.doctor.DoctorCommand;
 import dev.millrace.cli.experiment.ExperimentCommand;
 import dev.millrace.cli.ledger.LedgerCommand;
 import dev.millrace.cli.loadtest.LoadTestCommand;
@@ -23,8 +24,8 @@ import picocli.CommandLine.HelpCommand;
     synopsisSubcommandLabel = "COMMAND",
     subcommands = {TrainCommand.class, RoleCommands.Admit.class, RoleCommands.Generate.class, RoleCommands.Score.class,
         RoleCommands.Stream.class, RoleCommands.Learn.class, LedgerCommand.class, TraceCommand.class, DeadLettersCommand.class,
-        ExportCommand.class, ImportCommand.class, ReplayCommand.class, LoadTestCommand.class, ConfigCommand.class, CorrectCommand.class,
-        ConformanceCommand.class, ExperimentCommand.class, HelpCommand.class},
+        DoctorCommand.class, ExportCommand.class, ImportCommand.class, ReplayCommand.class, LoadTestCommand.class,
+        ConfigCommand.class, CorrectCommand.class, ConformanceCommand.class, ExperimentCommand.class, HelpCommand.class},
     footer = {"", "Start with: millrace train"})
 public final class Main implements Runnable {
     @CommandLine.Spec

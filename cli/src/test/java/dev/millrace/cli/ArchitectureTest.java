@@ -44,6 +44,7 @@ class ArchitectureTest {
             "dev.millrace.generator..", "dev.millrace.learner..")),
         Map.entry(SCAN, List.of(SCHEMAS)),
         Map.entry("dev.millrace.ledger..", List.of(SCHEMAS, SCAN)),
+        Map.entry("dev.millrace.doctor..", List.of(SCHEMAS, SCAN, CORRECTIONS, "dev.millrace.ledger..")),
         Map.entry("dev.millrace.trace..", List.of(SCHEMAS, SCAN, "dev.millrace.deadletters..")),
         Map.entry("dev.millrace.deadletters..", List.of(SCHEMAS, SCAN)));
 

@@ -1,0 +1,97 @@
+package dev.millrace.cli.doctor;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.Refusal;
+import dev.millrace.cli.audit.AuditedRun;
+import dev.millrace.cli.audit.Lines;
+import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.cli.live.ConsumerLag;
+import dev.millrace.doctor.Doctor;
+import dev.millrace.doctor.Examination;
+import dev.millrace.doctor.ExaminationReader;
+import dev.millrace.doctor.Finding;
+import dev.millrace.schemas.run.LogConnection;
+import java.io.PrintWriter;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeoutException;
+import org.apache.kafka.clients.admin.Admin;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace doctor}: what is wrong with a run, in sentences, most important first. */
+@Command(name = "doctor", mixinStandardHelpOptions = true, sortOptions = false,
+    description = {"Reads a run's topics and says what is wrong with it, most important first: the ledger, the gap between",
+        "sampler and learner, progress, who serves what, what was refused, dropped or masked, and the last steps."},
+    footer = {"", "millrace doctor --run-dir runs/<run id>",
+        "millrace doctor --bootstrap-servers kafka:9092 --run my-run", "",
+        "Exit codes: 0 nothing is broken or sick; 4 something is; 1 a failure; 2 a mistake in the command line."})
+public final class DoctorCommand implements Callable<Integer> {
+    /** Exit status if something is broken or sick. */
+    static final int ILL = 4;
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+
+    @Mixin
+    private RunOptions run;
+
+    @Option(names = "--json", description = "Print JSON.")
+    private boolean json;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws InterruptedException {
+        PrintWriter out = spec.commandLine().getOut();
+        try (AuditedRun audited = run.open()) {
+            Examination examination = new ExaminationReader(audited.connection(), PATIENCE, Clock.systemUTC()).read(lags(audited.connection()));
+            List<Finding> findings = new Doctor().findings(examination);
+            boolean ill = findings.stream().anyMatch(finding -> finding.weight().compareTo(Finding.Weight.SICK) <= 0);
+            if (json) {
+                ObjectNode tree = new ObjectMapper().createObjectNode().put("run_id", audited.connection().run().runId()).put("ill", ill);
+                var array = tree.putArray("findings");
+                findings.forEach(finding -> array.addObject().put("weight", finding.weight().name().toLowerCase(Locale.ROOT))
+                    .put("subject", finding.subject()).put("sentence", finding.sentence()).put("advice", finding.advice()));
+                out.println(tree.toPrettyString());
+            } else {
+                out.println(audited.title() + ", " + examination.account().steps().size() + " steps");
+                findings.forEach(finding -> print(finding, out));
+                out.println();
+                out.println(ill ? "The run needs attention." : "Nothing is broken or sick.");
+            }
+            out.flush();
+            return ill ? ILL : 0;
+        }
+    }
+
+    private static void print(Finding finding, PrintWriter out) {
+        out.println();
+        Lines.labelled(finding.weight().name().toLowerCase(Locale.ROOT), finding.subject() + ": " + finding.sentence()).forEach(out::println);
+        if (!finding.advice().isEmpty()) {
+            Lines.labelled("", "-> " + finding.advice()).forEach(out::println);
+        }
+    }
+
+    private static Map<String, Long> lags(LogConnection connection) throws InterruptedException {
+        Map<String, String> groups = new LinkedHashMap<>();
+        for (String role : List.of("generator", "scorer", "topology", "learner")) {
+            groups.put(connection.scoped(role), role);
+        }
+        try (Admin admin = Admin.create(connection.clientProperties())) {
+            return new ConsumerLag(admin, groups).read();
+        } catch (ExecutionException | TimeoutException e) {
+            throw new Refusal("the cluster does not say how far the run's consumer groups are: "
+                + (e.getCause() == null ? "no answer in time" : e.getCause().getMessage()), e);
+        }
+    }
+}
