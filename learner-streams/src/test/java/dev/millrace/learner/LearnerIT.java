@@ -322,14 +322,14 @@ class LearnerIT {
             Engine.cpu(), registry, Clock.systemUTC(), producers);
     }
 
-    private static LearnerConfig config(int maxSteps) {
+    static LearnerConfig config(int maxSteps) {
         OptimizerConfig optimizer = new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 1);
         StepConfig step = StepConfig.defaults().withOptimizer(optimizer).withProximal(ProximalSource.RECORDED).withCut(256, 2);
         return new LearnerConfig(step, maxSteps, 1_500, 4_000, 30_000);
     }
 
     /** Chunks larger than every tensor: one send per tensor. */
-    private static WeightsConfig weights() {
+    static WeightsConfig weights() {
         return new WeightsConfig("kafka", 3, 0, 30_000, OnBrokenVersion.STOP, 1 << 12, 100, 10_000, 10_000);
     }
 
