@@ -57,10 +57,15 @@ public final class BatchOptimizer implements AutoCloseable {
      * @param corrections the run's, by which a step decides anew where its proximal log-probs are not the recorded ones
      */
     public BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, CorrectionConfig corrections) {
+        this(engine, shape, config, corrections, Math.min(config.shards(), Runtime.getRuntime().availableProcessors()));
+    }
+
+    /** @param threads that work on the shards; the same bits with any number of them */
+    BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, CorrectionConfig corrections, int threads) {
         this.config = config;
         this.shape = shape;
         this.learningRate = new LearningRate(config.optimizer());
-        this.shards = new GradientShards(engine, shape, config.tokensPerMicrobatch(), config.shards());
+        this.shards = new GradientShards(engine, shape, config.tokensPerMicrobatch(), config.shards(), threads);
         this.gradients = new Gradients(shape);
         this.references = new ReferenceLogProbs(config.kl(), shards);
         this.starts = new StepStart(config, corrections, references, shards);

@@ -46,15 +46,16 @@ final class GradientShards implements AutoCloseable {
     /**
      * @param tokenBudget padded tokens per micro-batch and shard: bounds memory
      * @param shards      at least 1; decides the order of summation
+     * @param threads     that work on them; decides nothing but the time it takes
      */
-    GradientShards(Engine engine, DecoderShape shape, int tokenBudget, int shards) {
+    GradientShards(Engine engine, DecoderShape shape, int tokenBudget, int shards, int threads) {
         this.scoring = new ScoringSession(engine, shape, tokenBudget);
         for (int i = 0; i < shards; i++) {
             sessions.add(new GradientSession(engine, shape, tokenBudget));
             partial.add(new Gradients(shape));
         }
         AtomicInteger named = new AtomicInteger();
-        this.threads = Executors.newFixedThreadPool(shards, task -> {
+        this.threads = Executors.newFixedThreadPool(threads, task -> {
             Thread thread = new Thread(task, "learner-shard-" + named.getAndIncrement());
             thread.setDaemon(true);
             return thread;
