@@ -50,6 +50,11 @@ public record RolloutCorrectionOptions(String preset, ComparedPolicies compare, 
         return resolve(preset, rolloutIs, rolloutIsThreshold, rolloutRs, rolloutRsThreshold);
     }
 
+    /** True if tokens or sequences are rejected by how far off they are. */
+    public boolean rejects() {
+        return !resolve().rejections().isEmpty();
+    }
+
     /** True if importance weights are made; else every trained token weighs 1. */
     public boolean makesWeights() {
         return resolve().weights().isPresent();

@@ -3,10 +3,16 @@ package dev.millrace.cli.replay;
 import dev.millrace.cli.archive.ProgressLine;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.cli.config.ConfigException;
+import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
 import dev.millrace.replay.TaskVerdict;
+import dev.millrace.replay.WhatIf;
+import dev.millrace.stages.CorrectionConfig;
 import java.io.PrintWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -19,10 +25,10 @@ import picocli.CommandLine.Spec;
 /** {@code millrace replay}: decides a recorded run again. */
 @Command(name = "replay", mixinStandardHelpOptions = true, sortOptions = false,
     description = {"Decides a recorded run again. Without --corrections by its own settings: says that every trajectory, batch,",
-        "outcome and dead letter comes out byte for byte, or shows the first difference. Reads only: no consumer group, no",
-        "writes, so it can run beside the run itself."},
+        "outcome and dead letter comes out byte for byte, or shows the first difference. With --corrections: what others would",
+        "have made of the same batches, step by step. Reads only: no consumer group, no writes, so it can run beside the run."},
     footer = {"", "millrace replay --run-dir runs/<run id>",
-        "millrace replay --archive my-run.archive", "",
+        "millrace replay --archive my-run.archive --corrections none --corrections decoupled_k3_rs_token_tis --report report", "",
         "Exit codes: 0 the same; 4 a difference; 5 not all could be replayed; 1 a failure; 2 a mistake in the command line."})
 public final class ReplayCommand implements Callable<Integer> {
     /** Exit status if the replay and the run differ. */
@@ -35,6 +41,17 @@ public final class ReplayCommand implements Callable<Integer> {
 
     @Option(names = "--archive", paramLabel = "DIR", description = "An archive that 'millrace export' wrote, in place of a run.")
     private Path archive;
+
+    @Option(names = "--corrections", paramLabel = "WHAT",
+        description = "Other corrections, beside the run's own: a preset, none, or a YAML file with keys of topology.corrections; may be given often.")
+    private List<String> corrections = new ArrayList<>();
+
+    @Option(names = "--report", paramLabel = "DIR",
+        description = "Folder for report.html, report.json, steps.csv and pictures (with --corrections).")
+    private Path report;
+
+    @Mixin
+    private StepRangeOptions range;
 
     @Option(names = "--threads", paramLabel = "N", description = "Tasks that are replayed at once (default: one a processor).")
     private int threads = Runtime.getRuntime().availableProcessors();
@@ -54,8 +71,48 @@ public final class ReplayCommand implements Callable<Integer> {
         try (ReplayedRun replayed = archive != null ? ReplayedRun.open(archive, run.file()) : ReplayedRun.open(run)) {
             out.println("run " + replayed.recorded().run().runId() + ", topics " + replayed.recorded().topics().prefix() + "*");
             out.flush();
-            return asRecorded(replayed, out);
+            if (corrections.isEmpty()) {
+                if (report != null || range.isGiven()) {
+                    throw new ConfigException("--report and ranges belong to --corrections; a run is replayed as recorded from its beginning, so leave them out");
+                }
+                return asRecorded(replayed, out);
+            }
+            return whatIf(replayed, out);
         }
+    }
+
+    private int whatIf(ReplayedRun replayed, PrintWriter out) throws Exception {
+        CorrectionConfig ofRun = replayed.config().topology().corrections();
+        List<Alternative> alternatives = new ArrayList<>(List.of(new Alternative("recorded", ofRun)));
+        corrections.forEach(named -> alternatives.add(CorrectionsOption.parse(named, ofRun)));
+        List<String> names = alternatives.stream().map(Alternative::name).toList();
+        if (new HashSet<>(names).size() < names.size()) {
+            throw new ConfigException("--corrections names two that are called alike: " + names);
+        }
+        ReplayTotals totals = new ReplayTotals(names);
+        WhatIf replay = new WhatIf(replayed.recorded(), range.range(), alternatives);
+        if (report != null) {
+            Files.createDirectories(report);
+        }
+        long start = System.nanoTime();
+        try (StepsCsv csv = report == null ? null : new StepsCsv(report.resolve("steps.csv"), names)) {
+            ProgressLine.during("replaying", replay::passed, replay.toPass(), spec.commandLine().getErr(), () -> {
+                replay.replay(threads, step -> {
+                    totals.add(step);
+                    if (csv != null) {
+                        csv.write(step);
+                    }
+                });
+                return null;
+            });
+        }
+        WhatIfText.lines(totals, replay.tokens(), (System.nanoTime() - start) / 1e9).forEach(out::println);
+        if (report != null) {
+            ReplayReport.write(report, replayed.recorded().run().runId(), totals, spec.commandLine().getErr());
+            out.println("all of it is in " + report + ": report.html, report.json, steps.csv");
+        }
+        out.flush();
+        return 0;
     }
 
     private int asRecorded(ReplayedRun replayed, PrintWriter out) throws InterruptedException {

@@ -33,11 +33,12 @@ final class BatchMaker {
 
     /** Groups laid out, and what staleness leaves of them. */
     record Layout(List<Member> members, TokenBatch tokens, BatchVersions versions) {
-        static Layout of(List<Group> groups) {
+        /** @param groups the members of each */
+        static Layout of(List<List<Member>> groups) {
             List<Member> members = new ArrayList<>();
-            int[] groupOf = new int[groups.stream().mapToInt(group -> group.members().size()).sum()];
+            int[] groupOf = new int[groups.stream().mapToInt(List::size).sum()];
             for (int g = 0; g < groups.size(); g++) {
-                List<Member> ofGroup = groups.get(g).members();
+                List<Member> ofGroup = groups.get(g);
                 Arrays.fill(groupOf, members.size(), members.size() + ofGroup.size(), g);
                 members.addAll(ofGroup);
             }
@@ -66,7 +67,7 @@ final class BatchMaker {
 
     /** Whether anything of a group could be trained on at this version. */
     Freshness freshness(Group group, long currentVersion) {
-        Layout layout = Layout.of(List.of(group));
+        Layout layout = Layout.of(List.of(group.members()));
         StalenessSummary summary =
             limit.maskTokens(layout.versions(), currentVersion, new byte[layout.tokens().tokenCount()]);
         if (summary.trainedTokens() == 0) {
@@ -82,11 +83,8 @@ final class BatchMaker {
      * @param order how they were chosen; stands before what the corrections report
      */
     LearnerBatch make(long batchId, List<Group> groups, long currentVersion, long assembledAtMs, StageReport order) {
-        Layout layout = Layout.of(groups);
-        BatchVerdict verdict = corrections.decide(new BatchInput(layout.tokens(), logProbs(layout),
-            layout.members().stream().mapToDouble(Member::reward).toArray(), layout.versions(),
-            layout.members().stream().mapToLong(Member::proximalVersion).toArray(),
-            layout.members().stream().mapToLong(member -> assembledAtMs - member.finishedAtMs()).toArray(), currentVersion));
+        Layout layout = Layout.of(groups.stream().map(Group::members).toList());
+        BatchVerdict verdict = corrections.decide(input(layout, currentVersion, assembledAtMs));
         List<BatchEntry> entries = new ArrayList<>(layout.members().size());
         for (int s = 0; s < layout.members().size(); s++) {
             entries.add(entry(layout, verdict, s));
@@ -96,6 +94,14 @@ final class BatchMaker {
         return new LearnerBatch(run.runId(), run.epoch(), run.policyId(), batchId, currentVersion, entries, reports,
             (long) verdict.tokens().trainedTokens(), verdict.essRatio(), verdict.essRatioTruncated(), verdict.secondMoment(),
             verdict.stepScale(), verdict.stalenessMean(), verdict.stalenessMax(), assembledAtMs);
+    }
+
+    /** What the corrections decide about. */
+    static BatchInput input(Layout layout, long currentVersion, long assembledAtMs) {
+        return new BatchInput(layout.tokens(), logProbs(layout),
+            layout.members().stream().mapToDouble(Member::reward).toArray(), layout.versions(),
+            layout.members().stream().mapToLong(Member::proximalVersion).toArray(),
+            layout.members().stream().mapToLong(member -> assembledAtMs - member.finishedAtMs()).toArray(), currentVersion);
     }
 
     private static BatchEntry entry(Layout layout, BatchVerdict verdict, int sequence) {

@@ -1,0 +1,197 @@
+package dev.millrace.cli.replay;
+
+import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.replay.Breakdown;
+import dev.millrace.replay.ReplayedStep;
+import dev.millrace.replay.Share;
+import dev.millrace.replay.StepFigures;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * A replay in all, and its steps as a curve of bounded length: when there are too many points, each two neighbours become
+ * one, their mean. So memory does not grow with the run.
+ */
+final class ReplayTotals {
+    private static final int MAX_POINTS = 1000;
+
+    /** One alternative in all. */
+    static final class Total {
+        private Share tokens = Share.NONE;
+        private Share sequences = Share.NONE;
+        private Breakdown breakdown = Breakdown.empty();
+        private double leastEss = 1;
+        private final double[] sums = new double[Figure.ALL.size()];
+        private final Map<Cause, Integer> causes = new EnumMap<>(Cause.class);
+        private Diagnosis first;
+        private long firstAt;
+
+        Share tokens() {
+            return tokens;
+        }
+
+        Share sequences() {
+            return sequences;
+        }
+
+        Breakdown breakdown() {
+            return breakdown;
+        }
+
+        double leastEss() {
+            return leastEss;
+        }
+
+        /** Steps by diagnosis. */
+        Map<Cause, Integer> causes() {
+            return causes;
+        }
+
+        /** The first diagnosis that something is wrong, and the batch at which it was made. */
+        Optional<String> firstAlarm() {
+            return Optional.ofNullable(first).map(diagnosis -> "batch " + firstAt + ": " + diagnosis.sentence());
+        }
+
+        double mean(int figure, long steps) {
+            return steps == 0 ? 0 : sums[figure] / steps;
+        }
+    }
+
+    /** Some neighbouring steps: sums over them. */
+    private static final class Point {
+        private double batch;
+        private double version;
+        private double reward;
+        private double staleness;
+        private int steps;
+        private final double[][] sums;
+
+        Point(int alternatives) {
+            sums = new double[alternatives][Figure.ALL.size()];
+        }
+
+        void add(Point other) {
+            batch += other.batch;
+            version += other.version;
+            reward += other.reward;
+            staleness += other.staleness;
+            steps += other.steps;
+            for (int a = 0; a < sums.length; a++) {
+                for (int f = 0; f < sums[a].length; f++) {
+                    sums[a][f] += other.sums[a][f];
+                }
+            }
+        }
+    }
+
+    private final List<String> names;
+    private final List<Total> totals = new ArrayList<>();
+    private final List<Point> points = new ArrayList<>();
+    private int stride = 1;
+    private long steps;
+    private long notAsRecorded;
+
+    ReplayTotals(List<String> names) {
+        this.names = List.copyOf(names);
+        names.forEach(name -> totals.add(new Total()));
+    }
+
+    void add(ReplayedStep step) {
+        steps++;
+        notAsRecorded += step.isAsRecorded() ? 0 : 1;
+        Point point = new Point(names.size());
+        point.batch = step.batchId();
+        point.version = step.version();
+        point.reward = step.reward();
+        point.staleness = step.stalenessMean();
+        point.steps = 1;
+        for (int a = 0; a < names.size(); a++) {
+            StepFigures figures = step.figures().get(a);
+            Total total = totals.get(a);
+            for (int f = 0; f < Figure.ALL.size(); f++) {
+                double value = Figure.ALL.get(f).of().applyAsDouble(figures);
+                point.sums[a][f] = value;
+                total.sums[f] += value;
+            }
+            total.tokens = total.tokens.plus(figures.tokens());
+            total.sequences = total.sequences.plus(figures.sequences());
+            total.breakdown = total.breakdown.plus(figures.breakdown());
+            total.leastEss = Math.min(total.leastEss, figures.essRatio());
+            step.diagnoses().get(a).ifPresent(diagnosis -> {
+                total.causes.merge(diagnosis.cause(), 1, Integer::sum);
+                if (total.first == null && diagnosis.cause() != Cause.NONE) {
+                    total.first = diagnosis;
+                    total.firstAt = step.batchId();
+                }
+            });
+        }
+        if (!points.isEmpty() && points.get(points.size() - 1).steps < stride) {
+            points.get(points.size() - 1).add(point);
+        } else {
+            points.add(point);
+        }
+        if (points.size() > MAX_POINTS) {
+            fold();
+        }
+    }
+
+    private void fold() {
+        List<Point> folded = new ArrayList<>();
+        for (int i = 0; i + 1 < points.size(); i += 2) {
+            points.get(i).add(points.get(i + 1));
+            folded.add(points.get(i));
+        }
+        if (points.size() % 2 == 1) {
+            folded.add(points.get(points.size() - 1));
+        }
+        points.clear();
+        points.addAll(folded);
+        stride *= 2;
+    }
+
+    List<String> names() {
+        return names;
+    }
+
+    long steps() {
+        return steps;
+    }
+
+    /** Steps at which the run's own corrections did not give the recorded batch. */
+    long notAsRecorded() {
+        return notAsRecorded;
+    }
+
+    /** How many steps a point of a curve is the mean of. */
+    int stride() {
+        return stride;
+    }
+
+    Total total(int alternative) {
+        return totals.get(alternative);
+    }
+
+    double[] batches() {
+        return points.stream().mapToDouble(point -> point.batch / point.steps).toArray();
+    }
+
+    double[] versions() {
+        return points.stream().mapToDouble(point -> point.version / point.steps).toArray();
+    }
+
+    double[] rewards() {
+        return points.stream().mapToDouble(point -> point.reward / point.steps).toArray();
+    }
+
+    double[] staleness() {
+        return points.stream().mapToDouble(point -> point.staleness / point.steps).toArray();
+    }
+
+    double[] curve(int alternative, int figure) {
+        return points.stream().mapToDouble(point -> point.sums[alternative][figure] / point.steps).toArray();
+    }
+}

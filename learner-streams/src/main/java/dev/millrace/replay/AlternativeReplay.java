@@ -1,0 +1,126 @@
+package dev.millrace.replay;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.diagnostics.CorrectionInForce;
+import dev.millrace.corrections.diagnostics.DiagnosticBounds;
+import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
+import dev.millrace.corrections.diagnostics.PolicyGap;
+import dev.millrace.corrections.staleness.VersionSpan;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StageReport;
+import dev.millrace.stages.BatchCorrections;
+import dev.millrace.stages.BatchInput;
+import dev.millrace.stages.BatchVerdict;
+import dev.millrace.stages.ComparedPolicies;
+import dev.millrace.stages.ImportanceWeighting;
+import java.util.List;
+import java.util.SortedMap;
+import java.util.TreeMap;
+
+/** Decides about recorded batches by one alternative; the same classes that the topology decides by. Thread-safe. */
+final class AlternativeReplay {
+    private static final OffPolicyDiagnostics DIAGNOSTICS = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT);
+
+    private final Alternative alternative;
+    private final BatchCorrections corrections;
+    private final ImportanceWeighting weighting;
+
+    AlternativeReplay(Alternative alternative) {
+        this.alternative = alternative;
+        this.corrections = new BatchCorrections(alternative.corrections());
+        this.weighting = new ImportanceWeighting(alternative.corrections().rolloutCorrection());
+    }
+
+    /** What a diagnosis has to know of it. */
+    CorrectionInForce inForce() {
+        boolean rejects = alternative.corrections().rolloutCorrection().rejects();
+        if (!rejects) {
+            return CorrectionInForce.NONE;
+        }
+        return alternative.corrections().rolloutCorrection().makesWeights()
+            ? CorrectionInForce.REJECTION_AND_WEIGHTS : CorrectionInForce.REJECTION;
+    }
+
+    BatchVerdict decide(BatchInput input) {
+        return corrections.decide(input);
+    }
+
+    /** Whether a verdict is what the batch says. */
+    static boolean isRecorded(BatchVerdict verdict, LearnerBatch batch) {
+        if (verdict.tokens().trainedTokens() != batch.getTrainedTokens() || verdict.essRatio() != batch.getEssRatio()
+            || verdict.stepScale() != batch.getStepScale() || verdict.secondMoment() != batch.getSecondMoment()) {
+            return false;
+        }
+        for (int s = 0; s < batch.getEntries().size(); s++) {
+            BatchEntry entry = batch.getEntries().get(s);
+            if (entry.getTrainedTokens() != verdict.tokens().trainedTokens(s) || entry.getAdvantage() != verdict.advantages()[s]) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    StepFigures figures(BatchInput input, BatchVerdict verdict, LearnerBatch batch) {
+        TokenBatch left = verdict.tokens();
+        float[] weights = new float[left.tokenCount()];
+        List<StageReport> reports = weighting.compute(input.tokens(), input.logProbs(), weights);
+        double sum = 0;
+        double max = 0;
+        for (int t = 0; t < weights.length; t++) {
+            if (left.isTrained(t)) {
+                sum += weights[t];
+                max = Math.max(max, weights[t]);
+            }
+        }
+        PolicyGap gap = DIAGNOSTICS.compute(left, input.logProbs().ratio(ComparedPolicies.ANCHOR)).all();
+        Counted counted = new Counted(input, verdict);
+        long changed = 0;
+        double absolute = 0;
+        for (int s = 0; s < left.sequenceCount(); s++) {
+            absolute += Math.abs(verdict.advantages()[s]);
+            changed += verdict.advantages()[s] != batch.getEntries().get(s).getAdvantage() ? 1 : 0;
+        }
+        return new StepFigures(new Share(input.tokens().trainedTokens(), input.tokens().trainedTokens() - left.trainedTokens()),
+            counted.sequences, reports.stream().mapToLong(StageReport::getTokensChanged).sum(),
+            left.trainedTokens() == 0 ? 0 : sum / left.trainedTokens(), max, verdict.essRatio(), verdict.essRatioTruncated(),
+            verdict.stepScale(), verdict.secondMoment(), gap.kl(), gap.k3(), gap.chiSquareToken(),
+            absolute / Math.max(1, left.sequenceCount()), changed, counted.breakdown());
+    }
+
+    /** Who is masked. */
+    private static final class Counted {
+        private final SortedMap<Long, Share> byLag = new TreeMap<>();
+        private final SortedMap<Long, Share> byLength = new TreeMap<>();
+        private final SortedMap<Long, Share> bySign = new TreeMap<>();
+        private Share sequences = Share.NONE;
+
+        Counted(BatchInput input, BatchVerdict verdict) {
+            TokenBatch own = input.tokens();
+            for (int s = 0; s < own.sequenceCount(); s++) {
+                if (own.trainedTokens(s) == 0) {
+                    continue;
+                }
+                Share one = new Share(1, verdict.tokens().trainedTokens(s) == 0 ? 1 : 0);
+                sequences = sequences.plus(one);
+                byLength.merge(Breakdown.classOf(own.end(s) - own.start(s)), one, Share::plus);
+                bySign.merge((long) Math.signum(verdict.advantages()[s]), one, Share::plus);
+                for (VersionSpan span : input.versions().spans(s)) {
+                    long of = 0;
+                    long masked = 0;
+                    for (int t = own.start(s) + span.start(); t < own.start(s) + span.end(); t++) {
+                        if (own.isTrained(t)) {
+                            of++;
+                            masked += verdict.tokens().isTrained(t) ? 0 : 1;
+                        }
+                    }
+                    byLag.merge(Breakdown.classOf(input.currentVersion() - span.version()), new Share(of, masked), Share::plus);
+                }
+            }
+        }
+
+        Breakdown breakdown() {
+            return new Breakdown(byLag, byLength, bySign);
+        }
+    }
+}

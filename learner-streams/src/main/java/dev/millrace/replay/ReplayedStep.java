@@ -1,0 +1,26 @@
+package dev.millrace.replay;
+
+import dev.millrace.corrections.diagnostics.Diagnosis;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * One batch under every alternative.
+ *
+ * @param batchId the batch's number
+ * @param version the version that it was assembled against
+ * @param assembledAtMs when, Unix milliseconds
+ * @param reward mean over its sequences
+ * @param stalenessMean in versions, over trainable tokens
+ * @param isAsRecorded whether the run's own corrections, decided again, give the recorded batch
+ * @param figures one for each alternative, in their order
+ * @param diagnoses one for each, of the steps up to this one; empty where nothing could be trained on
+ */
+public record ReplayedStep(long batchId, long version, long assembledAtMs, double reward, double stalenessMean, boolean isAsRecorded,
+    List<StepFigures> figures, List<Optional<Diagnosis>> diagnoses) {
+
+    public ReplayedStep {
+        figures = List.copyOf(figures);
+        diagnoses = List.copyOf(diagnoses);
+    }
+}
