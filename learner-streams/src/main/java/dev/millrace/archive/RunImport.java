@@ -9,7 +9,13 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.avro.Schema;
 import org.apache.kafka.clients.admin.Admin;
@@ -32,6 +38,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * under another id, the id in the records is changed and nothing else.
  */
 public final class RunImport {
+    /** Each waits for its transactions' markers most of the time. */
+    private static final int WRITERS = 8;
     private static final Duration PATIENCE = Duration.ofSeconds(30);
 
     private final ArchivedRun archive;
@@ -66,36 +74,65 @@ public final class RunImport {
     }
 
     /** @throws ArchiveException if the topics hold something, or a record comes to lie elsewhere */
-    public void run() {
+    public void run() throws InterruptedException {
         List<TopicPartition> partitions = archive.partitions();
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer()) {
+            requireEmpty(partitions, consumer);
+        }
         Map<Integer, Integer> schemaIds = schemaIds();
+        BlockingQueue<TopicPartition> left = new LinkedBlockingQueue<>(partitions);
+        List<Callable<List<TopicPartition>>> writers = new ArrayList<>();
+        for (int i = 0; i < WRITERS; i++) {
+            String name = "import-" + i;
+            writers.add(() -> write(left, schemaIds, name));
+        }
+        ExecutorService threads = Executors.newFixedThreadPool(WRITERS, runnable -> new Thread(runnable, "import"));
+        List<TopicPartition> tombstoned = new ArrayList<>();
+        try {
+            for (Future<List<TopicPartition>> written : threads.invokeAll(writers)) {
+                tombstoned.addAll(written.get());
+            }
+        } catch (ExecutionException e) {
+            throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
+        } finally {
+            threads.shutdownNow();
+        }
+        deleteFirst(tombstoned);
+    }
+
+    /** Takes partitions until none is left; those that begin with a tombstone. */
+    private List<TopicPartition> write(BlockingQueue<TopicPartition> left, Map<Integer, Integer> schemaIds, String name) {
         List<TopicPartition> tombstoned = new ArrayList<>();
         Map<String, Object> settings = connection.with(Map.of(
             ProducerConfig.ACKS_CONFIG, "all",
-            ProducerConfig.LINGER_MS_CONFIG, 5,
+            ProducerConfig.LINGER_MS_CONFIG, 0,
             ProducerConfig.BATCH_SIZE_CONFIG, 256 << 10,
             ProducerConfig.COMPRESSION_TYPE_CONFIG, "lz4"));
         Map<String, Object> transactions = new HashMap<>(settings);
-        transactions.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, connection.scoped("import"));
-        try (KafkaConsumer<byte[], byte[]> ends = new KafkaConsumer<>(
-                 connection.with(Map.of(ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false)), new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        transactions.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, connection.scoped(name));
+        try (KafkaConsumer<byte[], byte[]> ends = consumer();
              Producer<byte[], byte[]> plain = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
              Producer<byte[], byte[]> transactional =
                  new KafkaProducer<>(transactions, new ByteArraySerializer(), new ByteArraySerializer())) {
-            requireEmpty(partitions, ends);
             transactional.initTransactions();
-            for (TopicPartition partition : partitions) {
-                Range range = archive.range(partition);
-                try (RecordCursor cursor = archive.read(partition, range.from())) {
-                    if (new PartitionImport(plain, transactional, partition,
-                        () -> ends.endOffsets(List.of(partition), PATIENCE).get(partition), schemaIds).write(cursor, range.end())) {
-                        tombstoned.add(partition);
+            for (TopicPartition partition = left.poll(); partition != null; partition = left.poll()) {
+                TopicPartition now = partition;
+                Range range = archive.range(now);
+                try (RecordCursor cursor = archive.read(now, range.from())) {
+                    if (new PartitionImport(plain, transactional, now, () -> ends.endOffsets(List.of(now), PATIENCE).get(now),
+                            schemaIds).write(cursor, range.end())) {
+                        tombstoned.add(now);
                     }
                 }
                 passed.add(range.end());
             }
         }
-        deleteFirst(tombstoned);
+        return tombstoned;
+    }
+
+    private KafkaConsumer<byte[], byte[]> consumer() {
+        return new KafkaConsumer<>(connection.with(Map.of(ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false)),
+            new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
     private static void requireEmpty(List<TopicPartition> partitions, KafkaConsumer<byte[], byte[]> consumer) {

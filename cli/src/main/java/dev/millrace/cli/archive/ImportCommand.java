@@ -53,7 +53,7 @@ public final class ImportCommand implements Callable<Integer> {
     private CommandSpec spec;
 
     @Override
-    public Integer call() {
+    public Integer call() throws InterruptedException {
         if (verbose) {
             System.setProperty("millrace.log.level", "debug");
         }
@@ -89,7 +89,7 @@ public final class ImportCommand implements Callable<Integer> {
         return ConfigBinder.bind(MillraceConfig.defaults(), tree);
     }
 
-    private void intoFolder(ArchivedRun archive) {
+    private void intoFolder(ArchivedRun archive) throws InterruptedException {
         MillraceConfig config = config(archive, "");
         try (RunDirectory directory = RunDirectory.open(runDirectory)) {
             if (directory.resumed()) {
@@ -103,7 +103,7 @@ public final class ImportCommand implements Callable<Integer> {
         spec.commandLine().getOut().println("millrace ledger, trace and replay read it with --run-dir " + runDirectory);
     }
 
-    private void put(ArchivedRun archive, MillraceConfig config, String servers) {
+    private void put(ArchivedRun archive, MillraceConfig config, String servers) throws InterruptedException {
         Map<String, Object> client = new HashMap<>(config.kafka());
         client.put("bootstrap.servers", servers);
         try (RunLog log = RunLog.open(client, archive.topics(), archive.run(), keptForEver(config.topics(), archive),
