@@ -11,6 +11,7 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
+import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -22,6 +23,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  */
 public final class TopicScan implements AutoCloseable {
     private static final Duration POLL = Duration.ofMillis(250);
+    /** What is read is there already; a request that the broker holds back for more would hold up the next topic. */
+    private static final int FETCH_WAIT_MS = 20;
 
     private final LogConnection connection;
     private final KafkaConsumer<byte[], byte[]> consumer;
@@ -42,6 +45,7 @@ public final class TopicScan implements AutoCloseable {
             ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
             ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest",
             ConsumerConfig.MAX_POLL_RECORDS_CONFIG, 5000,
+            ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, FETCH_WAIT_MS,
             ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG, 4 << 20,
             ConsumerConfig.DEFAULT_API_TIMEOUT_MS_CONFIG, Math.toIntExact(patience.toMillis()))),
             new ByteArrayDeserializer(), new ByteArrayDeserializer());
@@ -192,6 +196,6 @@ public final class TopicScan implements AutoCloseable {
 
     @Override
     public void close() {
-        consumer.close();
+        consumer.close(CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
     }
 }

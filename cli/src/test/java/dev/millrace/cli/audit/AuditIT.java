@@ -219,9 +219,10 @@ class AuditIT {
                 assertThat(shown.json().at("/record/rollout_id").asText()).isEqualTo(letter.path("rollout_id").asText());
                 assertThat(shown.json().at("/record/response_tokens").toString()).isEqualTo("[3,4,5]");
             }
-            String source = "rollouts-" + letter.at("/source/partition").asText() + "@" + letter.at("/source/offset").asText();
-            assertThat(millrace("dead-letters", "show", source, "--json").json().path("letter")).isEqualTo(letter.path("letter"));
         }
+        JsonNode first = all.path("letters").path(0);
+        String source = "rollouts-" + first.at("/source/partition").asText() + "@" + first.at("/source/offset").asText();
+        assertThat(millrace("dead-letters", "show", source, "--json").json().path("letter")).isEqualTo(first.path("letter"));
         assertThat(millrace("dead-letters", "show", "4711").status).isEqualTo(5);
     }
 
@@ -306,6 +307,15 @@ class AuditIT {
 
     @Test
     @Order(11)
+    void shouldDiagnoseTheRun() throws Exception {
+        Said said = millrace("doctor", "--json");
+        assertThat(said.status).as(said.toString()).isEqualTo(4); // 2 of 11 rollouts are refused for good
+        assertThat(said.json().path("findings").findValuesAsText("subject")).contains("refused", "dropped", "retention");
+        assertThat(millrace("doctor").out).contains("The run needs attention.");
+    }
+
+    @Test
+    @Order(12)
     void shouldFailAndNameWhatContradictsItself() throws Exception {
         run.step(0, 4);
         Said said = millrace("ledger");
