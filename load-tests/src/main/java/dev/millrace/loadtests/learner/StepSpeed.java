@@ -1,5 +1,6 @@
 package dev.millrace.loadtests.learner;
 
+import com.sun.management.OperatingSystemMXBean;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.objective.ObjectiveConfig;
@@ -13,6 +14,7 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.stages.CorrectionConfig;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -22,7 +24,8 @@ import java.util.Map;
 
 /**
  * Times whole steps of the learner (corrections, forward, backward, AdamW) on synthetic batches, in rounds that take every
- * variant once, so that what else runs on the machine meets all of them alike. Prints medians and their ratio to the first.
+ * variant once, so that what else runs on the machine meets all of them alike. Prints wall-clock and processor time; the ratio
+ * is of processor time, which does not grow because others use the machine too.
  *
  * <p>{@code memory BUDGET SEQUENCES} instead takes a few steps in this process and prints its largest resident size.
  */
@@ -65,11 +68,13 @@ public final class StepSpeed {
     private static void compare(StepInput input) {
         Map<String, Variant> variants = variants();
         Map<String, double[]> seconds = new LinkedHashMap<>();
+        Map<String, double[]> processor = new LinkedHashMap<>();
         Map<String, BatchOptimizer> optimizers = new LinkedHashMap<>();
         TrainingBatch batch = input.batch();
         Weights weights = Weights.random(input.shape(), 2);
         variants.forEach((name, variant) -> {
             seconds.put(name, new double[ROUNDS]);
+            processor.put(name, new double[ROUNDS]);
             optimizers.put(name, new BatchOptimizer(new Engine(Device.CPU, variant.intraOpThreads()), input.shape(),
                 variant.config(), CorrectionConfig.defaults()));
         });
@@ -77,18 +82,27 @@ public final class StepSpeed {
             for (Map.Entry<String, BatchOptimizer> entry : optimizers.entrySet()) {
                 AdamW adamW = entry.getValue().newOptimizer();
                 Weights own = weights.copy();
+                long cpu = processorNanos();
                 long start = System.nanoTime();
                 entry.getValue().train(batch, 1, ControlState.initial(), own, adamW);
                 if (round >= 0) {
                     seconds.get(entry.getKey())[round] = (System.nanoTime() - start) / 1e9;
+                    processor.get(entry.getKey())[round] = (processorNanos() - cpu) / 1e9;
                 }
             }
         }
         optimizers.values().forEach(BatchOptimizer::close);
         System.out.printf(Locale.ROOT, "%n%s, %d tokens a batch%n", input.name(), input.tokens());
-        double base = median(seconds.get("recorded, 2 shards"));
-        seconds.forEach((name, times) -> System.out.printf(Locale.ROOT, "  %-34s %8.1f ms median, %8.1f least, %5.2f of the first%n",
-            name, median(times) * 1e3, Arrays.stream(times).min().orElseThrow() * 1e3, median(times) / base));
+        double base = median(processor.get("recorded, 2 shards"));
+        seconds.forEach((name, times) -> System.out.printf(Locale.ROOT,
+            "  %-34s %8.1f ms median, %8.1f least; processor %8.1f ms median, %5.2f of the first%n", name, median(times) * 1e3,
+            Arrays.stream(times).min().orElseThrow() * 1e3, median(processor.get(name)) * 1e3,
+            median(processor.get(name)) / base));
+    }
+
+    /** Of all threads of this process, compilers and collectors included: what a busy machine cannot stretch. */
+    private static long processorNanos() {
+        return ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class).getProcessCpuTime();
     }
 
     private static double median(double[] values) {
