@@ -15,6 +15,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
@@ -31,6 +32,8 @@ public final class Throughput {
     private static final long SEED = 7;
     private static final int NEWEST_VERSION = 8;
     private static final Duration LIMIT = Duration.ofMinutes(5);
+    private static final int MOST_WARM_UPS = 4;
+    private static final double STEADY = 0.9;
     /** What a copy's topics end in. */
     private static final String COPY = "-copy";
 
@@ -95,9 +98,7 @@ public final class Throughput {
         for (int r = 0; r < repetitions; r++) {
             Round round = round(what, r % 2 == 0);
             rounds.add(round);
-            progress.accept(String.format(java.util.Locale.ROOT, "%s: copy %.2f s (%.2f s of processors), topology %.2f s (%.2f s), ratio %.2f (%.2f)",
-                what.label(), round.copy().seconds(), round.copy().processorSeconds(), round.topology().seconds(),
-                round.topology().processorSeconds(), round.ratio(), round.processorRatio()));
+            progress.accept(line(what, round));
         }
         Backlog backlog = rounds.get(0).backlog();
         return new Result(what, backlog,
@@ -106,6 +107,25 @@ public final class Throughput {
             sample(rounds, round -> backlog.rollouts() / round.topology().seconds()),
             sample(rounds, round -> backlog.responseTokens() / round.topology().seconds()),
             sample(rounds, Round::ratio), sample(rounds, Round::processorRatio), sample(rounds, Round::written));
+    }
+
+    /** Repeats a case until the topology's processor time no longer falls by a tenth, which is what compilation is seen by. */
+    public void warmUp(ThroughputCase what, Consumer<String> progress) throws InterruptedException {
+        double before = Double.POSITIVE_INFINITY;
+        for (int r = 0; r < MOST_WARM_UPS; r++) {
+            Round round = round(what, r % 2 == 0);
+            progress.accept(line(what, round));
+            if (round.topology().processorSeconds() > STEADY * before) {
+                return;
+            }
+            before = round.topology().processorSeconds();
+        }
+    }
+
+    private static String line(ThroughputCase what, Round round) {
+        return String.format(Locale.ROOT, "%s: copy %.2f s (%.2f s of processors), topology %.2f s (%.2f s), ratio %.2f (%.2f)",
+            what.label(), round.copy().seconds(), round.copy().processorSeconds(), round.topology().seconds(),
+            round.topology().processorSeconds(), round.ratio(), round.processorRatio());
     }
 
     private static Sample sample(List<Round> rounds, java.util.function.ToDoubleFunction<Round> of) {

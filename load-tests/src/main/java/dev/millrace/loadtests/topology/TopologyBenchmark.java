@@ -49,7 +49,7 @@ public final class TopologyBenchmark {
      * @param threads of one instance
      * @param instances of one thread each, more than one
      * @param backlogMegabytes of input that each repetition works off, nearly
-     * @param repetitions of each case, beside one that is not counted
+     * @param repetitions of each case, beside the warm-up
      * @param memoryRollouts rollouts of the backlog under which memory is measured; 0 leaves it out
      */
     public record Plan(List<Integer> responseTokens, List<Integer> threads, List<Integer> instances, int backlogMegabytes, int repetitions,
@@ -94,7 +94,7 @@ public final class TopologyBenchmark {
             Throughput meter = new Throughput(client, ProcessHandle.of(broker.pid()).orElseThrow(), config, topics, scratch);
             for (int tokens : plan.responseTokens()) {
                 List<ThroughputCase> cases = cases(tokens, config.batch().sequences());
-                meter.measure(cases.get(0), 1, line -> progress.accept("warming up: " + line));
+                meter.warmUp(cases.get(0), line -> progress.accept("warming up: " + line));
                 for (ThroughputCase what : cases) {
                     throughput.add(meter.measure(what, plan.repetitions(), progress));
                 }
