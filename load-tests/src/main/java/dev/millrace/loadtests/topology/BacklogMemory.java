@@ -44,10 +44,11 @@ public final class BacklogMemory {
      *
      * @param maxOutstanding batches that the topology may be ahead of the learner; 0 for no limit
      * @param survived whether the instance was still running when all was read
+     * @param lastWords what it said last if it did not
      * @param liveHeapBytes after a full collection; 0 if it did not survive
      */
-    public record Result(long rollouts, int responseTokens, int maxOutstanding, int heapLimitMegabytes, boolean survived, long liveHeapBytes,
-        long stateBytes) {
+    public record Result(long rollouts, int responseTokens, int maxOutstanding, int heapLimitMegabytes, boolean survived, String lastWords,
+        long liveHeapBytes, long stateBytes) {
     }
 
     /** Has an instance read a backlog of whole groups. */
@@ -69,7 +70,7 @@ public final class BacklogMemory {
                 });
                 boolean survived = instance.isAlive();
                 Result result = new Result(backlog.rollouts(), responseTokens, maxOutstanding, heapMegabytes, survived,
-                    survived ? instance.heapBytes() : 0, bytesUnder(state));
+                    survived ? "" : instance.lastWords(), survived ? instance.heapBytes() : 0, bytesUnder(state));
                 if (survived) {
                     instance.stop();
                 }
@@ -80,6 +81,9 @@ public final class BacklogMemory {
     }
 
     private static long bytesUnder(Path directory) {
+        if (!Files.exists(directory)) {
+            return 0; // it ended before it kept anything
+        }
         try (Stream<Path> files = Files.walk(directory)) {
             return files.filter(Files::isRegularFile).mapToLong(file -> file.toFile().length()).sum();
         } catch (IOException e) {

@@ -17,6 +17,7 @@ import java.io.OutputStreamWriter;
 import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -44,12 +45,14 @@ public final class InstanceProcess implements AutoCloseable {
     }
 
     private final Process process;
+    private final Path log;
     private final PrintWriter requests;
     private final BufferedReader answers;
     private boolean running;
 
-    private InstanceProcess(Process process) {
+    private InstanceProcess(Process process, Path log) {
         this.process = process;
+        this.log = log;
         this.requests = new PrintWriter(new OutputStreamWriter(process.getOutputStream(), StandardCharsets.UTF_8), true);
         this.answers = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
     }
@@ -73,7 +76,7 @@ public final class InstanceProcess implements AutoCloseable {
         try {
             JsonFile.write(file, new Settings(config.with(config.runtime().with(config.runtime().threads(), instanceId)), topics));
             return new InstanceProcess(new ProcessBuilder(command)
-                .redirectError(ProcessBuilder.Redirect.appendTo(log.toFile())).start());
+                .redirectError(ProcessBuilder.Redirect.appendTo(log.toFile())).start(), log);
         } catch (IOException e) {
             throw new LoadException("an instance of the topology did not start: " + e.getMessage(), e);
         }
@@ -81,6 +84,17 @@ public final class InstanceProcess implements AutoCloseable {
 
     public boolean isAlive() {
         return process.isAlive();
+    }
+
+    /** The first line of its log that names an error; the last line if none does. */
+    public String lastWords() {
+        try {
+            List<String> lines = Files.readAllLines(log);
+            return lines.stream().filter(line -> line.contains("Error") || line.contains("Exception")).findFirst()
+                .orElse(lines.isEmpty() ? "nothing" : lines.get(lines.size() - 1));
+        } catch (IOException e) {
+            return "its log cannot be read: " + e.getMessage();
+        }
     }
 
     /** Waits until it has partitions to work on. */

@@ -155,7 +155,7 @@ public final class TopologyBenchmark {
         for (BacklogMemory.Result result : memory) {
             goals.add(new Goal(format("backlog of %d rollouts, max_outstanding %d", result.rollouts(), result.maxOutstanding()),
                 result.survived() ? format("live heap %.0f MiB, state %.1f MiB", result.liveHeapBytes() / 1048576.0, result.stateBytes() / 1048576.0)
-                    : "ran out of memory", format("within %d MiB of heap", result.heapLimitMegabytes()), result.survived()));
+                    : "ended: " + result.lastWords(), format("within %d MiB of heap", result.heapLimitMegabytes()), result.survived()));
         }
         return goals;
     }
