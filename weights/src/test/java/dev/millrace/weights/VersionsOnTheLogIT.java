@@ -26,6 +26,7 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -307,6 +308,40 @@ class VersionsOnTheLogIT {
             try (NewestWeights newest = joining.get(20, TimeUnit.SECONDS)) {
                 assertThat(newest.current().version()).as("the next anchor").isEqualTo(4);
             }
+        }
+    }
+
+    /** One reader follows from the beginning, others join late; attempts that come to nothing lie between the versions. */
+    @Test
+    void shouldGiveEveryReaderTheSameBitsWhileVersionsAreWritten() {
+        VersionWriter writer = new VersionWriter(connection, producer, CONFIG);
+        List<Weights> published = new ArrayList<>(publishDrifting(writer, 0, 1));
+        List<PolicyFeed> feeds = new ArrayList<>();
+        List<NewestWeights> readers = new ArrayList<>();
+        Map<Long, Weights> seen = new HashMap<>();
+        try {
+            for (int version = 1; version < 16; version++) {
+                if (version % 5 == 1) {
+                    feeds.add(new PolicyFeed(connection, CONFIG));
+                    readers.add(new NewestWeights(feeds.get(feeds.size() - 1), LIMIT));
+                }
+                producer.beginTransaction();
+                writer.write(new VersionFacts(version, version - 1, "t", 0, 0, 0), Weights.random(SHAPE, 90 + version), fresh());
+                producer.abortTransaction();
+                published.addAll(publishDrifting(writer, version, 1, published.get(version - 1)));
+                for (NewestWeights reader : readers) {
+                    NewestWeights.Loaded now = reader.current();
+                    seen.put(now.version(), now.weights());
+                }
+            }
+            for (NewestWeights reader : readers) {
+                await(() -> reader.current().version() == 15);
+                assertSame(reader.current().weights(), published.get(15));
+            }
+            seen.forEach((version, weights) -> assertSame(weights, published.get(version.intValue())));
+        } finally {
+            readers.forEach(NewestWeights::close);
+            feeds.forEach(PolicyFeed::close);
         }
     }
 
