@@ -16,7 +16,9 @@ import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
@@ -51,6 +53,7 @@ public final class Learner implements AutoCloseable {
     private final Clock clock;
     private final VersionCommitter.Producers producers;
     private final BatchOptimizer optimizer;
+    private final List<Long> kept = new ArrayList<>();
     private volatile boolean stopped;
     /** Ends whatever the running thread waits for. */
     private volatile Runnable wakeup = () -> { };
@@ -97,7 +100,7 @@ public final class Learner implements AutoCloseable {
                 .find(committer, optimizer.newOptimizer());
             meters.version(state.newest().getVersion());
             keepReference(state);
-            try (VersionCare care = new VersionCare(connection, weightsConfig, optimizer.referenceVersion(), registry, clock);
+            try (VersionCare care = new VersionCare(connection, weightsConfig, fixedVersions(), registry, clock);
                  BatchReader reader = new BatchReader(connection, state.newest().getBatchId());
                  TrajectoryReader trajectories = new TrajectoryReader(connection, config.keptTrajectoryBytes(),
                      Duration.ofMillis(config.trajectoryTimeoutMs()))) {
@@ -114,6 +117,17 @@ public final class Learner implements AutoCloseable {
             }
             LOG.info("stopped within a step; it is repeated at the next start");
         }
+    }
+
+    /** Keeps a version from being removed, and with it everything after it; before {@link #run()}. */
+    public void keepVersion(long version) {
+        kept.add(version);
+    }
+
+    private List<Long> fixedVersions() {
+        List<Long> fixed = new ArrayList<>(kept);
+        optimizer.referenceVersion().ifPresent(fixed::add);
+        return fixed;
     }
 
     private void keepReference(TrainingState state) {

@@ -128,7 +128,9 @@ public final class Scorer implements AutoCloseable {
                     commit(read, scorable, scores, serving);
                 }
             }
-            log.commit(ConsumerRecords.empty(), List.of(), serving(servedVersion, clock.millis(), true));
+            if (servedVersion != Scoring.NOT_SERVING) {
+                log.commit(ConsumerRecords.empty(), List.of(), serving(servedVersion, clock.millis(), true));
+            }
         }
     }
 

@@ -43,7 +43,7 @@ public record ScorerConfig(String id, int maxBatchSequences, int tokenBudget, in
     }
 
     /** The policy that a reference or a teacher scorer scores with. */
-    FixedPolicyConfig fixed(ScorerPurpose purpose) {
+    public FixedPolicyConfig fixed(ScorerPurpose purpose) {
         return purpose == ScorerPurpose.REFERENCE ? reference : teacher;
     }
 

@@ -113,8 +113,14 @@ public final class Pipeline implements AutoCloseable {
         InitialPolicy initial = config.model().checkpoint().isEmpty()
             ? InitialPolicy.random(shape, task.tokenizer().hash(), config.run().seed())
             : new InitialPolicy(shape, task.tokenizer().hash(), () -> new CheckpointModel(config.model().checkpoint()).weights());
-        return keep(new Learner(connection, config.learner(), config.topology().corrections(),
+        Learner learner = keep(new Learner(connection, config.learner(), config.topology().corrections(),
             config.weights(), initial, engine(), meters, clock));
+        for (ScorerPurpose purpose : List.of(ScorerPurpose.REFERENCE, ScorerPurpose.TEACHER)) {
+            if (config.scorer().fixed(purpose).version() >= 0) {
+                learner.keepVersion(config.scorer().fixed(purpose).version());
+            }
+        }
+        return learner;
     }
 
     @Override

@@ -10,7 +10,7 @@ import java.util.OptionalLong;
  *   <li>is among the newest {@code keep_versions},
  *   <li>a server serves, or has a token of in flight, for that rollout will be scored under it,
  *   <li>a rollout that is not scored yet was sampled by,
- *   <li>is the reference of a KL term: a learner that starts again loads it.
+ *   <li>is a fixed policy, such as the reference of a KL term: whoever starts again loads it.
  * </ul>
  *
  * <p>A rollout that is scored needs no weights any more: its log-probs are in its score.
@@ -24,18 +24,18 @@ record NeededVersions(long oldest, String reason) {
      * @param newest   newest published version
      * @param keep     how many of the newest are kept in any case, at least 1
      * @param servers  those that may still be alive
-     * @param reference version that a KL term is against, if there is one
+     * @param fixed    versions that fixed policies are, such as the reference of a KL term
      * @param unscored oldest version of a rollout that is not scored yet
      */
-    static NeededVersions of(long newest, int keep, Collection<Server> servers, OptionalLong reference,
+    static NeededVersions of(long newest, int keep, Collection<Server> servers, Collection<Long> fixed,
                              OptionalLong unscored) {
         NeededVersions needed = new NeededVersions(Math.max(0, newest - keep + 1), "the newest " + keep + " are kept");
         for (Server server : servers) {
             needed = needed.orOlder(server.oldestVersion(), server.name() + (server.oldestVersion() < server.version()
                 ? " has a sequence of it in flight" : " serves it"));
         }
-        if (reference.isPresent()) {
-            needed = needed.orOlder(reference.getAsLong(), "it is the reference of the KL term");
+        for (long version : fixed) {
+            needed = needed.orOlder(version, "a fixed policy is that version");
         }
         return unscored.isPresent() ? needed.orOlder(unscored.getAsLong(), "a rollout of it is not scored yet") : needed;
     }

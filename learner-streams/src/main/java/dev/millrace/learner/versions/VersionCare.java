@@ -17,7 +17,6 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalLong;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.admin.Admin;
 import org.slf4j.Logger;
@@ -40,7 +39,7 @@ public final class VersionCare implements AutoCloseable {
 
     private final LogConnection connection;
     private final WeightsConfig config;
-    private final OptionalLong reference;
+    private final List<Long> fixed;
     private final Clock clock;
     private final MultiGauge unservedSeconds;
     private final Gauge oldestGauge;
@@ -57,11 +56,11 @@ public final class VersionCare implements AutoCloseable {
     /**
      * Registers the meters; begins with {@link #start()}.
      *
-     * @param reference version that a KL term is against; it is kept, and with it everything after it
+     * @param fixed versions that fixed policies are, such as a reference; they are kept, and with them everything after
      */
-    public VersionCare(LogConnection connection, WeightsConfig config, OptionalLong reference, MeterRegistry registry,
+    public VersionCare(LogConnection connection, WeightsConfig config, Collection<Long> fixed, MeterRegistry registry,
                        Clock clock) {
-        this.reference = reference;
+        this.fixed = List.copyOf(fixed);
         this.connection = connection;
         this.config = config;
         this.clock = clock;
@@ -125,7 +124,7 @@ public final class VersionCare implements AutoCloseable {
             try {
                 // servers first: what leaves them for the log in the meantime is then found there
                 NeededVersions needed = NeededVersions.of(newest.getVersion(), config.keepVersions(), servers,
-                    reference, unscored.oldestVersion(LIMIT));
+                    fixed, unscored.oldestVersion(LIMIT));
                 oldestKept = removal.remove(needed, newest.getVersion());
                 lastRemoval = newest.getVersion();
             } catch (TimeoutException e) {

@@ -14,31 +14,31 @@ class NeededVersionsTest {
 
     @Test
     void shouldKeepTheNewestInAnyCase() {
-        assertThat(NeededVersions.of(40, 8, List.of(), OptionalLong.empty(), OptionalLong.empty()))
+        assertThat(NeededVersions.of(40, 8, List.of(), List.of(), OptionalLong.empty()))
             .isEqualTo(new NeededVersions(33, "the newest 8 are kept"));
-        assertThat(NeededVersions.of(3, 8, List.of(), OptionalLong.empty(), OptionalLong.empty()).oldest()).isZero();
-        assertThat(NeededVersions.of(40, 8, List.of(IDLE, BUSY, SCORER), OptionalLong.empty(), OptionalLong.of(36)).oldest()).isEqualTo(33);
+        assertThat(NeededVersions.of(3, 8, List.of(), List.of(), OptionalLong.empty()).oldest()).isZero();
+        assertThat(NeededVersions.of(40, 8, List.of(IDLE, BUSY, SCORER), List.of(), OptionalLong.of(36)).oldest()).isEqualTo(33);
     }
 
     @Test
     void shouldKeepWhatAServerServesOrHasInFlight() {
-        assertThat(NeededVersions.of(40, 1, List.of(IDLE), OptionalLong.empty(), OptionalLong.empty()).oldest()).isEqualTo(40);
-        assertThat(NeededVersions.of(40, 1, List.of(IDLE, SCORER), OptionalLong.empty(), OptionalLong.empty()))
+        assertThat(NeededVersions.of(40, 1, List.of(IDLE), List.of(), OptionalLong.empty()).oldest()).isEqualTo(40);
+        assertThat(NeededVersions.of(40, 1, List.of(IDLE, SCORER), List.of(), OptionalLong.empty()))
             .isEqualTo(new NeededVersions(39, "scorer s serves it"));
-        assertThat(NeededVersions.of(40, 1, List.of(IDLE, BUSY, SCORER), OptionalLong.empty(), OptionalLong.empty()))
+        assertThat(NeededVersions.of(40, 1, List.of(IDLE, BUSY, SCORER), List.of(), OptionalLong.empty()))
             .isEqualTo(new NeededVersions(37, "generator g2 has a sequence of it in flight"));
     }
 
     @Test
     void shouldKeepWhatARolloutIsStillToBeScoredUnder() {
-        assertThat(NeededVersions.of(40, 1, List.of(IDLE, BUSY), OptionalLong.empty(), OptionalLong.of(12)))
+        assertThat(NeededVersions.of(40, 1, List.of(IDLE, BUSY), List.of(), OptionalLong.of(12)))
             .isEqualTo(new NeededVersions(12, "a rollout of it is not scored yet"));
-        assertThat(NeededVersions.of(40, 1, List.of(BUSY), OptionalLong.empty(), OptionalLong.of(38)).oldest()).isEqualTo(37);
+        assertThat(NeededVersions.of(40, 1, List.of(BUSY), List.of(), OptionalLong.of(38)).oldest()).isEqualTo(37);
     }
 
     @Test
-    void shouldKeepTheReferenceOfTheKlTerm() {
-        assertThat(NeededVersions.of(40, 1, List.of(), OptionalLong.of(0), OptionalLong.empty()))
-            .isEqualTo(new NeededVersions(0, "it is the reference of the KL term"));
+    void shouldKeepFixedPolicies() {
+        assertThat(NeededVersions.of(40, 1, List.of(), List.of(5L, 0L), OptionalLong.empty()))
+            .isEqualTo(new NeededVersions(0, "a fixed policy is that version"));
     }
 }

@@ -41,7 +41,6 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -152,7 +151,7 @@ class VersionCareIT {
              UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
             feed.awaitAtLeast(7, LIMIT);
             VersionRemoval removal = new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), 10_000);
-            assertThat(removal.remove(NeededVersions.of(7, 2, List.of(), OptionalLong.empty(), unscored.oldestVersion(LIMIT)), 7)).isEqualTo(6);
+            assertThat(removal.remove(NeededVersions.of(7, 2, List.of(), List.of(), unscored.oldestVersion(LIMIT)), 7)).isEqualTo(6);
 
             assertThat(orphan).doesNotExist();
             assertThat(half).doesNotExist();
@@ -175,7 +174,7 @@ class VersionCareIT {
         send(connection.topics().serving(), "g", serving("g1", 0, null, false));
         send(connection.topics().serving(), "s", serving("s", 1, null, false));
         SimpleMeterRegistry registry = new SimpleMeterRegistry();
-        try (VersionCare care = new VersionCare(connection, config, OptionalLong.empty(), registry, Clock.systemUTC())) {
+        try (VersionCare care = new VersionCare(connection, config, List.of(), registry, Clock.systemUTC())) {
             care.start();
             await(() -> registry.find("millrace.serving.unserved.seconds").tag("server", "generator g1").gauge() != null);
             assertThat(registry.find("millrace.serving.unserved.seconds").tag("server", "scorer s").gauge()).isNull();
@@ -190,7 +189,7 @@ class VersionCareIT {
     private long sweep(ServingBoard board, UnscoredRollouts unscored, VersionRemoval removal) throws Exception {
         board.update(LIMIT);
         return removal.remove(NeededVersions.of(9, 2, board.servers(System.currentTimeMillis()),
-            OptionalLong.empty(), unscored.oldestVersion(LIMIT)), 9);
+            List.of(), unscored.oldestVersion(LIMIT)), 9);
     }
 
     private static WeightsConfig config(String store) {
