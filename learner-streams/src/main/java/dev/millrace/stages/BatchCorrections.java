@@ -58,6 +58,9 @@ public final class BatchCorrections {
         if (config.m2po().enabled()) {
             maskMoments(input, advantages, ledger);
         }
+        new StalenessDamping(config.staleness())
+            .apply(input.versions(), ledger.left(), input.currentVersion(), new float[input.tokens().tokenCount()])
+            .ifPresent(ledger::reported);
         EssRatios ess = sampleSize(input, ledger);
         return new BatchVerdict(ledger.left(), advantages, ledger.maskedBy(), ledger.reports(), ess.raw(), ess.truncated(),
             secondMoment, ess.stepScale(), staleness.mean(), staleness.oldest());

@@ -42,6 +42,11 @@ final class MaskLedger {
         reports.add(new StageReport(stage, (long) left.trainedTokens(), 0L, sequences(left), 0L, values));
     }
 
+    /** A stage that has counted for itself reports. */
+    void reported(StageReport report) {
+        reports.add(report);
+    }
+
     List<StageReport> reports() {
         return List.copyOf(reports);
     }

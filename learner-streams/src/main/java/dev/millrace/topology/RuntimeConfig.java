@@ -16,6 +16,8 @@ import java.util.TreeMap;
  *     of it; 0 believes the broker at once; -1 does not ask, and then the same input may give another order
  * @param stateStores where state is kept between restarts
  * @param storeCacheBytes memory in which updates of one key are merged before they reach the changelog, at least 0
+ * @param memberCacheBytes heap for log-probs of trajectories that are in no batch yet, per policy, at least 0; beyond it
+ *     they are read again from the log when their batch is cut
  * @param rocksdbBytes memory for all stores on disk together, half of it for blocks that are read and half for what is
  *     not written yet; at least 8 MiB
  * @param bufferedRecords records of a partition that are read ahead, at least 1; a bound on memory where rollouts are long
@@ -35,7 +37,7 @@ import java.util.TreeMap;
  *     {@code consumer.fetch.max.bytes}
  */
 public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdleMs, StateStores.Kind stateStores,
-    long storeCacheBytes, long rocksdbBytes, int bufferedRecords, int standbyReplicas, RebalanceProtocol rebalanceProtocol,
+    long storeCacheBytes, long memberCacheBytes, long rocksdbBytes, int bufferedRecords, int standbyReplicas, RebalanceProtocol rebalanceProtocol,
     int sessionTimeoutMs, String instanceId, int transactionTimeoutMs, String compression, long startTimeoutMs,
     long stopTimeoutMs, long alarmAfterMs, Map<String, String> clientProperties) {
 
@@ -50,6 +52,7 @@ public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdle
         requireAtLeast("commit_interval_ms", commitIntervalMs, 1);
         requireAtLeast("max_task_idle_ms", maxTaskIdleMs, -1);
         requireAtLeast("store_cache_bytes", storeCacheBytes, 0);
+        requireAtLeast("member_cache_bytes", memberCacheBytes, 0);
         requireAtLeast("rocksdb_bytes", rocksdbBytes, MIN_ROCKSDB_BYTES);
         requireAtLeast("buffered_records", bufferedRecords, 1);
         requireAtLeast("standby_replicas", standbyReplicas, 0);
@@ -90,13 +93,13 @@ public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdle
 
     /** One thread, commits every 100 ms, state in memory. */
     public static RuntimeConfig defaults() {
-        return new RuntimeConfig(1, 100, 0, StateStores.Kind.IN_MEMORY, 16L << 20, 64L << 20, 250, 0, RebalanceProtocol.CLASSIC, 6_000, "",
+        return new RuntimeConfig(1, 100, 0, StateStores.Kind.IN_MEMORY, 16L << 20, 64L << 20, 64L << 20, 250, 0, RebalanceProtocol.CLASSIC, 6_000, "",
             10_000, "lz4", 60_000, 20_000, 60_000, Map.of());
     }
 
     /** The same with so many threads, for the instance of this name. */
     public RuntimeConfig with(int otherThreads, String otherInstanceId) {
-        return new RuntimeConfig(otherThreads, commitIntervalMs, maxTaskIdleMs, stateStores, storeCacheBytes, rocksdbBytes,
+        return new RuntimeConfig(otherThreads, commitIntervalMs, maxTaskIdleMs, stateStores, storeCacheBytes, memberCacheBytes, rocksdbBytes,
             bufferedRecords, standbyReplicas, rebalanceProtocol, sessionTimeoutMs, otherInstanceId, transactionTimeoutMs, compression,
             startTimeoutMs, stopTimeoutMs, alarmAfterMs, clientProperties);
     }

@@ -70,7 +70,7 @@ public final class TopologyTasks {
             maxValueBytes, meters));
         assembly = new AssemblyTasks(new AssemblySettings(config.groups(), config.batch(), config.corrections(), run, topics,
             trajectories, fetchers, AvroSerde.of(LearnerBatch.class, registry).serializer(),
-            AvroSerde.of(Outcome.class, registry).serializer(), maxValueBytes, meters));
+            AvroSerde.of(Outcome.class, registry).serializer(), config.runtime().memberCacheBytes(), maxValueBytes, meters));
         settings = fingerprint(config, maxValueBytes);
     }
 

@@ -89,7 +89,7 @@ class WhatIfTest {
     @Test
     void shouldMaskWhatAStricterLimitOnStalenessMasks() throws Exception {
         StepFigures figures = replay(StepRange.ALL, 1,
-            with("fresh", corrections.rolloutCorrection(), new StalenessConfig(0, 0))).get(2).figures().get(1);
+            with("fresh", corrections.rolloutCorrection(), new StalenessConfig(0, 0, 0))).get(2).figures().get(1);
         assertThat(figures.tokens()).isEqualTo(new Share(6, 6));
         assertThat(figures.meanWeight()).isZero();
     }

@@ -55,7 +55,7 @@ class BatchCorrectionsTest {
 
     @Test
     void shouldMaskSequencesThatAreTooOldInTime() {
-        BatchVerdict verdict = decide(config(RolloutCorrectionOptions.defaults(), new StalenessConfig(8, 2500),
+        BatchVerdict verdict = decide(config(RolloutCorrectionOptions.defaults(), new StalenessConfig(8, 2500, 0),
             SequenceMaskConfig.defaults(), NO_M2PO), new float[8]);
         assertThat(verdict.tokens().mask()).containsExactly(1, 1, 1, 1, 0, 0, 0, 0);
         assertThat(verdict.maskedBy()).containsExactly(null, null, "age", "age");

@@ -7,12 +7,15 @@ import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.topology.batch.BatchConfig;
+import dev.millrace.topology.join.JoinConfig;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -36,7 +39,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * The same topics through one, two and four threads. Offsets on {@code trajectories} depend on when tasks commit, so
+ * The same topics, with every partner that a rollout can have, through one, two and four threads and two instances. Offsets on {@code trajectories} depend on when tasks commit, so
  * pointers are compared by what they point at; everything else is compared byte by byte.
  */
 class DeterminismIT {
@@ -99,8 +102,27 @@ class DeterminismIT {
             Score score = score(rollouts.get(i), RunOnBroker.settled(places.get(i)), random);
             others.add(send(
                 run, topics.scores(), score.getGroupId(), timeMs(i) + 500 + random.nextInt(1000), score, Score.class));
+            others.add(sendReward(run, rollouts.get(i), RunOnBroker.settled(places.get(i)), timeMs(i) + random.nextInt(1500), random));
+            for (PolicyRole role : List.of(PolicyRole.REFERENCE, PolicyRole.TEACHER)) {
+                others.add(sendFixed(run, role, rollouts.get(i), RunOnBroker.settled(places.get(i)), timeMs(i) + random.nextInt(1500)));
+            }
         }
         others.forEach(RunOnBroker::settled);
+    }
+
+    private static Future<RecordMetadata> sendReward(
+        RunOnBroker run, Rollout rollout, RecordMetadata at, long timeMs, Random random) {
+        Reward reward = Samples.reward(rollout, at.offset()).setReward(random.nextInt(3))
+            .setRolloutSource(new LogCoordinates(at.topic(), at.partition(), at.offset())).build();
+        return send(run, run.connection.topics().rewards(), rollout.getGroupId(), timeMs, reward, Reward.class);
+    }
+
+    private static Future<RecordMetadata> sendFixed(
+        RunOnBroker run, PolicyRole role, Rollout rollout, RecordMetadata at, long timeMs) {
+        Score score = Samples.scoreBy(role, rollout, at.offset())
+            .setRolloutSource(new LogCoordinates(at.topic(), at.partition(), at.offset())).build();
+        String topic = role == PolicyRole.TEACHER ? run.connection.topics().teacherScores() : run.connection.topics().referenceScores();
+        return send(run, topic, rollout.getGroupId(), timeMs, score, Score.class);
     }
 
     private static long timeMs(int nth) {
@@ -119,18 +141,20 @@ class DeterminismIT {
         return score;
     }
 
-    private static Made make(int threads) throws Exception {
-        String prefix = "threads" + threads + ".";
+    private static Made make(int instances, int threads) throws Exception {
+        String prefix = "made" + instances + "by" + threads + ".";
         try (RunOnBroker run = new RunOnBroker(broker, prefix)) {
             fill(run);
-            TopologyRunner runner =
-                new TopologyRunner(config(threads), run.connection, directory.resolve(prefix), new SimpleMeterRegistry());
-            CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
+            List<TopologyRunner> runners = IntStream.range(0, instances).mapToObj(i -> new TopologyRunner(
+                config(threads), run.connection, directory.resolve(prefix + i), new SimpleMeterRegistry())).toList();
+            CompletableFuture<Void> ended = CompletableFuture.allOf(runners.stream()
+                .map(runner -> CompletableFuture.runAsync(runner::run, task -> new Thread(task, "runner").start()))
+                .toArray(CompletableFuture[]::new));
             await("all batches of " + prefix, () -> {
                 assertThat(ended).isNotDone();
                 return run.read(run.connection.topics().batches()).size() == GROUPS * GROUP_SIZE / BATCH;
             });
-            runner.stop();
+            runners.forEach(TopologyRunner::stop);
             ended.get(30, TimeUnit.SECONDS);
             Map<String, ByteBuffer> trajectories = new TreeMap<>();
             Map<Long, String> idAt = new HashMap<>();
@@ -159,10 +183,12 @@ class DeterminismIT {
     private static TopologyConfig config(int threads) {
         TopologyConfig defaults = TopologyConfig.defaults();
         RuntimeConfig r = defaults.runtime();
-        return new TopologyConfig(defaults.ingress(), defaults.join(), defaults.corrections(), defaults.groups(),
+        JoinConfig join = defaults.join();
+        return new TopologyConfig(defaults.ingress(), new JoinConfig(true, true, true, join.unscoredAfterMs(), join.orphanAfterMs(),
+            join.maxGapMs(), join.payloadCacheBytes(), join.dedupeRetentionMs(), join.dedupeGroups()), defaults.corrections(), defaults.groups(),
             new BatchConfig(BATCH, 0, BatchConfig.Order.SUBMISSION, 0),
             new RuntimeConfig(threads, r.commitIntervalMs(), r.maxTaskIdleMs(), r.stateStores(), r.storeCacheBytes(),
-                r.rocksdbBytes(), r.bufferedRecords(), r.standbyReplicas(), r.rebalanceProtocol(), r.sessionTimeoutMs(),
+                r.memberCacheBytes(), r.rocksdbBytes(), r.bufferedRecords(), r.standbyReplicas(), r.rebalanceProtocol(), r.sessionTimeoutMs(),
                 r.instanceId(), r.transactionTimeoutMs(), r.compression(), r.startTimeoutMs(), r.stopTimeoutMs(),
                 r.alarmAfterMs(), r.clientProperties()));
     }
@@ -174,15 +200,16 @@ class DeterminismIT {
     }
 
     @Test
-    void shouldMakeTheSameBytesWithAnyNumberOfThreads() throws Exception {
-        Made one = make(1);
+    void shouldMakeTheSameBytesWithAnyNumberOfThreadsAndInstances() throws Exception {
+        Made one = make(1, 1);
         assertThat(one.trajectories()).hasSize(GROUPS * GROUP_SIZE);
         assertThat(one.outcomes()).hasSize(10);
-        for (int threads : new int[] {2, 4}) {
-            Made other = make(threads);
-            assertThat(other.trajectories()).as("trajectories of %d threads", threads).isEqualTo(one.trajectories());
-            assertThat(other.batches()).as("batches of %d threads", threads).isEqualTo(one.batches());
-            assertThat(other.outcomes()).as("outcomes of %d threads", threads).isEqualTo(one.outcomes());
+        for (int[] many : new int[][] {{1, 2}, {1, 4}, {2, 1}}) {
+            Made other = make(many[0], many[1]);
+            String by = many[0] + " instances of " + many[1] + " threads";
+            assertThat(other.trajectories()).as("trajectories of %s", by).isEqualTo(one.trajectories());
+            assertThat(other.batches()).as("batches of %s", by).isEqualTo(one.batches());
+            assertThat(other.outcomes()).as("outcomes of %s", by).isEqualTo(one.outcomes());
         }
     }
 }

@@ -70,6 +70,7 @@ class FuzzTest {
         for (seed = SEED; all < RECORDS; seed++) {
             roundRecords = (int) Math.min(ROUND, RECORDS - all);
             all += round();
+            LOG.info("seed {}: {} records so far", seed, all);
         }
         tally.forEach((end, times) -> LOG.info("{} rollouts: {}", times, end));
         LOG.info("{} records in {} rounds", all, seed - SEED);

@@ -38,7 +38,7 @@ class GroupRulesTest {
     private static final GroupsConfig GROUPS = new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.KEEP);
     private static final GroupsConfig DROPPING = new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.DROP);
     private static final CorrectionConfig STALE_AFTER_2 = new CorrectionConfig(RolloutCorrectionOptions.defaults(),
-        AdvantageConfig.defaults(), new StalenessConfig(2, 0), SequenceMaskConfig.defaults(), M2poConfig.defaults(),
+        AdvantageConfig.defaults(), new StalenessConfig(2, 0, 0), SequenceMaskConfig.defaults(), M2poConfig.defaults(),
         EssConfig.defaults());
 
     @TempDir

@@ -32,7 +32,7 @@ class TopologyConfigTest {
 
     private static RuntimeConfig runtime(int threads, int sessionMs, String instance, int transactionMs, String compression,
         Map<String, String> client) {
-        return new RuntimeConfig(threads, 100, 0, StateStores.Kind.IN_MEMORY, 0, 8 << 20, 1, 0, RebalanceProtocol.AUTO, sessionMs,
+        return new RuntimeConfig(threads, 100, 0, StateStores.Kind.IN_MEMORY, 0, 0, 8 << 20, 1, 0, RebalanceProtocol.AUTO, sessionMs,
             instance, transactionMs, compression, 1000, 1000, 1000, client);
     }
 
@@ -49,8 +49,8 @@ class TopologyConfigTest {
 
     @Test
     void shouldRefuseImpossibleValuesNamingTheKey() {
-        refused("max_versions must be at least 0: -1", () -> new StalenessConfig(-1, 0));
-        refused("max_age_ms must be at least 0", () -> new StalenessConfig(0, -5));
+        refused("max_versions must be at least 0: -1", () -> new StalenessConfig(-1, 0, 0));
+        refused("max_age_ms must be at least 0", () -> new StalenessConfig(0, -5, 0));
         refused("threshold must be finite", () -> new M2poConfig(true, Double.NaN, true));
         refused("threshold must be finite", () -> new SequenceMaskConfig(true, -1));
         refused("base_ratio must be in (0, 1]: 0.0", () -> new EssConfig(EssConfig.Rule.SQRT, EssConfig.Weights.RAW, 0));

@@ -57,7 +57,7 @@ final class TopologyProcess {
         RuntimeConfig runtime = config.runtime();
         return new TopologyConfig(config.ingress(), config.join(), config.corrections(), config.groups(), new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0),
             new RuntimeConfig(runtime.threads(), runtime.commitIntervalMs(), runtime.maxTaskIdleMs(), runtime.stateStores(),
-                runtime.storeCacheBytes(), runtime.rocksdbBytes(), runtime.bufferedRecords(), runtime.standbyReplicas(),
+                runtime.storeCacheBytes(), runtime.memberCacheBytes(), runtime.rocksdbBytes(), runtime.bufferedRecords(), runtime.standbyReplicas(),
                 protocol, runtime.sessionTimeoutMs(),
                 instanceId, runtime.transactionTimeoutMs(), runtime.compression(), runtime.startTimeoutMs(),
                 runtime.stopTimeoutMs(), runtime.alarmAfterMs(), runtime.clientProperties()));

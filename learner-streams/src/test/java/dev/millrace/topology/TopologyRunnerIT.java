@@ -78,7 +78,7 @@ class TopologyRunnerIT {
         TopologyConfig config = MillraceTopologyTest.batchesOf(4);
         RuntimeConfig r = config.runtime();
         return new TopologyConfig(config.ingress(), config.join(), config.corrections(), config.groups(), config.batch(),
-            new RuntimeConfig(r.threads(), r.commitIntervalMs(), r.maxTaskIdleMs(), stores, r.storeCacheBytes(), r.rocksdbBytes(),
+            new RuntimeConfig(r.threads(), r.commitIntervalMs(), r.maxTaskIdleMs(), stores, r.storeCacheBytes(), r.memberCacheBytes(), r.rocksdbBytes(),
                 r.bufferedRecords(), standbys, protocol, r.sessionTimeoutMs(), instanceId, r.transactionTimeoutMs(),
                 r.compression(), r.startTimeoutMs(), r.stopTimeoutMs(), 1_000, r.clientProperties()));
     }

@@ -77,7 +77,7 @@ enum Correction {
         ComparedPolicies compare = objective.weightsCompare().orElse(ComparedPolicies.ANCHOR);
         return new CorrectionConfig(
             new RolloutCorrectionOptions("", compare, rolloutIs, rolloutIsThreshold, "", ""), AdvantageConfig.defaults(),
-            new StalenessConfig(Long.MAX_VALUE, 0), SequenceMaskConfig.defaults(),
+            new StalenessConfig(Long.MAX_VALUE, 0, 0), SequenceMaskConfig.defaults(),
             new M2poConfig(masksMoments, SECOND_MOMENT_BOUND, true), new EssConfig(ess, EssConfig.defaults().weights(), 1.0));
     }
 }

@@ -2,6 +2,7 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.schemas.StageReport;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -35,6 +36,15 @@ record StepDecision(TokenBatch left, double[] advantages, float[] old, float[] p
     StepDecision withAdvantages(double[] others) {
         return new StepDecision(left, others, old, proximal, weights, stages, essRatio, essTruncated, secondMoment, stepScale,
             maskedBy);
+    }
+
+    /** The same under other weights, one per packed token, by a further stage. */
+    StepDecision withWeights(float[] others, StageReport by) {
+        // where the batch's own decisions stand, its report of the stage does too
+        List<StageReport> reports = new ArrayList<>(stages.stream().filter(stage -> !stage.getStage().equals(by.getStage())).toList());
+        reports.add(by);
+        return new StepDecision(left, advantages, old, proximal, others, List.copyOf(reports), essRatio, essTruncated, secondMoment,
+            stepScale, maskedBy);
     }
 
     /** Indices of the members with a trained token, in order. */

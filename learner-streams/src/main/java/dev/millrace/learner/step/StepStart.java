@@ -8,6 +8,7 @@ import dev.millrace.learner.kl.CoefficientConfig;
 import dev.millrace.learner.kl.KlConfig;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.stages.StalenessDamping;
 import java.util.stream.IntStream;
 
 /**
@@ -22,6 +23,7 @@ final class StepStart {
     private final StepConfig config;
     private final CorrectionConfig corrections;
     private final StepCorrections decisions;
+    private final StalenessDamping damping;
     private final ReferenceLogProbs references;
     private final OptimalBaseline optimalBaseline;
     private final GradientShards shards;
@@ -31,6 +33,7 @@ final class StepStart {
         this.config = config;
         this.corrections = corrections;
         this.decisions = new StepCorrections(corrections);
+        this.damping = new StalenessDamping(corrections.staleness());
         this.references = references;
         this.optimalBaseline = new OptimalBaseline(corrections.rolloutCorrection(), shards);
         this.shards = shards;
@@ -64,6 +67,7 @@ final class StepStart {
             ? penalised(members, proximal, reference, klCoefficient, means) : members.rewards();
         StepDecision decision = config.proximal() == ProximalSource.RECORDED
             ? StepCorrections.recorded(members) : decisions.decide(members, old, proximal, rewards, version);
+        decision = damped(decision, members, decision.anew() ? version : members.batch().batch().getAssembledVersion());
         decision = decision.withAdvantages(advantages(members, decision, rewards, weights, means));
         ControlState after = controls;
         if (coefficient != null && decision.left().trainedTokens() > 0) {
@@ -74,6 +78,12 @@ final class StepStart {
                 coefficient.controller(klCoefficient).updated(measured, decision.trained().length).coefficient());
         }
         return new Started(decision, current, reference, klCoefficient, after);
+    }
+
+    private StepDecision damped(StepDecision decision, StepMembers members, long version) {
+        float[] weights = decision.weights().clone();
+        return damping.apply(members.versions(), decision.left(), version, weights)
+            .map(report -> decision.withWeights(weights, report)).orElse(decision);
     }
 
     private CoefficientConfig coefficient() {

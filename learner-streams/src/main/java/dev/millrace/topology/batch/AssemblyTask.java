@@ -8,7 +8,6 @@ import dev.millrace.topology.batch.ReadyGroups.Turn;
 import dev.millrace.topology.batch.VersionHistory.Publication;
 import dev.millrace.schemas.deadletter.Refusal;
 import dev.millrace.schemas.deadletter.RefusalReason;
-import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.TrajectoryArrival;
 import dev.millrace.topology.ingress.VersionArrival;
@@ -39,6 +38,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private final AssemblyStore store;
     private final AssemblyOutput out;
     private final ActivityClock clock;
+    private final MemberVectors vectors;
     private final VersionHistory versions;
     private final ClosedGroups closed;
     /** In the order in which they began. */
@@ -58,17 +58,15 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         this.partition = partition;
         store = new AssemblyStore(held);
         out = new AssemblyOutput(sink, settings);
+        vectors = new MemberVectors(new TopicPartition(settings.topics().trajectories(), partition), settings.fetchers().get(),
+            settings.trajectories(), settings.memberCacheBytes());
         versions = new VersionHistory();
         store.forEachVersion(versions::add);
         closed = new ClosedGroups(store, settings.groups().closedRetentionMs());
         queue = new BatchQueue(settings.batch(), store, settings.groups().deadlineMs());
         cutter = new BatchCutter(settings.batch(), settings.corrections().staleness().maxVersions(), store, versions, queue,
-            new BatchMaker(settings.run(), settings.corrections()));
-        Restored restored;
-        try (RecordFetcher fetcher = settings.fetchers().get()) {
-            restored = MemberRestore.restore(
-                store, new TopicPartition(settings.topics().trajectories(), partition), fetcher, settings.trajectories());
-        }
+            new BatchMaker(settings.run(), settings.corrections()), vectors);
+        Restored restored = MemberRestore.restore(store, vectors);
         lost = restored.lost();
         long newestSinceMs = restored.members().values().stream().mapToLong(Long::longValue).max().orElse(0);
         clock = new ActivityClock(settings.groups().maxGapMs(), Math.max(newestSinceMs, closed.newestMs()));
@@ -144,7 +142,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
 
     @Override
     public void close() {
-        // holds nothing that is to be closed
+        vectors.close();
     }
 
     private void take(TrajectoryArrival arrival, long timestampMs) {
@@ -167,6 +165,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         } else {
             group.add(member);
         }
+        vectors.keep(member, arrival.trajectory());
         store.putMember(member.rolloutId(), new MemberPlace(member.offset(), member.rolloutSource().getPartition(),
             member.rolloutSource().getOffset(), clock.nowMs()));
         decide(group, streamTimeMs);
@@ -239,7 +238,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         if (settings.groups().zeroVariance() == ZeroVariance.RESAMPLE) {
             Member first = group.members().get(0);
             out.leave(OutcomeReason.RESAMPLE, first, decidedAtMs, detail + "; its prompt is to be sampled once more");
-            store.deleteMember(first.rolloutId());
+            forget(first);
             group.remove(first);
         }
         leave(group, OutcomeReason.ZERO_VARIANCE, decidedAtMs, detail);
@@ -251,7 +250,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 out.leave(OutcomeReason.VERSION_UNAVAILABLE, member, decidedAtMs, "it names version "
                     + Math.max(member.newestVersion(), member.proximalVersion()) + ", which was not published within "
                     + settings.groups().deadlineMs() + " ms of activity");
-                store.deleteMember(member.rolloutId());
+                forget(member);
                 group.remove(member);
             }
         }
@@ -271,9 +270,14 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     }
 
     private void forget(Group group) {
-        group.members().forEach(member -> store.deleteMember(member.rolloutId()));
+        group.members().forEach(this::forget);
         if (!group.isComplete()) {
             store.deleteReleased(group.groupId());
         }
+    }
+
+    private void forget(Member member) {
+        store.deleteMember(member.rolloutId());
+        vectors.drop(member);
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.topology.batch;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.topology.batch.BatchConfig.Order;
 import dev.millrace.topology.batch.BatchMaker.Freshness;
+import dev.millrace.topology.batch.MemberVectors.Vectors;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.watch.Wait;
 import java.util.ArrayList;
@@ -26,17 +27,20 @@ final class BatchCutter {
     private final VersionHistory versions;
     private final BatchQueue queue;
     private final BatchMaker maker;
+    private final MemberVectors vectors;
     private long nextBatchId;
     private long consumedBatchId;
 
     /** @param maxVersions limit on staleness, for a sentence */
-    BatchCutter(BatchConfig config, long maxVersions, AssemblyStore store, VersionHistory versions, BatchQueue queue, BatchMaker maker) {
+    BatchCutter(BatchConfig config, long maxVersions, AssemblyStore store, VersionHistory versions, BatchQueue queue, BatchMaker maker,
+        MemberVectors vectors) {
         this.config = config;
         this.maxVersions = maxVersions;
         this.store = store;
         this.versions = versions;
         this.queue = queue;
         this.maker = maker;
+        this.vectors = vectors;
         this.nextBatchId = store.nextBatchId();
         this.consumedBatchId = store.consumedBatchId();
     }
@@ -76,10 +80,19 @@ final class BatchCutter {
                 stale.forEach(group -> leave.leave(group, OutcomeReason.STALE,
                     "all its tokens are more than " + maxVersions + " versions behind version " + currentVersion));
             } else if (freshness.containsValue(Freshness.SOME)) {
+                Map<String, Vectors> found = vectors.of(membersOf(groups));
+                List<Group> gone = groups.stream()
+                    .filter(group -> !group.members().stream().allMatch(member -> found.containsKey(member.rolloutId()))).toList();
+                if (!gone.isEmpty()) {
+                    queue.remove(gone);
+                    gone.forEach(group -> leave.leave(group, OutcomeReason.GROUP_SHORT, "a trajectory of its members is no longer kept"
+                        + " by the log; raise the topic's retention above the time that batches wait for the learner"));
+                    continue;
+                }
                 queue.remove(groups);
                 long completeMs = membersOf(groups).stream().mapToLong(Member::timestampMs).max().orElseThrow();
                 long assembledAtMs = Math.max(completeMs, roomMs);
-                out.batch(maker.make(nextBatchId++, groups, currentVersion, assembledAtMs, lengthReport(groups, open)));
+                out.batch(maker.make(nextBatchId++, groups, found, currentVersion, assembledAtMs, lengthReport(groups, open)));
                 store.putNextBatchId(nextBatchId);
                 groups.forEach(batched);
                 versions.forgetBefore(assembledAtMs).forEach(store::deleteVersion);

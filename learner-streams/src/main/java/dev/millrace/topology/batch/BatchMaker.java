@@ -2,8 +2,6 @@ package dev.millrace.topology.batch;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.staleness.BatchVersions;
-import dev.millrace.corrections.staleness.StalenessLimit;
-import dev.millrace.corrections.staleness.StalenessSummary;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
@@ -14,27 +12,32 @@ import dev.millrace.stages.BatchInput;
 import dev.millrace.stages.BatchVerdict;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.PolicyLogProbs;
+import dev.millrace.topology.batch.MemberVectors.Vectors;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 
 /** Makes the batch record of groups: lays their members out as one ragged batch, and has the corrections decide. Pure. */
 final class BatchMaker {
     private final RunIdentity run;
     private final BatchCorrections corrections;
-    private final StalenessLimit limit;
+    private final long maxVersions;
 
     BatchMaker(RunIdentity run, CorrectionConfig config) {
         this.run = run;
         this.corrections = new BatchCorrections(config);
-        this.limit = new StalenessLimit(config.staleness().maxVersions());
+        this.maxVersions = config.staleness().maxVersions();
     }
 
     /** Groups laid out, and what staleness leaves of them. */
     record Layout(List<Member> members, TokenBatch tokens, BatchVersions versions) {
-        /** @param groups the members of each */
-        static Layout of(List<List<Member>> groups) {
+        /**
+         * @param groups the members of each
+         * @param vectors of every member, by rollout id
+         */
+        static Layout of(List<List<Member>> groups, Map<String, Vectors> vectors) {
             List<Member> members = new ArrayList<>();
             int[] groupOf = new int[groups.stream().mapToInt(List::size).sum()];
             for (int g = 0; g < groups.size(); g++) {
@@ -48,7 +51,7 @@ final class BatchMaker {
             }
             byte[] mask = new byte[offsets[members.size()]];
             for (int s = 0; s < members.size(); s++) {
-                System.arraycopy(members.get(s).mask(), 0, mask, offsets[s], members.get(s).tokens());
+                System.arraycopy(vectors.get(members.get(s).rolloutId()).mask(), 0, mask, offsets[s], members.get(s).tokens());
             }
             TokenBatch tokens = new TokenBatch(offsets, mask, groupOf);
             return new Layout(members, tokens, new BatchVersions(tokens, members.stream().map(Member::spans).toList()));
@@ -67,24 +70,29 @@ final class BatchMaker {
 
     /** Whether anything of a group could be trained on at this version. */
     Freshness freshness(Group group, long currentVersion) {
-        Layout layout = Layout.of(List.of(group.members()));
-        StalenessSummary summary =
-            limit.maskTokens(layout.versions(), currentVersion, new byte[layout.tokens().tokenCount()]);
-        if (summary.trainedTokens() == 0) {
+        int trainable = 0;
+        int stale = 0;
+        for (Member member : group.members()) {
+            trainable += member.trainableTokens();
+            stale += member.trainableTokensBefore(currentVersion - maxVersions);
+        }
+        if (trainable == 0) {
             return Freshness.NOTHING_TRAINABLE;
         }
-        return summary.maskedTokens() == summary.trainedTokens() ? Freshness.ALL_STALE : Freshness.SOME;
+        return stale == trainable ? Freshness.ALL_STALE : Freshness.SOME;
     }
 
     /**
      * The batch of these groups, in their order.
      *
      * @param groups at least one of them with something to train on at {@code currentVersion}
+     * @param vectors of every member, by rollout id
      * @param order how they were chosen; stands before what the corrections report
      */
-    LearnerBatch make(long batchId, List<Group> groups, long currentVersion, long assembledAtMs, StageReport order) {
-        Layout layout = Layout.of(groups.stream().map(Group::members).toList());
-        BatchVerdict verdict = corrections.decide(input(layout, currentVersion, assembledAtMs));
+    LearnerBatch make(long batchId, List<Group> groups, Map<String, Vectors> vectors, long currentVersion, long assembledAtMs,
+        StageReport order) {
+        Layout layout = Layout.of(groups.stream().map(Group::members).toList(), vectors);
+        BatchVerdict verdict = corrections.decide(input(layout, vectors, currentVersion, assembledAtMs));
         List<BatchEntry> entries = new ArrayList<>(layout.members().size());
         for (int s = 0; s < layout.members().size(); s++) {
             entries.add(entry(layout, verdict, s));
@@ -97,8 +105,8 @@ final class BatchMaker {
     }
 
     /** What the corrections decide about. */
-    static BatchInput input(Layout layout, long currentVersion, long assembledAtMs) {
-        return new BatchInput(layout.tokens(), logProbs(layout),
+    static BatchInput input(Layout layout, Map<String, Vectors> vectors, long currentVersion, long assembledAtMs) {
+        return new BatchInput(layout.tokens(), logProbs(layout, vectors),
             layout.members().stream().mapToDouble(Member::reward).toArray(), layout.versions(),
             layout.members().stream().mapToLong(Member::proximalVersion).toArray(),
             layout.members().stream().mapToLong(member -> assembledAtMs - member.finishedAtMs()).toArray(), currentVersion);
@@ -118,11 +126,11 @@ final class BatchMaker {
             verdict.advantages()[sequence], member.oldestVersion(), trained, mask, verdict.maskedBy()[sequence]);
     }
 
-    private static PolicyLogProbs logProbs(Layout layout) {
+    private static PolicyLogProbs logProbs(Layout layout, Map<String, Vectors> vectors) {
         int tokens = layout.tokens().tokenCount();
         PolicyLogProbs packed = new PolicyLogProbs(new float[tokens], new float[tokens], new float[tokens]);
         for (int s = 0; s < layout.members().size(); s++) {
-            PolicyLogProbs of = layout.members().get(s).logProbs();
+            PolicyLogProbs of = vectors.get(layout.members().get(s).rolloutId()).logProbs();
             int at = layout.tokens().start(s);
             System.arraycopy(of.behavior(), 0, packed.behavior(), at, of.behavior().length);
             System.arraycopy(of.old(), 0, packed.old(), at, of.old().length);

@@ -5,7 +5,9 @@ import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.topology.batch.MemberVectors.Vectors;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -32,9 +34,11 @@ public final class DirectBatches {
      */
     public LearnerBatch make(long batchId, List<Trajectory> trajectories, long currentVersion) {
         Map<String, Group> groups = new LinkedHashMap<>();
+        Map<String, Vectors> vectors = new HashMap<>();
         long assembledAtMs = 0;
         for (int i = 0; i < trajectories.size(); i++) {
             Member member = Member.of(trajectories.get(i), 0, i, trajectories.get(i).getScoredAtMs());
+            vectors.put(member.rolloutId(), Vectors.of(trajectories.get(i)));
             assembledAtMs = Math.max(assembledAtMs, member.timestampMs());
             Group group = groups.get(member.groupId());
             if (group == null) {
@@ -43,7 +47,7 @@ public final class DirectBatches {
                 group.add(member);
             }
         }
-        return maker.make(batchId, new ArrayList<>(groups.values()), currentVersion, assembledAtMs,
+        return maker.make(batchId, new ArrayList<>(groups.values()), vectors, currentVersion, assembledAtMs,
             new StageReport("given", (long) trajectories.stream().mapToInt(t -> t.getMask().remaining()).sum(), 0L,
                 (long) trajectories.size(), 0L, new TreeMap<>()));
     }

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.schemas.LogCoordinates;
-import dev.millrace.stages.PolicyLogProbs;
 import dev.millrace.topology.batch.VersionHistory.Publication;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -13,9 +12,8 @@ class VersionHistoryTest {
     private final VersionHistory history = new VersionHistory();
 
     private static Member member(long timestampMs, long version, long proximal) {
-        float[] none = {-1f};
         return new Member("g/0", "g", 0, 0, 1, 0, 0, new LogCoordinates("rollouts", 0, 0L), timestampMs, timestampMs, 1,
-            List.of(new VersionSpan(version, 0, 1)), proximal, new byte[] {1}, new PolicyLogProbs(none, none, none));
+            List.of(new VersionSpan(version, 0, 1)), proximal, 1, new int[] {1});
     }
 
     private void published(long version, long timestampMs) {
