@@ -14,8 +14,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
 
 /**
  * Measures what an instance holds when rollouts come and the learner takes none of them: live heap and state on disk.
@@ -56,6 +60,7 @@ public final class BacklogMemory {
         String name = "memory-" + maxOutstanding;
         Path state = scratch.resolve(name);
         AtomicLong trajectories = new AtomicLong();
+        AtomicLong lastOffset = new AtomicLong();
         try (SyntheticRun run = new SyntheticRun(Map.of("bootstrap.servers", bootstrapServers), name, topics,
                 RolloutShape.defaults().withResponseTokens(responseTokens), SEED, "lz4")) {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
@@ -63,11 +68,18 @@ public final class BacklogMemory {
             try (InstanceProcess instance = InstanceProcess.start(bootstrapServers, name, state, "one", heapMegabytes,
                      TopologyConfig.defaults().with(new BatchConfig(256, 0, BatchConfig.Order.COMPLETION, maxOutstanding)), topics);
                  TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().trajectories(),
-                     trajectory -> trajectories.incrementAndGet())) {
+                     trajectory -> {
+                         lastOffset.set(trajectory.offset());
+                         trajectories.incrementAndGet();
+                     });
+                 Admin admin = Admin.create(run.connection().clientProperties())) {
                 Patience.await("trajectories of " + rollouts + " rollouts", LIMIT, () -> {
                     watch.requireWatching();
                     return trajectories.get() >= rollouts || !instance.isAlive();
                 });
+                TopicPartition read = new TopicPartition(run.connection().topics().trajectories(), 0);
+                Patience.await("the assembly to have read them", LIMIT,
+                    () -> !instance.isAlive() || committed(admin, run.connection().scoped("topology"), read) > lastOffset.get());
                 boolean survived = instance.isAlive();
                 Result result = new Result(backlog.rollouts(), responseTokens, maxOutstanding, heapMegabytes, survived,
                     survived ? "" : instance.lastWords(), survived ? instance.heapBytes() : 0, bytesUnder(state));
@@ -77,6 +89,19 @@ public final class BacklogMemory {
                 run.delete();
                 return result;
             }
+        }
+    }
+
+    /** The next offset that a group reads; 0 if it has not committed any. */
+    private static long committed(Admin admin, String group, TopicPartition partition) {
+        try {
+            OffsetAndMetadata offset = admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().get(partition);
+            return offset == null ? 0 : offset.offset();
+        } catch (ExecutionException e) {
+            throw new LoadException("the progress of " + group + " cannot be asked for: " + e.getCause().getMessage(), e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new LoadException("interrupted while a backlog is read", e);
         }
     }
 
