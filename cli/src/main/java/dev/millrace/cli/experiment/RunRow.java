@@ -18,7 +18,8 @@ import java.util.stream.Stream;
  * that differ by nothing else. Last rewards are means of {@value #LAST} evaluations.
  *
  * <p>Drift (ESS, second moment, KL) is the median over a window: of a collapsed run the {@value #BEFORE} steps before the
- * first evaluation of its fall, of any other all steps at which the lag was whole.
+ * first evaluation of its fall, of any other the steps at which the lag was whole until the task was learnt, since a policy
+ * that has nothing left to learn stops moving and drifts from nobody. Where there is no such step, it is all steps.
  *
  * @param collapsedAt step of the first evaluation below half from which it did not come back; -1 if it did not collapse
  * @param reached     step of the first evaluation with a reward of at least {@value #LEARNT}; -1 if there is none
@@ -45,14 +46,15 @@ record RunRow(int lag, Correction correction, long seed, Outcome outcome, double
     static RunRow of(RunResult run, List<RunResult> onPolicy) {
         List<Evaluation> evaluations = run.evaluations();
         long collapsedAt = collapsedAt(run);
+        long reached =
+            evaluations.stream().filter(e -> e.reward() >= LEARNT).mapToLong(Evaluation::step).findFirst().orElse(-1);
         double last = last(run, Evaluation::reward);
         Outcome outcome = collapsedAt >= 0 ? Outcome.COLLAPSED
             : last >= onPolicy.stream().mapToDouble(of -> last(of, Evaluation::reward)).min().orElseThrow() - MARGIN ? Outcome.KEEPS_UP : Outcome.BEHIND;
-        List<StepPoint> window = window(run, collapsedAt);
+        List<StepPoint> window = window(run, collapsedAt, reached);
         return new RunRow(run.key().lag(), run.key().correction(), run.key().seed(), outcome, evaluations.get(0).reward(),
             evaluations.stream().mapToDouble(Evaluation::reward).max().orElseThrow(), last, last(run, Evaluation::accuracy),
-            evaluations.stream().filter(e -> e.reward() >= LEARNT).mapToLong(Evaluation::step).findFirst().orElse(-1),
-            collapsedAt, median(window, StepPoint::essRatio), median(window, StepPoint::secondMoment),
+            reached, collapsedAt, median(window, StepPoint::essRatio), median(window, StepPoint::secondMoment),
             median(window, StepPoint::kl), mean(run.points(), StepPoint::maskedFraction),
             mean(run.points(), StepPoint::clipFraction), mean(run.points(), StepPoint::stepScale),
             median(run.points(), StepPoint::gradNorm), run.refused());
@@ -72,9 +74,9 @@ record RunRow(int lag, Correction correction, long seed, Outcome outcome, double
         return run.refused() == null ? -1 : run.points().size();
     }
 
-    private static List<StepPoint> window(RunResult run, long collapsedAt) {
+    private static List<StepPoint> window(RunResult run, long collapsedAt, long reached) {
         long from = collapsedAt >= 0 ? collapsedAt - BEFORE : run.key().lag();
-        long to = collapsedAt >= 0 ? collapsedAt : Long.MAX_VALUE;
+        long to = collapsedAt >= 0 ? collapsedAt : reached >= 0 ? reached : Long.MAX_VALUE;
         List<StepPoint> window = run.points().stream().filter(p -> p.step() >= from && p.step() < to).toList();
         return window.isEmpty() ? run.points() : window;
     }

@@ -69,7 +69,7 @@ final class StalenessPicture {
     }
 
     private static XYChart drift(StalenessReport report) {
-        XYChart chart = chart("ESS ratio (median of steps, mean of seeds)", "lag", "ESS ratio", false);
+        XYChart chart = chart("ESS ratio before collapse or success", "lag", "ESS ratio", false);
         chart.getStyler().setYAxisMin(0.0).setYAxisMax(1.05);
         for (Correction correction : report.grid().corrections()) {
             List<Integer> lags = report.grid().lags().stream().filter(lag -> report.rows().stream()

@@ -21,8 +21,8 @@ final class StalenessTables {
         return "Reward at the end (mean of the seeds), and what became of each seed: K keeps up with its on-policy run, B behind,"
             + " C collapsed.\n\n"
             + table(StalenessTables::reward)
-            + "\nESS ratio / second moment: medians before the collapse, or of the whole run where there was none (medians of the"
-            + " seeds).\n\n"
+            + "\nESS ratio / second moment: medians of the steps before the collapse or, where there was none, until the task was learnt (then"
+            + " of the seeds).\n\n"
             + table(StalenessTables::drift);
     }
 
