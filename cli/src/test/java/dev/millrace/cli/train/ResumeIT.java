@@ -4,12 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.cli.Main;
 import dev.millrace.ledger.Account;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
@@ -97,6 +101,25 @@ class ResumeIT {
             assertThat(stop.rows).hasSize(1 + stop.summary.path("steps").asInt());
             assertThat(stop.summary.at("/rollouts/adds_up").asBoolean()).as(stop.summary.toString()).isTrue();
         }
+    }
+
+    @Test
+    void shouldComeOutByteForByteWhenItIsReplayed() {
+        String asRecorded = replay();
+        assertThat(asRecorded).contains("as recorded: the replay made every record of the run again, byte for byte");
+        assertThat(asRecorded).as("every process was another instance").doesNotContain("moved 0 times");
+        assertThat(replay("--corrections", "none", "--corrections", "decoupled_k3_rs_token_tis", "--report", folder.resolve("report").toString()))
+            .contains("the run's own corrections, decided again, give every recorded batch");
+        assertThat(folder.resolve("report").resolve("report.html")).content().contains("decoupled_k3_rs_token_tis");
+    }
+
+    private String replay(String... options) {
+        StringWriter out = new StringWriter();
+        List<String> arguments = new ArrayList<>(List.of("replay", "--run-dir", directory.toString()));
+        arguments.addAll(List.of(options));
+        int status = Main.commandLine().setOut(new PrintWriter(out)).execute(arguments.toArray(String[]::new));
+        assertThat(status).as(out.toString()).isZero();
+        return out.toString();
     }
 
     @Test

@@ -1,0 +1,51 @@
+package dev.millrace.cli.replay;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.replay.Breakdown;
+import dev.millrace.replay.ReplayedStep;
+import dev.millrace.replay.Share;
+import dev.millrace.replay.StepFigures;
+import java.util.List;
+import java.util.Optional;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+
+class ReplayTotalsTest {
+    private static final int ESS = 2;
+
+    private static ReplayedStep step(long batch, double ess) {
+        Breakdown breakdown = new Breakdown(new TreeMap<>(java.util.Map.of(1L, new Share(10, 1))), new TreeMap<>(), new TreeMap<>());
+        StepFigures figures = new StepFigures(new Share(10, 1), new Share(2, 1), 0, 1, 1, ess, 1, 1, 0, 0, 0, 0, 0, 0, breakdown);
+        return new ReplayedStep(batch, batch + 1, 0, 0.5, 2, batch != 3, List.of(figures), List.of(Optional.empty()));
+    }
+
+    @Test
+    void shouldAddUpStepsAndKeepTheirCurve() {
+        ReplayTotals totals = new ReplayTotals(List.of("recorded"));
+        for (long batch = 0; batch < 4; batch++) {
+            totals.add(step(batch, 1 - batch / 10.0));
+        }
+        assertThat(totals.steps()).isEqualTo(4);
+        assertThat(totals.notAsRecorded()).isEqualTo(1);
+        assertThat(totals.total(0).tokens()).isEqualTo(new Share(40, 4));
+        assertThat(totals.total(0).breakdown().tokensByLag()).containsEntry(1L, new Share(40, 4));
+        assertThat(totals.total(0).leastEss()).isEqualTo(0.7);
+        assertThat(totals.curve(0, ESS)).containsExactly(1, 0.9, 0.8, 0.7);
+        assertThat(totals.total(0).mean(ESS, totals.steps())).isCloseTo(0.85, within(1e-12));
+        assertThat(totals.batches()).containsExactly(0, 1, 2, 3);
+    }
+
+    @Test
+    void shouldKeepACurveShortByTakingMeansOfNeighbours() {
+        ReplayTotals totals = new ReplayTotals(List.of("recorded"));
+        for (long batch = 0; batch < 4000; batch++) {
+            totals.add(step(batch, batch % 2));
+        }
+        assertThat(totals.stride()).isEqualTo(4);
+        assertThat(totals.batches()).hasSize(1000).startsWith(1.5, 5.5);
+        assertThat(totals.curve(0, ESS)).containsOnly(0.5);
+        assertThat(totals.steps()).isEqualTo(4000);
+    }
+}
