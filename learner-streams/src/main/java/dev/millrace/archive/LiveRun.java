@@ -71,7 +71,7 @@ public final class LiveRun implements RecordedRun {
     }
 
     private KafkaConsumer<byte[], byte[]> consumer() {
-        return new KafkaConsumer<>(connection.with(Map.of(
+        return new KafkaConsumer<>(connection.consumer(Map.of(
             ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
             ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
             ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "none",

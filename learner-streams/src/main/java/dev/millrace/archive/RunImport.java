@@ -103,7 +103,7 @@ public final class RunImport {
     /** Takes partitions until none is left; those that begin with a tombstone. */
     private List<TopicPartition> write(BlockingQueue<TopicPartition> left, Map<Integer, Integer> schemaIds, String name) {
         List<TopicPartition> tombstoned = new ArrayList<>();
-        Map<String, Object> settings = connection.with(Map.of(
+        Map<String, Object> settings = connection.producer(Map.of(
             ProducerConfig.ACKS_CONFIG, "all",
             ProducerConfig.LINGER_MS_CONFIG, 0,
             ProducerConfig.BATCH_SIZE_CONFIG, 256 << 10,
@@ -131,7 +131,7 @@ public final class RunImport {
     }
 
     private KafkaConsumer<byte[], byte[]> consumer() {
-        return new KafkaConsumer<>(connection.with(Map.of(ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false)),
+        return new KafkaConsumer<>(connection.consumer(Map.of(ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false)),
             new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
@@ -173,7 +173,7 @@ public final class RunImport {
         }
         Map<TopicPartition, RecordsToDelete> upTo = new HashMap<>();
         deletable.forEach(partition -> upTo.put(partition, RecordsToDelete.beforeOffset(1)));
-        try (Admin admin = Admin.create(connection.clientProperties())) {
+        try (Admin admin = Admin.create(connection.admin())) {
             admin.deleteRecords(upTo).all().get();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

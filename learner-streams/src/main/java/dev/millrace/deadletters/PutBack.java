@@ -79,7 +79,7 @@ public final class PutBack {
      * @throws KafkaException if a transaction could not be committed; those before it are
      */
     public Done put(LetterChoice choice) {
-        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(connection.with(Map.of(
+        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(connection.producer(Map.of(
                 ProducerConfig.TRANSACTIONAL_ID_CONFIG, connection.scoped("dead-letters"),
                 ProducerConfig.TRANSACTION_TIMEOUT_CONFIG, TRANSACTION_TIMEOUT_MS,
                 ProducerConfig.CLIENT_ID_CONFIG, "dead-letters",

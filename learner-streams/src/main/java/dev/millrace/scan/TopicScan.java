@@ -40,7 +40,7 @@ public final class TopicScan implements AutoCloseable {
     }
 
     private KafkaConsumer<byte[], byte[]> consumer(String isolation) {
-        return new KafkaConsumer<>(connection.with(Map.of(
+        return new KafkaConsumer<>(connection.consumer(Map.of(
             ConsumerConfig.ISOLATION_LEVEL_CONFIG, isolation,
             ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
             ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest",

@@ -58,7 +58,7 @@ final class GroupSetup {
         if (!config.instanceId().isEmpty()) {
             return Optional.of("instance_id is '" + config.instanceId() + "' and a streams group has no static members");
         }
-        try (Admin admin = Admin.create(connection.clientProperties())) {
+        try (Admin admin = Admin.create(connection.admin())) {
             FinalizedVersionRange streams =
                 within(admin.describeFeatures().featureMetadata()).finalizedFeatures().get(FEATURE);
             if (streams == null || streams.maxVersionLevel() < 1) {

@@ -54,7 +54,7 @@ final class StreamsProperties {
             MillraceTopology.maxRequestBytes(connection) + DeadLetters.MAX_HEADERS_BYTES);
         settings.putAll(config.clientProperties());
         Properties properties = new Properties();
-        connection.with(settings).forEach((key, value) -> properties.put(key, value));
+        connection.streams(settings).forEach((key, value) -> properties.put(key, value));
         return properties;
     }
 

@@ -202,7 +202,7 @@ final class SyntheticLog implements AutoCloseable {
 
     private KafkaConsumer<byte[], byte[]> consumer(String isolation) {
         return new KafkaConsumer<>(
-            connection.with(Map.of("isolation.level", isolation, "group.id", connection.scoped("learner"),
+            connection.consumer(Map.of("isolation.level", isolation, "group.id", connection.scoped("learner"),
                 "enable.auto.commit", false)),
             new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }

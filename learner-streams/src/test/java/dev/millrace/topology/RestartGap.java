@@ -111,7 +111,7 @@ class RestartGap {
     }
 
     private void watch(RunOnBroker run, ConcurrentLinkedDeque<Long> arrivals) {
-        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(run.connection.with(Map.of(
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(run.connection.consumer(Map.of(
             ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed", ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),
             new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             consumer.assign(List.of(new TopicPartition(run.connection.topics().trajectories(), 0)));

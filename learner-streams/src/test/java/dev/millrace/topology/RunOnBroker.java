@@ -46,7 +46,7 @@ public final class RunOnBroker implements AutoCloseable {
     private RunOnBroker(Map<String, Object> client, String prefix) {
         log = RunLog.open(client, new RunTopics(prefix), Samples.RUN, TopicsConfig.defaults(), "", Clock.systemUTC());
         connection = log.connection();
-        producer = new KafkaProducer<>(connection.with(Map.of(
+        producer = new KafkaProducer<>(connection.producer(Map.of(
             ProducerConfig.LINGER_MS_CONFIG, 5, ProducerConfig.ACKS_CONFIG, "all")),
             new ByteArraySerializer(), new ByteArraySerializer());
     }
@@ -93,7 +93,7 @@ public final class RunOnBroker implements AutoCloseable {
 
     /** Every committed record of a topic, from its beginning to its end now. */
     public List<ConsumerRecord<byte[], byte[]>> read(String topic) {
-        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(connection.with(Map.of(
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(connection.consumer(Map.of(
             ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed", ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),
             new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             List<TopicPartition> partitions = new ArrayList<>();

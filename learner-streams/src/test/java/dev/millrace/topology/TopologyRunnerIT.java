@@ -107,7 +107,7 @@ class TopologyRunnerIT {
                 runner.stop();
                 ended.get(30, TimeUnit.SECONDS);
             }
-            try (Admin admin = Admin.create(run.connection.clientProperties())) {
+            try (Admin admin = Admin.create(run.connection.admin())) {
                 String group = run.connection.scoped("topology");
                 assertThat(admin.describeStreamsGroups(List.of(group)).all().get(10, TimeUnit.SECONDS)).containsKey(group);
                 ConfigResource resource = new ConfigResource(ConfigResource.Type.GROUP, group);

@@ -55,7 +55,7 @@ final class ScoreLog implements AutoCloseable {
         this.scorerId = config.id();
         this.scores = AvroSerde.of(Score.class, connection.registry()).serializer();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).serializer();
-        this.consumer = new KafkaConsumer<>(connection.with(Map.ofEntries(
+        this.consumer = new KafkaConsumer<>(connection.consumer(Map.ofEntries(
                 Map.entry("group.id", connection.scoped(purpose.role())),
                 Map.entry("group.instance.id", connection.scoped(member)),
                 Map.entry("client.id", member),
@@ -68,7 +68,7 @@ final class ScoreLog implements AutoCloseable {
                 Map.entry("fetch.max.wait.ms", 100), // closing waits for the fetch under way
                 Map.entry("max.poll.records", config.maxBatchSequences()))),
                 new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        this.producer = new KafkaProducer<>(connection.with(Map.of(
+        this.producer = new KafkaProducer<>(connection.producer(Map.of(
                 "transactional.id", connection.scoped(member),
                 "client.id", member,
                 "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS,

@@ -37,7 +37,7 @@ final class ChunkReader implements AutoCloseable {
     /** @param limit longest wait without a new chunk of a version */
     ChunkReader(LogConnection connection, Duration limit) {
         this.consumer = new KafkaConsumer<>(
-            connection.with(Map.of(
+            connection.consumer(Map.of(
                 "isolation.level", "read_committed",
                 "auto.offset.reset", "none",
                 "enable.auto.commit", false,

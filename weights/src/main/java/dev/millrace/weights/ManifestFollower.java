@@ -51,7 +51,7 @@ final class ManifestFollower implements AutoCloseable {
         this.history = new ManifestHistory(keptManifests);
         this.manifests = AvroSerde.of(PolicyVersion.class, connection.registry()).deserializer();
         this.consumer = new KafkaConsumer<>(
-            connection.with(Map.of(
+            connection.consumer(Map.of(
                 "isolation.level", "read_committed",
                 "auto.offset.reset", "earliest",
                 "enable.auto.commit", false)),

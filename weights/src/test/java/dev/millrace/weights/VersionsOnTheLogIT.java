@@ -417,7 +417,7 @@ class VersionsOnTheLogIT {
     }
 
     private void deleteBefore(long offset) throws Exception {
-        try (Admin admin = Admin.create(connection.clientProperties())) {
+        try (Admin admin = Admin.create(connection.admin())) {
             admin.deleteRecords(Map.of(new TopicPartition(connection.topics().weights(), 0),
                 RecordsToDelete.beforeOffset(offset))).all().get(20, TimeUnit.SECONDS);
         }
@@ -446,7 +446,7 @@ class VersionsOnTheLogIT {
 
     private KafkaProducer<byte[], byte[]> producer() {
         KafkaProducer<byte[], byte[]> made = new KafkaProducer<>(
-            connection.with(Map.of("transactional.id", connection.scoped("learner"))),
+            connection.producer(Map.of("transactional.id", connection.scoped("learner"))),
             new ByteArraySerializer(), new ByteArraySerializer());
         made.initTransactions();
         return made;

@@ -6,6 +6,7 @@ import dev.millrace.archive.RunImport;
 import dev.millrace.cli.config.ConfigBinder;
 import dev.millrace.cli.config.ConfigException;
 import dev.millrace.cli.config.ConfigTree;
+import dev.millrace.cli.config.ClientSettings;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.cli.train.RunDirectory;
 import dev.millrace.infra.broker.EmbeddedBroker;
@@ -104,7 +105,7 @@ public final class ImportCommand implements Callable<Integer> {
     }
 
     private void put(ArchivedRun archive, MillraceConfig config, String servers) throws InterruptedException {
-        Map<String, Object> client = new HashMap<>(config.kafka());
+        Map<String, Object> client = new HashMap<>(ClientSettings.expand(config.kafka()));
         client.put("bootstrap.servers", servers);
         try (RunLog log = RunLog.open(client, archive.topics(), archive.run(), keptForEver(config.topics(), archive),
                 config.run().schemaRegistryUrl(), Clock.systemUTC())) {

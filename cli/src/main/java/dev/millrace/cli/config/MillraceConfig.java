@@ -36,7 +36,8 @@ import java.util.Map;
  * @param broker the broker inside the process
  * @param goal when training is over
  * @param metrics the HTTP port
- * @param kafka settings of every Kafka client by their own names, such as {@code security.protocol}
+ * @param kafka settings of Kafka's clients by their own names, such as {@code security.protocol}, or for one kind of client
+ *     {@code consumer.fetch.max.bytes}, {@code producer.}, {@code admin.}, {@code streams.}
  */
 public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, AdmissionConfig admission,
     GeneratorConfig generator, ScorerConfig scorer, TopologyConfig topology, LearnerConfig learner, WeightsConfig weights,
@@ -61,9 +62,7 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
                 + "; prompts would be released for rollouts that are then masked as stale, so raise the latter or lower eta");
         }
         requireConsistentRatios(topology.corrections().rolloutCorrection(), learner.step().objective());
-        if (kafka.containsKey("bootstrap.servers")) {
-            throw new ConfigException("kafka.bootstrap.servers must not be set; run.bootstrap_servers (--bootstrap-servers) says where the cluster is");
-        }
+        ClientSettings.check(kafka);
         if (weights.keepVersions() > 0 && weights.keepVersions() < topology.corrections().staleness().maxVersions() + 2) {
             throw new ConfigException("weights.keep_versions is " + weights.keepVersions() + " and topology.corrections.staleness.max_versions is "
                 + topology.corrections().staleness().maxVersions() + "; versions that rollouts of a batch may name would be removed, so raise"

@@ -87,7 +87,7 @@ public final class DoctorCommand implements Callable<Integer> {
         for (String role : List.of("generator", "scorer", "topology", "learner")) {
             groups.put(connection.scoped(role), role);
         }
-        try (Admin admin = Admin.create(connection.clientProperties())) {
+        try (Admin admin = Admin.create(connection.admin())) {
             return new ConsumerLag(admin, groups).read();
         } catch (ExecutionException | TimeoutException e) {
             throw new Refusal("the cluster does not say how far the run's consumer groups are: "

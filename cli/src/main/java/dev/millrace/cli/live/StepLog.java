@@ -35,7 +35,7 @@ public final class StepLog implements Runnable {
 
     public StepLog(LogConnection connection) {
         this.connection = connection;
-        this.consumer = new KafkaConsumer<>(connection.with(Map.of(
+        this.consumer = new KafkaConsumer<>(connection.consumer(Map.of(
             ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
             ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
             ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")), new ByteArrayDeserializer(), new ByteArrayDeserializer());

@@ -2,6 +2,7 @@ package dev.millrace.cli.train;
 
 import dev.millrace.cli.config.ConfigBinder;
 import dev.millrace.cli.config.ConfigTree;
+import dev.millrace.cli.config.ClientSettings;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.cli.http.HttpEndpoint;
 import dev.millrace.cli.live.ConsumerLag;
@@ -100,7 +101,7 @@ final class TrainRun {
     }
 
     private RunEnd onLog(String bootstrapServers, HttpEndpoint endpoint, PrometheusMeterRegistry meters) throws Exception {
-        Map<String, Object> client = ClientMeters.reportingTo(meters, config.kafka());
+        Map<String, Object> client = ClientMeters.reportingTo(meters, ClientSettings.expand(config.kafka()));
         client.put("bootstrap.servers", bootstrapServers);
         try (RunLog log = signals.starting(() -> RunLog.open(client, config.run().topics(), config.run().identity(),
                 config.topics(), config.run().schemaRegistryUrl(), Clock.systemUTC()))) {
@@ -127,7 +128,7 @@ final class TrainRun {
         Map<String, Double> idle;
         try (Pipeline pipeline = new Pipeline(config, connection, meters, Clock.systemUTC());
              RoleThreads threads = new RoleThreads(STOP_PATIENCE);
-             Admin admin = Admin.create(connection.clientProperties())) {
+             Admin admin = Admin.create(connection.admin())) {
             rolesStartedAt = elapsedSeconds();
             threads.start(pipeline.admission());
             threads.start(pipeline.generator());

@@ -273,7 +273,7 @@ class AuditIT {
     @Test
     @Order(9)
     void shouldNotCountWhatAProcessHadNotCommittedWhenItWasKilled() throws Exception {
-        try (KafkaProducer<byte[], byte[]> killed = new KafkaProducer<>(run.connection().with(Map.of("transactional.id", "killed")),
+        try (KafkaProducer<byte[], byte[]> killed = new KafkaProducer<>(run.connection().producer(Map.of("transactional.id", "killed")),
                 new ByteArraySerializer(), new ByteArraySerializer())) {
             killed.initTransactions();
             killed.beginTransaction();
@@ -289,7 +289,7 @@ class AuditIT {
     @Test
     @Order(10)
     void shouldSayThatDeletedDecisionsAreDeletedAndNotThatRolloutsAreMissing() throws Exception {
-        try (var admin = Admin.create(run.connection().clientProperties())) {
+        try (var admin = Admin.create(run.connection().admin())) {
             var partition = new TopicPartition(run.topics().batches(), 0);
             long second = endOf(admin, partition);
             admin.deleteRecords(Map.of(partition, RecordsToDelete.beforeOffset(second))).all().get();

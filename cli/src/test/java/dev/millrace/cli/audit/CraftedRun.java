@@ -49,7 +49,7 @@ final class CraftedRun implements AutoCloseable {
         this.epoch = epoch;
         this.log = RunLog.open(Map.of("bootstrap.servers", bootstrapServers), new RunTopics(PREFIX),
             new RunIdentity(RUN, epoch, "policy"), TopicsConfig.defaults(), "", Clock.systemUTC());
-        this.producer = new KafkaProducer<>(connection().with(Map.of("acks", "all", "linger.ms", 0)), new ByteArraySerializer(), new ByteArraySerializer());
+        this.producer = new KafkaProducer<>(connection().producer(Map.of("acks", "all", "linger.ms", 0)), new ByteArraySerializer(), new ByteArraySerializer());
     }
 
     LogConnection connection() {

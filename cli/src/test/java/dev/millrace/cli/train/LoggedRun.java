@@ -101,7 +101,7 @@ final class LoggedRun implements AutoCloseable {
 
     /** Sends records as somebody would who knows no better: no transaction, any bytes. */
     void send(List<ProducerRecord<byte[], byte[]>> records) throws Exception {
-        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(connection().with(Map.of("acks", "all")),
+        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(connection().producer(Map.of("acks", "all")),
                 new ByteArraySerializer(), new ByteArraySerializer())) {
             for (ProducerRecord<byte[], byte[]> record : records) {
                 producer.send(record).get();

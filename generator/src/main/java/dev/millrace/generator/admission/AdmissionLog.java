@@ -43,14 +43,14 @@ final class AdmissionLog implements AutoCloseable {
     AdmissionLog(LogConnection connection) {
         this.connection = connection;
         String group = connection.scoped("admission-" + connection.run().epoch());
-        this.consumer = new KafkaConsumer<>(connection.with(Map.of(
+        this.consumer = new KafkaConsumer<>(connection.consumer(Map.of(
                 "group.id", group,
                 "client.id", "admission",
                 "isolation.level", "read_committed",
                 "auto.offset.reset", "earliest",
                 "enable.auto.commit", false)),
                 new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        this.producer = new KafkaProducer<>(connection.with(Map.of(
+        this.producer = new KafkaProducer<>(connection.producer(Map.of(
                 "transactional.id", group,
                 "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS,
                 "client.id", "admission",

@@ -34,7 +34,7 @@ record PriorPrompts(long nextOrdinal, long samples, boolean complete, int epoch)
     static PriorPrompts read(LogConnection connection, List<TopicPartition> partitions) {
         Deserializer<PromptRequest> prompts = AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
         RunIdentity run = connection.run();
-        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(connection.with(Map.of(
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(connection.consumer(Map.of(
                 "isolation.level", "read_committed",
                 "auto.offset.reset", "earliest",
                 "enable.auto.commit", false)),

@@ -60,7 +60,7 @@ final class PromptSource implements AutoCloseable {
         this.readAheadSamples = config.slots();
         this.check = check;
         this.moves = moves;
-        this.consumer = new KafkaConsumer<>(connection.with(Map.ofEntries(
+        this.consumer = new KafkaConsumer<>(connection.consumer(Map.ofEntries(
                 Map.entry("group.id", connection.scoped("generator")),
                 Map.entry("group.instance.id", connection.scoped("generator-" + config.id())),
                 Map.entry("client.id", "generator-" + config.id()),

@@ -69,7 +69,7 @@ final class RolloutWriter implements AutoCloseable {
         this.records = new RolloutRecords(config.id());
         this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).serializer();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).serializer();
-        this.producer = new KafkaProducer<>(connection.with(Map.of(
+        this.producer = new KafkaProducer<>(connection.producer(Map.of(
                 "transactional.id", connection.scoped("generator-" + config.id()),
                 "client.id", "generator-" + config.id(),
                 "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS,

@@ -49,11 +49,11 @@ public final class TestRun implements AutoCloseable {
                 new RunIdentity(name, 0, "policy"), TopicsConfig.defaults(), "", Clock.systemUTC());
         this.feed = new PolicyFeed(connection(), WeightsConfig.defaults());
         this.learner = new KafkaProducer<>(
-                connection().with(Map.of("transactional.id", connection().scoped("learner"))),
+                connection().producer(Map.of("transactional.id", connection().scoped("learner"))),
                 new ByteArraySerializer(), new ByteArraySerializer());
         learner.initTransactions();
         this.versions = new VersionWriter(connection(), learner, WeightsConfig.defaults());
-        this.writer = new KafkaProducer<>(connection().with(Map.of()), new ByteArraySerializer(), new ByteArraySerializer());
+        this.writer = new KafkaProducer<>(connection().producer(Map.of()), new ByteArraySerializer(), new ByteArraySerializer());
     }
 
     public LogConnection connection() {
@@ -104,7 +104,7 @@ public final class TestRun implements AutoCloseable {
     public List<ConsumerRecord<byte[], byte[]>> await(String topic, Predicate<List<ConsumerRecord<byte[], byte[]>>> enough) {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
-                connection().with(Map.of("isolation.level", "read_committed", "auto.offset.reset", "earliest")),
+                connection().consumer(Map.of("isolation.level", "read_committed", "auto.offset.reset", "earliest")),
                 new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
                     .map(p -> new TopicPartition(topic, p.partition())).toList();

@@ -116,7 +116,7 @@ class PythonConsumerIT {
     private static void produce(RunLog log, RunTopics topics) throws Exception {
         var serializer = AvroSerde.of(Rollout.class, log.connection().registry()).serializer();
         try (KafkaProducer<String, byte[]> producer = new KafkaProducer<>(
-                log.connection().with(Map.of("transactional.id", "t", "compression.type", "lz4")),
+                log.connection().producer(Map.of("transactional.id", "t", "compression.type", "lz4")),
                 new StringSerializer(), new ByteArraySerializer())) {
             producer.initTransactions();
             byte[][] values = {serializer.serialize(topics.rollouts(), rollout(0)),

@@ -47,7 +47,7 @@ public final class BatchReader implements AutoCloseable {
     public BatchReader(LogConnection connection, long lastTrained) {
         String topic = connection.topics().batches();
         this.consumer = new KafkaConsumer<>(
-            connection.with(Map.of(
+            connection.consumer(Map.of(
                 "group.id", connection.scoped("learner"),
                 "isolation.level", "read_committed",
                 "auto.offset.reset", "none",

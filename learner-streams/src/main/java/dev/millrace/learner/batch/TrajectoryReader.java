@@ -48,7 +48,7 @@ public final class TrajectoryReader implements AutoCloseable {
     public TrajectoryReader(LogConnection connection, long keptBytes, Duration limit) {
         this.topic = connection.topics().trajectories();
         this.consumer = new KafkaConsumer<>(
-            connection.with(Map.of(
+            connection.consumer(Map.of(
                 "isolation.level", "read_committed",
                 "auto.offset.reset", "none",
                 "enable.auto.commit", false,

@@ -70,7 +70,7 @@ public final class VersionCommitter implements AutoCloseable {
         this.transactionalId = connection.scoped("learner");
         this.policyId = connection.run().policyId();
         this.trainingLog = connection.topics().trainingLog();
-        Map<String, Object> properties = new HashMap<>(connection.with(Map.of(
+        Map<String, Object> properties = new HashMap<>(connection.producer(Map.of(
             "transactional.id", transactionalId,
             "enable.idempotence", true,
             "acks", "all",

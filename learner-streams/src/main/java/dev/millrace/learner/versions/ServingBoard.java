@@ -38,7 +38,7 @@ final class ServingBoard implements AutoCloseable {
     ServingBoard(LogConnection connection) {
         this.run = connection.run();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).deserializer();
-        this.consumer = new KafkaConsumer<>(connection.with(Map.of(
+        this.consumer = new KafkaConsumer<>(connection.consumer(Map.of(
                 "isolation.level", "read_committed", "auto.offset.reset", "earliest", "enable.auto.commit", false)),
             new ByteArrayDeserializer(), new ByteArrayDeserializer());
         String topic = connection.topics().serving();

@@ -47,7 +47,7 @@ final class UnscoredRollouts implements AutoCloseable {
         this.scorers = connection.scoped("scorer");
         this.admin = admin;
         this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).deserializer();
-        this.consumer = new KafkaConsumer<>(connection.with(Map.of(
+        this.consumer = new KafkaConsumer<>(connection.consumer(Map.of(
                 "isolation.level", "read_committed", "auto.offset.reset", "earliest", "enable.auto.commit", false)),
             new ByteArrayDeserializer(), new ByteArrayDeserializer());
         String topic = connection.topics().rollouts();

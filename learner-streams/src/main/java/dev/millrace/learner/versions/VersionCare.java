@@ -83,7 +83,7 @@ public final class VersionCare implements AutoCloseable {
     private void run() {
         while (pause()) {
             try (PolicyFeed feed = new PolicyFeed(connection, config);
-                 Admin admin = Admin.create(connection.clientProperties());
+                 Admin admin = Admin.create(connection.admin());
                  ServingBoard board = new ServingBoard(connection);
                  UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
                 VersionRemoval removal = new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), LIMIT.toMillis());

@@ -74,7 +74,7 @@ public final class KafkaRecordFetcher implements RecordFetcher {
 
     private KafkaConsumer<byte[], byte[]> consumer() {
         if (consumer == null) {
-            consumer = new KafkaConsumer<>(connection.with(Map.of(
+            consumer = new KafkaConsumer<>(connection.consumer(Map.of(
                 ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
                 ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
                 ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),

@@ -93,7 +93,7 @@ class VersionCareIT {
         log = RunLog.open(Map.of("bootstrap.servers", broker.bootstrapServers()),
             new RunTopics(test.getTestMethod().orElseThrow().getName() + "."), RUN, TopicsConfig.defaults(), "", Clock.systemUTC());
         connection = log.connection();
-        producer = new KafkaProducer<>(connection.with(Map.of("transactional.id", connection.scoped("learner"))),
+        producer = new KafkaProducer<>(connection.producer(Map.of("transactional.id", connection.scoped("learner"))),
             new ByteArraySerializer(), new ByteArraySerializer());
         producer.initTransactions();
     }
@@ -109,7 +109,7 @@ class VersionCareIT {
     void shouldRemoveWhatNobodyNeedsAndNothingElse() throws Exception {
         WeightsConfig config = config("kafka");
         publish(config, 10);
-        try (PolicyFeed feed = new PolicyFeed(connection, config); Admin admin = Admin.create(connection.clientProperties());
+        try (PolicyFeed feed = new PolicyFeed(connection, config); Admin admin = Admin.create(connection.admin());
              ServingBoard board = new ServingBoard(connection); UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
             feed.awaitAtLeast(9, LIMIT);
             VersionRemoval removal = new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), 10_000);
@@ -147,7 +147,7 @@ class VersionCareIT {
         Path half = Files.writeString(objects.resolve("000000007-weights-00.partial"), "half");
         Path next = Files.writeString(objects.resolve("000000008-weights-" + "0".repeat(64)), "not committed yet");
         Path foreign = Files.writeString(objects.resolve("notes.txt"), "not ours");
-        try (PolicyFeed feed = new PolicyFeed(connection, config); Admin admin = Admin.create(connection.clientProperties());
+        try (PolicyFeed feed = new PolicyFeed(connection, config); Admin admin = Admin.create(connection.admin());
              UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
             feed.awaitAtLeast(7, LIMIT);
             VersionRemoval removal = new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), 10_000);

@@ -99,7 +99,7 @@ public final class RawCopy {
 
     /** Makes the copy's topics and says how far each partition goes. */
     private Map<TopicPartition, Long> prepare(String name) throws InterruptedException {
-        try (Admin admin = Admin.create(connection.clientProperties())) {
+        try (Admin admin = Admin.create(connection.admin())) {
             Map<String, String> settings = Map.of(TopicConfig.MAX_MESSAGE_BYTES_CONFIG,
                 connection.clientProperties().get("max.request.size").toString());
             admin.createTopics(topics.stream()
@@ -170,7 +170,7 @@ public final class RawCopy {
     }
 
     private KafkaConsumer<byte[], byte[]> consumer(String group) {
-        return new KafkaConsumer<>(connection.with(Map.of(
+        return new KafkaConsumer<>(connection.consumer(Map.of(
             ConsumerConfig.GROUP_ID_CONFIG, group,
             ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
             ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
@@ -178,7 +178,7 @@ public final class RawCopy {
     }
 
     private KafkaProducer<byte[], byte[]> producer(String transactionalId) {
-        return new KafkaProducer<>(connection.with(Map.of(
+        return new KafkaProducer<>(connection.producer(Map.of(
             ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalId,
             ProducerConfig.LINGER_MS_CONFIG, LINGER_MS,
             ProducerConfig.BATCH_SIZE_CONFIG, BATCH_BYTES,

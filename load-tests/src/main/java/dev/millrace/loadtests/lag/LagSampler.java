@@ -34,7 +34,7 @@ public final class LagSampler implements AutoCloseable {
      * @param versions that were made from batches
      */
     public LagSampler(LogConnection connection, int partitionCount, BatchView batches, LongSupplier versions) {
-        this.admin = Admin.create(connection.clientProperties());
+        this.admin = Admin.create(connection.admin());
         this.group = connection.scoped("topology");
         for (int p = 0; p < partitionCount; p++) {
             partitions.add(new TopicPartition(connection.topics().rollouts(), p));

@@ -71,7 +71,7 @@ public final class SyntheticRun implements AutoCloseable {
         settings.put(ProducerConfig.BATCH_SIZE_CONFIG, 256 << 10);
         settings.put(ProducerConfig.BUFFER_MEMORY_CONFIG, 64L << 20);
         settings.put(ProducerConfig.COMPRESSION_TYPE_CONFIG, compression);
-        return new KafkaProducer<>(connection.with(settings), new ByteArraySerializer(), new ByteArraySerializer());
+        return new KafkaProducer<>(connection.producer(settings), new ByteArraySerializer(), new ByteArraySerializer());
     }
 
     /** A rollout as it goes to the log. */
@@ -111,7 +111,7 @@ public final class SyntheticRun implements AutoCloseable {
 
     /** Deletes the run's topics, those of its topology included, to give the disk back. */
     public void delete() throws InterruptedException {
-        try (Admin admin = Admin.create(connection.clientProperties())) {
+        try (Admin admin = Admin.create(connection.admin())) {
             admin.deleteTopics(admin.listTopics().names().get().stream()
                 .filter(name -> name.startsWith(connection.topics().prefix())).toList()).all().get();
         } catch (ExecutionException e) {

@@ -72,7 +72,7 @@ public final class BacklogMemory {
                          lastOffset.set(trajectory.offset());
                          trajectories.incrementAndGet();
                      });
-                 Admin admin = Admin.create(run.connection().clientProperties())) {
+                 Admin admin = Admin.create(run.connection().admin())) {
                 Patience.await("trajectories of " + rollouts + " rollouts", LIMIT, () -> {
                     watch.requireWatching();
                     return trajectories.get() >= rollouts || !instance.isAlive();

@@ -34,7 +34,7 @@ public final class TopicWatch implements AutoCloseable {
      * @param viewer called by the watch's thread alone
      */
     public TopicWatch(LogConnection connection, String topic, Consumer<ConsumerRecord<byte[], byte[]>> viewer) {
-        consumer = new KafkaConsumer<>(connection.with(Map.of(
+        consumer = new KafkaConsumer<>(connection.consumer(Map.of(
             ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
             ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")), new ByteArrayDeserializer(), new ByteArrayDeserializer());
         List<TopicPartition> partitions =
