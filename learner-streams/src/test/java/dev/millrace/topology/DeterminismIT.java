@@ -185,7 +185,7 @@ class DeterminismIT {
         RuntimeConfig r = defaults.runtime();
         JoinConfig join = defaults.join();
         return new TopologyConfig(defaults.ingress(), new JoinConfig(true, true, true, join.unscoredAfterMs(), join.orphanAfterMs(),
-            join.maxGapMs(), join.payloadCacheBytes(), join.dedupeRetentionMs(), join.dedupeGroups()), defaults.corrections(), defaults.groups(),
+            join.maxGapMs(), join.payloadCacheBytes(), join.dedupeRetentionMs(), join.dedupeGroups(), join.recordWeights()), defaults.corrections(), defaults.groups(),
             new BatchConfig(BATCH, 0, BatchConfig.Order.SUBMISSION, 0),
             new RuntimeConfig(threads, r.commitIntervalMs(), r.maxTaskIdleMs(), r.stateStores(), r.storeCacheBytes(),
                 r.memberCacheBytes(), r.rocksdbBytes(), r.bufferedRecords(), r.standbyReplicas(), r.rebalanceProtocol(), r.sessionTimeoutMs(),

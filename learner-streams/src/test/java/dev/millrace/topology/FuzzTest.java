@@ -90,7 +90,7 @@ class FuzzTest {
         partnersRefused = 0;
         TopologyConfig defaults = TopologyConfig.defaults();
         TopologyConfig config = new TopologyConfig(defaults.ingress(),
-            new JoinConfig(true, true, true, 60_000, 30_000, 10_000, 20_000, 600_000, 2_000), defaults.corrections(),
+            new JoinConfig(true, true, true, 60_000, 30_000, 10_000, 20_000, 600_000, 2_000, true), defaults.corrections(),
             new GroupsConfig(60_000, 2, 10_000, 600_000, GroupsConfig.ZeroVariance.DROP), new BatchConfig(8, 0, BatchConfig.Order.COMPLETION, 0), defaults.runtime());
         try (TopologyHarness opened = new TopologyHarness(config, directory, 60_000)) {
             topology = opened;

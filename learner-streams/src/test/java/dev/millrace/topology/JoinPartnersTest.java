@@ -39,7 +39,7 @@ class JoinPartnersTest {
         TopologyConfig defaults = TopologyConfig.defaults();
         JoinConfig join = defaults.join();
         return new TopologyConfig(defaults.ingress(), new JoinConfig(true, true, true, join.unscoredAfterMs(), join.orphanAfterMs(),
-            join.maxGapMs(), join.payloadCacheBytes(), join.dedupeRetentionMs(), join.dedupeGroups()), defaults.corrections(),
+            join.maxGapMs(), join.payloadCacheBytes(), join.dedupeRetentionMs(), join.dedupeGroups(), join.recordWeights()), defaults.corrections(),
             defaults.groups(), defaults.batch(), defaults.runtime());
     }
 

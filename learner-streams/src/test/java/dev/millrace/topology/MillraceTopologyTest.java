@@ -12,12 +12,18 @@ import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.topology.batch.BatchConfig;
+import dev.millrace.topology.join.JoinConfig;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class MillraceTopologyTest {
     private static final TopologyConfig DEFAULTS = TopologyConfig.defaults();
+    private static final TopologyConfig RECORDING_WEIGHTS = new TopologyConfig(DEFAULTS.ingress(),
+        new JoinConfig(false, false, false, DEFAULTS.join().unscoredAfterMs(), DEFAULTS.join().orphanAfterMs(),
+            DEFAULTS.join().maxGapMs(), DEFAULTS.join().payloadCacheBytes(), DEFAULTS.join().dedupeRetentionMs(),
+            DEFAULTS.join().dedupeGroups(), true),
+        DEFAULTS.corrections(), DEFAULTS.groups(), DEFAULTS.batch(), DEFAULTS.runtime());
 
     @TempDir
     Path directory;
@@ -28,8 +34,20 @@ class MillraceTopologyTest {
     }
 
     @Test
-    void shouldJoinARolloutWithItsScore() {
+    void shouldLeaveWeightsToTheReaderUnlessTheyAreToBeRecorded() {
         try (TopologyHarness topology = new TopologyHarness(DEFAULTS, directory)) {
+            Rollout rollout = rollout("g", 0).build();
+            topology.pipe(score(rollout, topology.pipe(rollout), -0.5f, -0.5f, -0.1f).build());
+            Trajectory trajectory = topology.trajectories().get(0);
+            assertThat(trajectory.getImportanceWeights()).isNull();
+            assertThat(trajectory.getStages()).singleElement()
+                .satisfies(stage -> assertThat(stage.getStage()).isEqualTo("token_tis"));
+        }
+    }
+
+    @Test
+    void shouldJoinARolloutWithItsScore() {
+        try (TopologyHarness topology = new TopologyHarness(RECORDING_WEIGHTS, directory)) {
             Rollout rollout = rollout("g", 0).build();
             long offset = topology.pipe(rollout);
             topology.pipe(score(rollout, offset, -0.5f, -0.5f, -0.1f).build());

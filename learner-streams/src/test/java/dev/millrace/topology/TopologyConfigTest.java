@@ -61,8 +61,8 @@ class TopologyConfigTest {
         refused("max_group_size must be in [1, 65536]: 0", () -> new IngressConfig("", 0, 0, 1));
         refused("max_reward must be greater than 0", () -> new IngressConfig("", 0, 1, Double.NaN));
         refused("vocabulary_size must be at least 0", () -> new IngressConfig("", -1, 1, 1));
-        refused("unscored_after_ms must be at least 1", () -> new JoinConfig(false, false, false, 0, 1, 1, 0, 1, 1));
-        refused("dedupe_retention_ms must be at least unscored_after_ms 10", () -> new JoinConfig(false, false, false, 10, 1, 1, 0, 9, 1));
+        refused("unscored_after_ms must be at least 1", () -> new JoinConfig(false, false, false, 0, 1, 1, 0, 1, 1, false));
+        refused("dedupe_retention_ms must be at least unscored_after_ms 10", () -> new JoinConfig(false, false, false, 10, 1, 1, 0, 9, 1, false));
     }
 
     @Test

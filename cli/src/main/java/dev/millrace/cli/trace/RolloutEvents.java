@@ -136,6 +136,9 @@ final class RolloutEvents {
 
     /** Of the tokens that may be trained on. */
     private static Optional<String> weights(Trajectory trajectory, ObjectNode data) {
+        if (trajectory.getImportanceWeights() == null) {
+            return Optional.empty(); // the stages say what the rule did; the learner makes them again
+        }
         float[] weights = PackedFloats.toArray(trajectory.getImportanceWeights());
         ByteBuffer mask = trajectory.getMask();
         double sum = 0;

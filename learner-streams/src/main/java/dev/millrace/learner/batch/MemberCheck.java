@@ -61,7 +61,9 @@ final class MemberCheck {
         requireLength(member, "behavior log-probs", PackedFloats.length(trajectory.getBehaviorLogProbs()), tokens);
         requireLength(member, "old log-probs", PackedFloats.length(trajectory.getOldLogProbs()), tokens);
         requireLength(member, "proximal log-probs", PackedFloats.length(trajectory.getProximalLogProbs()), tokens);
-        requireLength(member, "importance weights", PackedFloats.length(trajectory.getImportanceWeights()), tokens);
+        if (trajectory.getImportanceWeights() != null) {
+            requireLength(member, "importance weights", PackedFloats.length(trajectory.getImportanceWeights()), tokens);
+        }
     }
 
     private void requireLength(Member member, String vector, int length, int tokens) {

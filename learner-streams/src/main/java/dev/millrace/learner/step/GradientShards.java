@@ -174,6 +174,9 @@ final class GradientShards implements AutoCloseable {
         if (failure != null) {
             throw failure;
         }
+        if (cancelled) { // every shard may have been quicker than cancel()
+            throw new CancellationException("the step was given up");
+        }
         return scores;
     }
 

@@ -31,12 +31,19 @@ final class StepCorrections {
         this.weighting = new ImportanceWeighting(config.rolloutCorrection());
     }
 
-    /** The batch's own decisions. */
-    static StepDecision recorded(StepMembers members) {
+    /** The batch's own decisions; weights that its trajectories do not carry are made of what they do carry. */
+    StepDecision recorded(StepMembers members) {
         LearnerBatch batch = members.batch().batch();
+        float[] weights = members.weights().orElseGet(() -> weights(members));
         return new StepDecision(members.own().withMask(members.recordedMask()), members.recordedAdvantages(), members.old(),
-            members.proximal(), members.weights(), batch.getStages(), batch.getEssRatio(), batch.getEssRatioTruncated(),
+            members.proximal(), weights, batch.getStages(), batch.getEssRatio(), batch.getEssRatioTruncated(),
             batch.getSecondMoment(), batch.getStepScale(), null);
+    }
+
+    private float[] weights(StepMembers members) {
+        float[] weights = new float[members.own().tokenCount()];
+        weighting.compute(members.own(), new PolicyLogProbs(members.behavior(), members.old(), members.proximal()), weights);
+        return weights;
     }
 
     /**

@@ -14,6 +14,7 @@ import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 
@@ -33,7 +34,6 @@ final class StepMembers {
     private final float[] behavior;
     private final float[] old;
     private final float[] proximal;
-    private final float[] weights;
 
     StepMembers(TrainingBatch batch) {
         this.batch = batch;
@@ -47,7 +47,6 @@ final class StepMembers {
         this.behavior = packed(Trajectory::getBehaviorLogProbs);
         this.old = packed(Trajectory::getOldLogProbs);
         this.proximal = packed(Trajectory::getProximalLogProbs);
-        this.weights = packed(Trajectory::getImportanceWeights);
     }
 
     private static SequenceBatch sequences(List<Member> members) {
@@ -175,7 +174,9 @@ final class StepMembers {
         return proximal;
     }
 
-    float[] weights() {
-        return weights;
+    /** The recorded importance weights; empty where one of the members came without. */
+    Optional<float[]> weights() {
+        return members.stream().allMatch(member -> member.trajectory().getImportanceWeights() != null)
+            ? Optional.of(packed(Trajectory::getImportanceWeights)) : Optional.empty();
     }
 }

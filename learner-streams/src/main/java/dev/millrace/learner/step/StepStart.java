@@ -55,7 +55,7 @@ final class StepStart {
     /** @throws NonFiniteMemberException naming the member of the batch at which the weights give no number */
     Started start(StepMembers members, long version, Weights weights, ControlState controls, UpdateMeans means) {
         if (members.count() == 0) {
-            return new Started(StepCorrections.recorded(members), null, null, 0, controls);
+            return new Started(decisions.recorded(members), null, null, 0, controls);
         }
         CurrentLogProbs current = current(members, version, weights, means);
         float[] reference = references.of(members, means);
@@ -66,7 +66,7 @@ final class StepStart {
         double[] rewards = config.kl() instanceof KlConfig.InReward
             ? penalised(members, proximal, reference, klCoefficient, means) : members.rewards();
         StepDecision decision = config.proximal() == ProximalSource.RECORDED
-            ? StepCorrections.recorded(members) : decisions.decide(members, old, proximal, rewards, version);
+            ? decisions.recorded(members) : decisions.decide(members, old, proximal, rewards, version);
         decision = damped(decision, members, decision.anew() ? version : members.batch().batch().getAssembledVersion());
         decision = decision.withAdvantages(advantages(members, decision, rewards, weights, means));
         ControlState after = controls;

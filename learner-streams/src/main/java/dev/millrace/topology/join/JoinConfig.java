@@ -19,9 +19,11 @@ import java.util.Set;
  * @param dedupeRetentionMs a sample is recognised as a repetition for at least so much activity after its group was
  *     last heard of; at least as long as the two deadlines
  * @param dedupeGroups groups remembered at most, per task; beyond it the oldest is forgotten
+ * @param recordWeights whether a trajectory's importance weights are written into its record, for a trainer that cannot make
+ *     them of the log-probs beside; our learner can, and a record without them is a fifth smaller on the log
  */
 public record JoinConfig(boolean reward, boolean reference, boolean teacher, long unscoredAfterMs, long orphanAfterMs, long maxGapMs,
-    long payloadCacheBytes, long dedupeRetentionMs, int dedupeGroups) {
+    long payloadCacheBytes, long dedupeRetentionMs, int dedupeGroups, boolean recordWeights) {
 
     public JoinConfig {
         requirePositive("unscored_after_ms", unscoredAfterMs);
@@ -60,6 +62,6 @@ public record JoinConfig(boolean reward, boolean reference, boolean teacher, lon
 
     /** Scores only; ten minutes for a score, one for a rollout, 64 MiB of payloads, an hour of memory for repetitions. */
     public static JoinConfig defaults() {
-        return new JoinConfig(false, false, false, 600_000, 60_000, 10_000, 64L << 20, 3_600_000, 100_000);
+        return new JoinConfig(false, false, false, 600_000, 60_000, 10_000, 64L << 20, 3_600_000, 100_000, false);
     }
 }

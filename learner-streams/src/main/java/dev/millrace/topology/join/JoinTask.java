@@ -65,7 +65,7 @@ final class JoinTask implements DecisionTask<Arrival> {
         this.settings = settings;
         this.partition = partition;
         this.config = settings.config();
-        this.maker = new TrajectoryMaker(settings.run(), settings.weighting());
+        this.maker = new TrajectoryMaker(settings.run(), settings.weighting(), config.recordWeights());
         this.partners = config.partners();
         this.fetcher = settings.fetchers().get();
         this.pending = new PendingStore(stores.apply(PENDING), new LogPayloads(fetcher,

@@ -30,10 +30,12 @@ import java.util.function.Function;
 final class TrajectoryMaker {
     private final RunIdentity run;
     private final ImportanceWeighting weighting;
+    private final boolean recordWeights;
 
-    TrajectoryMaker(RunIdentity run, ImportanceWeighting weighting) {
+    TrajectoryMaker(RunIdentity run, ImportanceWeighting weighting, boolean recordWeights) {
         this.run = run;
         this.weighting = weighting;
+        this.recordWeights = recordWeights;
     }
 
     /**
@@ -60,7 +62,7 @@ final class TrajectoryMaker {
             rollout.getOrdinal(), rollout.getSampleIndex(), rollout.getGroupSize(), at.apply(meeting.rollout()),
             at.apply(old.by()), rollout.getPromptTokens(), rollout.getResponseTokens(), rollout.getMask(),
             rollout.getSampling().getTemperature(), rollout.getVersionSpans(), behavior, old.vector().getLogProbs(),
-            proximal.vector().getLogProbs(), versionOf(proximal), PackedFloats.of(weights), reports,
+            proximal.vector().getLogProbs(), versionOf(proximal), recordWeights ? PackedFloats.of(weights) : null, reports,
             reward.map(r -> r.reward().getReward()).orElse(rollout.getReward()), rollout.getFinishReason().name(),
             rollout.getFinishedAtMs(), old.by().score().getScoredAtMs(),
             reference.map(r -> r.vector().getLogProbs()).orElse(null), reference.map(TrajectoryMaker::versionOf).orElse(-1L),

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.TokenBatch;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
@@ -29,13 +30,20 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.registry.InMemorySchemaRegistry;
+import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.stages.ImportanceWeighting;
+import dev.millrace.stages.PolicyLogProbs;
 import java.io.ByteArrayOutputStream;
+import java.nio.ByteBuffer;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CancellationException;
+import java.util.function.Function;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 class BatchOptimizerTest {
@@ -48,6 +56,12 @@ class BatchOptimizerTest {
 
     private final SyntheticRollouts rollouts = new SyntheticRollouts(2);
     private final List<AutoCloseable> opened = new ArrayList<>(List.of(rollouts));
+
+    /** A builder that copies a record asks whether its classes are trusted; the serde says so when it is loaded. */
+    @BeforeAll
+    static void trustRecords() {
+        AvroSerde.of(Trajectory.class, new InMemorySchemaRegistry());
+    }
 
     @AfterEach
     void closeSessions() throws Exception {
@@ -114,6 +128,30 @@ class BatchOptimizerTest {
                 assertThat(m[i]).as("%s[%d]", spec.name(), i).isCloseTo(expectedM[i], within((float) (1e-5 * bound)));
             }
         }
+    }
+
+    @Test
+    void shouldMakeTheWeightsThatTrajectoriesDoNotCarry() {
+        TrainingBatch batch = batch(6);
+        ImportanceWeighting rule = new ImportanceWeighting(CorrectionConfig.defaults().rolloutCorrection());
+        byte[] carried = trained(withWeights(batch, trajectory -> weights(rule, trajectory)), Reinforce.defaults(), 1, 1, 2);
+        assertThat(trained(withWeights(batch, trajectory -> null), Reinforce.defaults(), 1, 1, 2)).isEqualTo(carried);
+        assertThat(trained(withWeights(batch, trajectory -> trajectory.getRolloutId().endsWith("2") ? null : weights(rule, trajectory)),
+            Reinforce.defaults(), 1, 1, 2)).isEqualTo(carried);
+    }
+
+    private static ByteBuffer weights(ImportanceWeighting rule, Trajectory trajectory) {
+        byte[] mask = PackedMask.toArray(trajectory.getMask());
+        float[] weights = new float[mask.length];
+        rule.compute(new TokenBatch(new int[] {0, mask.length}, mask), new PolicyLogProbs(
+            PackedFloats.toArray(trajectory.getBehaviorLogProbs()), PackedFloats.toArray(trajectory.getOldLogProbs()),
+            PackedFloats.toArray(trajectory.getProximalLogProbs())), weights);
+        return PackedFloats.of(weights);
+    }
+
+    private static TrainingBatch withWeights(TrainingBatch batch, Function<Trajectory, ByteBuffer> weights) {
+        return TrainingBatch.of(batch.batch(), batch.members().stream().map(Member::trajectory)
+            .map(trajectory -> Trajectory.newBuilder(trajectory).setImportanceWeights(weights.apply(trajectory)).build()).toList());
     }
 
     @Test
