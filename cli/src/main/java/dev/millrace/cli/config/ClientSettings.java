@@ -69,10 +69,11 @@ public final class ClientSettings {
         }
         Set<String> known = prefix.equals(STREAMS) && !bare.equals(name) ? all() : prefix.isEmpty() ? all() : NAMES.get(prefix);
         if (!known.contains(bare)) {
-            throw new ConfigException("kafka." + key + " is no setting that Kafka's " + (prefix.isEmpty() ? "clients know"
-                : prefix.replace(".", "") + " knows") + NearestKey.of(bare, known.stream().sorted().toList())
-                    .map(near -> "; did you mean kafka." + key.substring(0, key.length() - bare.length()) + near + "?").orElse("")
-                + "; what a plug-in of Kafka's reads goes under kafka." + PLUGIN);
+            throw new ConfigException("kafka." + key + " is no setting that Kafka's "
+                + (prefix.isEmpty() ? "clients know" : prefix.replace(".", "") + " knows")
+                + " (what a plug-in of Kafka's reads goes under kafka." + PLUGIN + ")"
+                + NearestKey.of(bare, known.stream().sorted().toList())
+                    .map(near -> "; did you mean kafka." + key.substring(0, key.length() - bare.length()) + near + "?").orElse(""));
         }
     }
 

@@ -55,8 +55,10 @@ class WrongInputIT {
             Arguments.of("task.name=incc", "task.name must be a known task: 'incc'; did you mean inc? Known are inc, sort, guess"),
             Arguments.of("topology.batch.sequences=128", "admission.batch_sequences is 256 and topology.batch.sequences is 128; "
                 + "both say how many samples one step takes, so give both the same value"),
-            Arguments.of("kafka.bootstrap.servers=x", "kafka.bootstrap.servers must not be set; run.bootstrap_servers "
-                + "(--bootstrap-servers) says where the cluster is"));
+            Arguments.of("kafka.bootstrap.servers=x", "kafka.bootstrap.servers must not be set: run.bootstrap_servers "
+                + "(--bootstrap-servers) says where the cluster is"),
+            Arguments.of("kafka.consumer.fetch.max.byte=1", "kafka.consumer.fetch.max.byte is no setting that Kafka's consumer knows "
+                + "(what a plug-in of Kafka's reads goes under kafka.plugin.); did you mean kafka.consumer.fetch.max.bytes?"));
     }
 
     @ParameterizedTest
