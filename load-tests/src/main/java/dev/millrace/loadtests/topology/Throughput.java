@@ -32,7 +32,8 @@ public final class Throughput {
     private static final long SEED = 7;
     private static final int NEWEST_VERSION = 8;
     private static final Duration LIMIT = Duration.ofMinutes(5);
-    private static final int MOST_WARM_UPS = 4;
+    private static final int MOST_WARM_UPS = 10;
+    private static final int ROUNDS_WITHOUT_GAIN = 2;
     private static final double STEADY = 0.9;
     /** What a copy's topics end in. */
     private static final String COPY = "-copy";
@@ -111,14 +112,13 @@ public final class Throughput {
 
     /** Repeats a case until the topology's processor time no longer falls by a tenth, which is what compilation is seen by. */
     public void warmUp(ThroughputCase what, Consumer<String> progress) throws InterruptedException {
-        double before = Double.POSITIVE_INFINITY;
-        for (int r = 0; r < MOST_WARM_UPS; r++) {
+        double best = Double.POSITIVE_INFINITY;
+        int withoutGain = 0;
+        for (int r = 0; r < MOST_WARM_UPS && withoutGain < ROUNDS_WITHOUT_GAIN; r++) {
             Round round = round(what, r % 2 == 0);
             progress.accept(line(what, round));
-            if (round.topology().processorSeconds() > STEADY * before) {
-                return;
-            }
-            before = round.topology().processorSeconds();
+            withoutGain = round.topology().processorSeconds() > STEADY * best ? withoutGain + 1 : 0;
+            best = Math.min(best, round.topology().processorSeconds());
         }
     }
 
