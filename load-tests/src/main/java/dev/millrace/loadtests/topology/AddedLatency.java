@@ -13,7 +13,6 @@ import dev.millrace.loadtests.watch.Patience;
 import dev.millrace.loadtests.watch.TopicWatch;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.topology.TopologyConfig;
-import dev.millrace.topology.batch.BatchConfig;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
@@ -24,8 +23,9 @@ import org.HdrHistogram.Histogram;
  * Measures what the topology adds at a steady rate: from the moment a batch could be made, when the score of its last
  * rollout is on the log, until it is visible to a reader of committed records.
  *
- * <p>Two hops lie between, through {@code trajectories}, each with a transaction of its own. Batches are of one group, so
- * that waiting for other groups is no part of it. The first fifth warms up and is not counted.
+ * <p>Two hops lie between, through {@code trajectories}, each with a transaction of its own. Waiting for the other rollouts of
+ * its batch is no part of it, since the last one's score begins it. Batches are as large as they were when the rate was found
+ * of which this is a share. The first fifth warms up and is not counted.
  */
 public final class AddedLatency {
     private static final long SEED = 11;
@@ -58,15 +58,15 @@ public final class AddedLatency {
     public Result measure(int responseTokens, double rolloutsPerSecond, int seconds) throws InterruptedException {
         RolloutShape shape = RolloutShape.defaults().withResponseTokens(responseTokens);
         int group = shape.groupSize();
-        long groups = Math.max(20, Math.round(rolloutsPerSecond * seconds / group));
+        int size = config.batch().sequences();
+        long expected = Math.max(20, Math.round(rolloutsPerSecond * seconds / size));
         LoadPlan plan = new LoadPlan(rolloutsPerSecond, Arrivals.EVEN, 1, Distribution.fixed(0), 0);
         Histogram added = new Histogram(3);
         AtomicLong batches = new AtomicLong();
         try (SyntheticRun run = new SyntheticRun(client, "latency-" + responseTokens, topics, shape, SEED, config.runtime().compression())) {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
-            OpenLoop load = new OpenLoop(run, plan, Schedule.of(Arrivals.EVEN, rolloutsPerSecond, groups * group, SEED), 0, () -> NEWEST_VERSION);
-            try (RunningTopology topology = new RunningTopology(
-                     config.with(new BatchConfig(group, 0, BatchConfig.Order.COMPLETION, 0)), run.connection(), scratch.resolve("latency"), 1);
+            OpenLoop load = new OpenLoop(run, plan, Schedule.of(Arrivals.EVEN, rolloutsPerSecond, expected * size, SEED), 0, () -> NEWEST_VERSION);
+            try (RunningTopology topology = new RunningTopology(config, run.connection(), scratch.resolve("latency"), 1);
                  TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().batches(),
                      BatchedRollouts.batches(run.connection(), batch -> {
                          long now = System.nanoTime();
@@ -74,7 +74,7 @@ public final class AddedLatency {
                          for (BatchEntry entry : batch.getEntries()) {
                              ready = Math.max(ready, load.timeline().scoredAt(BatchedRollouts.index(entry, group)));
                          }
-                         if (batches.incrementAndGet() > groups / 5) {
+                         if (batches.incrementAndGet() > expected / 5) {
                              added.recordValue(Math.max(0, now - ready));
                          }
                      }))) {
@@ -84,13 +84,13 @@ public final class AddedLatency {
                     load.requireHealthy();
                     watch.requireWatching();
                     topology.requireRunning();
-                    return batches.get() >= groups;
+                    return batches.get() >= expected;
                 });
             } finally {
                 load.close();
             }
             run.delete();
-            return new Result(responseTokens, rolloutsPerSecond, groups, added.getValueAtPercentile(50) / 1e6,
+            return new Result(responseTokens, rolloutsPerSecond, expected, added.getValueAtPercentile(50) / 1e6,
                 added.getValueAtPercentile(99) / 1e6, added.getMaxValue() / 1e6, 3.0 * config.runtime().commitIntervalMs(),
                 load.publishDelay().getIntervalHistogram().getValueAtPercentile(99) / 1e6);
         }
