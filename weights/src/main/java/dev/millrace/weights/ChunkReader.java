@@ -2,11 +2,7 @@ package dev.millrace.weights;
 
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
-import dev.millrace.schemas.WeightChunk;
 import dev.millrace.schemas.run.LogConnection;
-import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
-import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -16,9 +12,6 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-import org.apache.kafka.common.serialization.Deserializer;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * Reads the chunks of a version from where its manifest says they lie: assign, seek, poll to the last offset.
@@ -26,12 +19,10 @@ import org.slf4j.LoggerFactory;
  * <p>One consumer serves all reads, so they take turns. {@link #close()} may be called from any thread and ends a read
  * under way with a {@link org.apache.kafka.common.errors.WakeupException}.
  */
-final class ChunkReader implements AutoCloseable {
-    private static final Logger LOG = LoggerFactory.getLogger(ChunkReader.class);
+final class ChunkReader implements ChunkLog, AutoCloseable {
     private static final Duration POLL = Duration.ofMillis(200);
 
     private final KafkaConsumer<byte[], byte[]> consumer;
-    private final Deserializer<WeightChunk> chunks;
     private final Duration limit;
 
     /** @param limit longest wait without a new chunk of a version */
@@ -45,20 +36,12 @@ final class ChunkReader implements AutoCloseable {
                 "fetch.max.wait.ms", 10,
                 "max.partition.fetch.bytes", 8 << 20)),
             new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        this.chunks = AvroSerde.of(WeightChunk.class, connection.registry()).deserializer();
         this.limit = limit;
     }
 
-    /**
-     * What lies at a location, by tensor, in heap buffers that belong to the caller; not verified yet.
-     *
-     * @throws VersionUnavailableException if chunks are no longer on the log, or do not arrive within the limit
-     * @throws CorruptVersionException if chunks are missing or out of place
-     */
-    synchronized Map<String, ByteBuffer> read(PublishedTensors published) {
-        PolicyVersion manifest = published.manifest();
-        TensorLocation location = published.location();
-        TensorAssembly assembly = new TensorAssembly(published);
+    /** @throws VersionUnavailableException if chunks are no longer on the log, or do not arrive within the limit */
+    @Override
+    public synchronized void read(PolicyVersion manifest, TensorLocation location, Taker taker) {
         TopicPartition partition = new TopicPartition(location.getTopic(), location.getPartition());
         consumer.assign(List.of(partition));
         consumer.seek(partition, location.getFirstOffset());
@@ -67,7 +50,7 @@ final class ChunkReader implements AutoCloseable {
         while (position <= location.getLastOffset()) {
             for (ConsumerRecord<byte[], byte[]> record : poll(manifest, location)) {
                 if (record.offset() <= location.getLastOffset()) {
-                    accept(assembly, record);
+                    taker.take(record.topic(), record.partition(), record.offset(), record.value());
                 }
             }
             long now = consumer.position(partition);
@@ -80,7 +63,6 @@ final class ChunkReader implements AutoCloseable {
                     + " ms; its chunks go on to offset " + location.getLastOffset());
             }
         }
-        return assembly.finish();
     }
 
     private Iterable<ConsumerRecord<byte[], byte[]>> poll(PolicyVersion manifest, TensorLocation location) {
@@ -91,15 +73,6 @@ final class ChunkReader implements AutoCloseable {
                 + " is no longer kept: its chunks lay on " + location.getTopic() + "-" + location.getPartition()
                 + " from offset " + location.getFirstOffset()
                 + ", and the log there now begins later (a larger retention of that topic keeps versions longer)", e);
-        }
-    }
-
-    private void accept(TensorAssembly assembly, ConsumerRecord<byte[], byte[]> record) {
-        try {
-            assembly.accept(chunks.deserialize(record.topic(), record.value()), record.offset());
-        } catch (MalformedRecordException e) {
-            // whoever wrote this is no learner; if a chunk of ours is missing for it, the assembly names it
-            LOG.warn("passed over {}-{}@{}: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
         }
     }
 

@@ -1,20 +1,13 @@
 package dev.millrace.weights;
 
 import dev.millrace.policy.decoder.DecoderShape;
-import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
-import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.run.LogConnection;
-import dev.millrace.weights.store.ObjectStore;
-import java.nio.ByteBuffer;
 import java.time.Duration;
-import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
-import java.util.function.Function;
 import java.util.function.LongFunction;
 
 /**
@@ -35,8 +28,7 @@ public final class PolicyFeed implements AutoCloseable {
 
     private final ManifestFollower follower;
     private final ChunkReader chunks;
-    private final StoredTensors stored;
-    private final VersionChain chain;
+    private final VersionReader versions;
     private final Duration startLimit;
     private final OnBrokenVersion onBroken;
 
@@ -45,8 +37,7 @@ public final class PolicyFeed implements AutoCloseable {
         this.startLimit = Duration.ofMillis(config.readTimeoutMs());
         this.follower = new ManifestFollower(connection, config.keptManifests());
         this.chunks = new ChunkReader(connection, startLimit);
-        this.stored = new StoredTensors(ObjectStore.of(config.store()));
-        this.chain = new VersionChain(follower::manifest, this::read);
+        this.versions = new VersionReader(follower::manifest, chunks, connection.registry(), config.store());
         this.onBroken = config.onBrokenVersion();
     }
 
@@ -148,10 +139,7 @@ public final class PolicyFeed implements AutoCloseable {
      * @throws CorruptVersionException as {@link #load(long)}
      */
     public Weights load(long version, LongFunction<Weights> atHand) {
-        PolicyVersion manifest = manifest(version);
-        Weights weights = Weights.zeros(shapeOf(manifest));
-        chain.load(manifest, weights.tensors().specs(), atHand).forEach(weights::load);
-        return weights;
+        return versions.load(version, atHand);
     }
 
     /**
@@ -161,13 +149,7 @@ public final class PolicyFeed implements AutoCloseable {
      * @throws CorruptVersionException as {@link #load(long)}, or if the version is of another shape than {@code into}
      */
     public void load(long version, Weights into) {
-        PolicyVersion manifest = manifest(version);
-        DecoderShape published = shapeOf(manifest);
-        if (!published.equals(into.shape())) {
-            throw new CorruptVersionException(version, "version " + version + " is of the shape " + manifest.getShape()
-                + ", not of the expected " + ShapeText.of(into.shape()));
-        }
-        chain.load(manifest, into.tensors().specs(), known -> null).forEach(into::load);
+        versions.load(version, into);
     }
 
     /**
@@ -177,35 +159,12 @@ public final class PolicyFeed implements AutoCloseable {
      * @throws CorruptVersionException as {@link #load(long)}
      */
     public AdamW.State loadOptimizer(long version) {
-        PolicyVersion manifest = manifest(version);
-        if (manifest.getOptimizer() == null) {
-            throw new VersionUnavailableException(version, "version " + version
-                + " was published without the optimiser's state, so training cannot go on from it");
-        }
-        DecoderShape shape = shapeOf(manifest);
-        return OptimizerTensors.state(shape, manifest.getOptimizerSteps(),
-            read(manifest, manifest.getOptimizer(), OptimizerTensors.specs(shape), name -> {
-                throw new CorruptVersionException(version, "version " + version
-                    + " has a delta in the optimiser's state, which is always written whole: " + name);
-            }));
+        return versions.loadOptimizer(version);
     }
 
     /** The shape that a manifest declares. */
     public static DecoderShape shapeOf(PolicyVersion manifest) {
-        try {
-            return ShapeText.parse(manifest.getShape());
-        } catch (IllegalArgumentException e) {
-            throw new CorruptVersionException(manifest.getVersion(),
-                "version " + manifest.getVersion() + " declares no usable shape: " + e.getMessage());
-        }
-    }
-
-    private Map<String, ByteBuffer> read(PolicyVersion manifest, TensorLocation location, List<TensorSpec> expected,
-                                         Function<String, ByteBuffer> base) {
-        PublishedTensors published = new PublishedTensors(manifest, location);
-        published.require(expected);
-        Map<String, ByteBuffer> encoded = location.getUri() == null ? chunks.read(published) : stored.read(published);
-        return published.verified(encoded, base);
+        return VersionReader.shapeOf(manifest);
     }
 
     @Override

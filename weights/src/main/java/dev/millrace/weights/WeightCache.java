@@ -23,7 +23,8 @@ public final class WeightCache {
         this(feed::load, capacity);
     }
 
-    WeightCache(LongFunction<Weights> loader, int capacity) {
+    /** @param loader loads a version; may ask {@link #atHand} for those that it can be made from */
+    public WeightCache(LongFunction<Weights> loader, int capacity) {
         if (capacity < 1) {
             throw new IllegalArgumentException("weight_cache_versions must be at least 1: " + capacity);
         }
@@ -66,6 +67,15 @@ public final class WeightCache {
             throw e;
         }
         return mine.join();
+    }
+
+    /** The weights of a version if they are here, without loading or waiting; else null. */
+    public Weights atHand(long version) {
+        CompletableFuture<Weights> there;
+        synchronized (loaded) {
+            there = loaded.get(version);
+        }
+        return there == null || there.isCompletedExceptionally() ? null : there.getNow(null);
     }
 
     private static Weights await(CompletableFuture<Weights> load) {
