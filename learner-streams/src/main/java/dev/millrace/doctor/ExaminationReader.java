@@ -8,6 +8,7 @@ import dev.millrace.corrections.diagnostics.DiagnosticBounds;
 import dev.millrace.corrections.diagnostics.DiagnosticsStep;
 import dev.millrace.corrections.diagnostics.DiagnosticsWindow;
 import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
+import dev.millrace.corrections.diagnostics.PolicyGap;
 import dev.millrace.corrections.diagnostics.TreeBounds;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.staleness.BatchVersions;
@@ -55,6 +56,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  */
 public final class ExaminationReader {
     private static final int BATCHES = 8;
+    private static final OffPolicyDiagnostics DIAGNOSTICS = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT);
 
     private final LogConnection connection;
     private final RunTopics topics;
@@ -152,35 +154,47 @@ public final class ExaminationReader {
 
     /** What one batch shows, with proximal against behavior by lag, and the engines alone; empty if it has no trained token. */
     private static Optional<DiagnosticsStep> step(List<Trajectory> members, long assembledVersion) {
+        TokenBatch batch = layout(members);
+        if (batch.trainedTokens() == 0) {
+            return Optional.empty();
+        }
+        LogRatio gap =
+            LogRatio.anchor(packed(members, Trajectory::getProximalLogProbs), packed(members, Trajectory::getBehaviorLogProbs));
+        BatchVersions versions = new BatchVersions(batch, members.stream().map(member -> member.getVersionSpans().stream()
+            .map(span -> new VersionSpan(span.getVersion(), span.getStart(), span.getEnd())).toList()).toList());
+        long current = members.stream().flatMap(member -> member.getVersionSpans().stream()).mapToLong(span -> span.getVersion())
+            .reduce(assembledVersion, Math::max);
+        return Optional.of(
+            new DiagnosticsStep(DIAGNOSTICS.compute(versions, current, gap, batch.mask()), engines(members), Optional.empty()));
+    }
+
+    /** One engine against the other, where both have scored; empty if that is nowhere. */
+    private static Optional<PolicyGap> engines(List<Trajectory> members) {
+        List<Trajectory> scored = members.stream().filter(member -> member.getOldLogProbs() != null).toList();
+        TokenBatch batch = layout(scored);
+        return batch.trainedTokens() == 0 ? Optional.empty()
+            : Optional.of(DIAGNOSTICS.compute(batch, LogRatio.engineMismatch(packed(scored, Trajectory::getOldLogProbs),
+                packed(scored, Trajectory::getBehaviorLogProbs))).all());
+    }
+
+    private static TokenBatch layout(List<Trajectory> members) {
         int[] offsets = new int[members.size() + 1];
         for (int s = 0; s < members.size(); s++) {
             offsets[s + 1] = offsets[s] + members.get(s).getMask().remaining();
         }
         byte[] mask = new byte[offsets[members.size()]];
         for (int s = 0; s < members.size(); s++) {
-            System.arraycopy(PackedMask.toArray(members.get(s).getMask()), 0, mask, offsets[s], offsets[s + 1] - offsets[s]);
+            PackedMask.copyTo(members.get(s).getMask(), mask, offsets[s]);
         }
-        TokenBatch batch = new TokenBatch(offsets, mask);
-        if (batch.trainedTokens() == 0) {
-            return Optional.empty();
-        }
-        float[] behavior = packed(members, offsets, Trajectory::getBehaviorLogProbs);
-        float[] old = packed(members, offsets, Trajectory::getOldLogProbs);
-        float[] proximal = packed(members, offsets, Trajectory::getProximalLogProbs);
-        BatchVersions versions = new BatchVersions(batch, members.stream().map(member -> member.getVersionSpans().stream()
-            .map(span -> new VersionSpan(span.getVersion(), span.getStart(), span.getEnd())).toList()).toList());
-        long current = members.stream().flatMap(member -> member.getVersionSpans().stream()).mapToLong(span -> span.getVersion())
-            .reduce(assembledVersion, Math::max);
-        OffPolicyDiagnostics diagnostics = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT);
-        return Optional.of(new DiagnosticsStep(
-            diagnostics.compute(versions, current, LogRatio.anchor(proximal, behavior), batch.mask()),
-            Optional.of(diagnostics.compute(batch, LogRatio.engineMismatch(old, behavior)).all()), Optional.empty()));
+        return new TokenBatch(offsets, mask);
     }
 
-    private static float[] packed(List<Trajectory> members, int[] offsets, Function<Trajectory, ByteBuffer> vector) {
-        float[] all = new float[offsets[members.size()]];
-        for (int s = 0; s < members.size(); s++) {
-            System.arraycopy(PackedFloats.toArray(vector.apply(members.get(s))), 0, all, offsets[s], offsets[s + 1] - offsets[s]);
+    private static float[] packed(List<Trajectory> members, Function<Trajectory, ByteBuffer> vector) {
+        float[] all = new float[members.stream().mapToInt(member -> member.getMask().remaining()).sum()];
+        int at = 0;
+        for (Trajectory member : members) {
+            PackedFloats.copyTo(vector.apply(member), all, at);
+            at += member.getMask().remaining();
         }
         return all;
     }

@@ -64,7 +64,8 @@ final class AlternativeReplay {
     StepFigures figures(BatchInput input, BatchVerdict verdict, LearnerBatch batch) {
         TokenBatch left = verdict.tokens();
         float[] weights = new float[left.tokenCount()];
-        List<StageReport> reports = weighting.compute(input.tokens(), input.logProbs(), weights);
+        List<StageReport> reports = weighting.compute(
+            alternative.corrections().missingOldLogProbs().trainable(input.tokens(), input.withoutOld()), input.logProbs(), weights);
         double sum = 0;
         double max = 0;
         for (int t = 0; t < weights.length; t++) {

@@ -4,6 +4,7 @@ import dev.millrace.archive.ArchiveException;
 import dev.millrace.archive.RecordCursor;
 import dev.millrace.archive.RecordedRun;
 import dev.millrace.archive.RecordedRun.Range;
+import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.diagnostics.DecisionTree;
 import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.corrections.diagnostics.DiagnosticBounds;
@@ -11,6 +12,7 @@ import dev.millrace.corrections.diagnostics.DiagnosticsStep;
 import dev.millrace.corrections.diagnostics.DiagnosticsWindow;
 import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
 import dev.millrace.corrections.diagnostics.OffPolicyReport;
+import dev.millrace.corrections.diagnostics.PolicyGap;
 import dev.millrace.corrections.diagnostics.TreeBounds;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -20,6 +22,7 @@ import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.stages.BatchInput;
 import dev.millrace.stages.BatchVerdict;
 import dev.millrace.stages.ComparedPolicies;
+import dev.millrace.stages.MissingOldLogProbs;
 import dev.millrace.topology.batch.AssembledInput;
 import dev.millrace.topology.fetch.RecordFetcher;
 import java.util.ArrayDeque;
@@ -182,9 +185,10 @@ public final class WhatIf {
         }
         OffPolicyReport gap = DIAGNOSTICS.compute(input.versions(), input.currentVersion(),
             input.logProbs().ratio(ComparedPolicies.ANCHOR), input.tokens().mask());
-        OffPolicyReport engines =
-            DIAGNOSTICS.compute(input.tokens(), input.logProbs().ratio(ComparedPolicies.ENGINE_MISMATCH));
-        return Optional.of(new DiagnosticsStep(gap, Optional.of(engines.all()), Optional.empty()));
+        TokenBatch scored = MissingOldLogProbs.without(input.tokens(), input.withoutOld());
+        Optional<PolicyGap> engines = scored.trainedTokens() == 0 ? Optional.empty()
+            : Optional.of(DIAGNOSTICS.compute(scored, input.logProbs().ratio(ComparedPolicies.ENGINE_MISMATCH)).all());
+        return Optional.of(new DiagnosticsStep(gap, engines, Optional.empty()));
     }
 
     private List<Trajectory> trajectories(LearnerBatch batch, RecordFetcher fetcher) {

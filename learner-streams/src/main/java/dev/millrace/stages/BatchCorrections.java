@@ -17,10 +17,12 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * The corrections that are facts about a batch, in their order: group advantages, staleness, rejection, off-policy
- * sequence mask, second-moment mask, effective sample size and step scale. The mathematics is the corrections' own.
+ * The corrections that are facts about a batch, in their order: group advantages, staleness, members without old log-probs,
+ * rejection, off-policy sequence mask, second-moment mask, effective sample size and step scale. The mathematics is the
+ * corrections' own.
  *
- * <p>Advantages are taken over whole groups before anything is masked: a masked sibling still is a baseline. The
+ * <p>Advantages are taken over whole groups before anything is masked: a masked sibling still is a baseline. A member without
+ * old log-probs is then masked and in no statistic, or, where it is interpolated, in all of them: none compares old. The
  * stages after staleness see what the ones before have left; where nothing is left, the rest of them masks nothing, and
  * the step scale is that of nothing to be damped.
  *
@@ -50,6 +52,7 @@ public final class BatchCorrections {
         if (config.staleness().maxAgeMs() > 0) {
             limitAge(input, ledger);
         }
+        leaveOutWithoutOld(input, ledger);
         correctRollouts(input, ledger);
         if (config.sequenceMask().enabled()) {
             maskSequences(input, advantages, ledger);
@@ -115,6 +118,24 @@ public final class BatchCorrections {
         values.put("max_age_ms", (double) config.staleness().maxAgeMs());
         values.put("oldest_ms", (double) oldest);
         ledger.masked("age", mask, values);
+    }
+
+    /** Reports where it is configured, and where there is something to report. */
+    private void leaveOutWithoutOld(BatchInput input, MaskLedger ledger) {
+        long sequences = 0;
+        long tokens = 0;
+        for (int s = 0; s < input.withoutOld().length; s++) {
+            sequences += input.withoutOld()[s] ? 1 : 0;
+            tokens += input.withoutOld()[s] ? input.tokens().trainedTokens(s) : 0;
+        }
+        if (sequences == 0 && !config.missingOldLogProbs().goesOn()) {
+            return;
+        }
+        Map<String, Double> values = new TreeMap<>();
+        values.put("sequences_without", (double) sequences);
+        values.put("tokens_without", (double) tokens);
+        ledger.masked(MissingOldLogProbs.STAGE,
+            config.missingOldLogProbs().trainable(ledger.left(), input.withoutOld()).mask(), values);
     }
 
     private void correctRollouts(BatchInput input, MaskLedger ledger) {

@@ -65,7 +65,7 @@ public final class TopologyTasks {
         assemblyInputs = List.of(new Input<>(0, topics.trajectories(), trajectories),
             new Input<>(1, topics.policyVersions(), new VersionReader(topics.policyVersions(), registry, run)));
         join = new JoinTasks(new JoinSettings(config.join(), run, topics, joined, fetchers,
-            new ImportanceWeighting(config.corrections().rolloutCorrection()),
+            new ImportanceWeighting(config.corrections().rolloutCorrection()), config.corrections().missingOldLogProbs(),
             AvroSerde.of(Trajectory.class, registry).serializer(), AvroSerde.of(Outcome.class, registry).serializer(),
             maxValueBytes, meters));
         assembly = new AssemblyTasks(new AssemblySettings(config.groups(), config.batch(), config.corrections(), run, topics,

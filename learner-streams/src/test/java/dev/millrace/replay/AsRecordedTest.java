@@ -146,7 +146,8 @@ class AsRecordedTest {
     @Test
     void shouldSayThatTheRunDecidedByOtherSettings() throws Exception {
         config = with(config, new CorrectionConfig(config.corrections().rolloutCorrection(), config.corrections().advantage(),
-            new StalenessConfig(3, 0, 0), config.corrections().sequenceMask(), config.corrections().m2po(), config.corrections().ess()),
+            new StalenessConfig(3, 0, 0), config.corrections().sequenceMask(), config.corrections().m2po(), config.corrections().ess(),
+            config.corrections().missingOldLogProbs()),
             config.batch());
         assertThat(replay(1)).allSatisfy(verdict -> assertThat(verdict.gap()).get().asString().contains("other settings"));
     }

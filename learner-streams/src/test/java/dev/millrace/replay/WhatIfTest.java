@@ -63,7 +63,7 @@ class WhatIfTest {
 
     private Alternative with(String name, RolloutCorrectionOptions options, StalenessConfig staleness) {
         return new Alternative(name, new CorrectionConfig(options, corrections.advantage(), staleness, corrections.sequenceMask(),
-            corrections.m2po(), corrections.ess()));
+            corrections.m2po(), corrections.ess(), corrections.missingOldLogProbs()));
     }
 
     @Test

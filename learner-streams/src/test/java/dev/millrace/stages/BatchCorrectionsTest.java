@@ -15,7 +15,8 @@ class BatchCorrectionsTest {
 
     private static CorrectionConfig config(RolloutCorrectionOptions options, StalenessConfig staleness,
         SequenceMaskConfig sequenceMask, M2poConfig m2po) {
-        return new CorrectionConfig(options, AdvantageConfig.defaults(), staleness, sequenceMask, m2po, EssConfig.defaults());
+        return new CorrectionConfig(options, AdvantageConfig.defaults(), staleness, sequenceMask, m2po, EssConfig.defaults(),
+            MissingOldLogProbs.RECOMPUTE);
     }
 
     private static CorrectionConfig config(RolloutCorrectionOptions options) {
@@ -34,7 +35,7 @@ class BatchCorrectionsTest {
             behavior[t] = -1f;
             proximal[t] = -1f + logRatios[t];
         }
-        return new BatchCorrections(config).decide(new BatchInput(tokens, new PolicyLogProbs(behavior, behavior, proximal),
+        return new BatchCorrections(config).decide(new BatchInput(tokens, new PolicyLogProbs(behavior, behavior, proximal), new boolean[4],
             REWARDS, BatchVersions.wholeSequences(tokens, new long[] {3, 4, 5, 5}), new long[] {5, 5, 6, 6},
             new long[] {1000, 2000, 3000, 4000}, 7));
     }
@@ -115,7 +116,8 @@ class BatchCorrectionsTest {
     @Test
     void shouldCountAllStagesAlsoWhereNothingIsLeftToTrainOn() {
         BatchVerdict verdict = decide(new CorrectionConfig(rejecting("token_k2", "0.001"), AdvantageConfig.defaults(),
-            StalenessConfig.defaults(), new SequenceMaskConfig(true, 0.1), M2poConfig.defaults(), EssConfig.defaults()),
+            StalenessConfig.defaults(), new SequenceMaskConfig(true, 0.1), M2poConfig.defaults(), EssConfig.defaults(),
+            MissingOldLogProbs.RECOMPUTE),
             1f, 1f, 1f, 1f, 1f, 1f, 1f, 1f);
         assertThat(verdict.tokens().trainedTokens()).isZero();
         assertThat(verdict.maskedBy()).containsOnly("rollout_correction");

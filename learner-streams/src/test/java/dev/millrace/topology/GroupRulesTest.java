@@ -18,6 +18,7 @@ import dev.millrace.stages.AdvantageConfig;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.EssConfig;
 import dev.millrace.stages.M2poConfig;
+import dev.millrace.stages.MissingOldLogProbs;
 import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.stages.SequenceMaskConfig;
 import dev.millrace.stages.StalenessConfig;
@@ -39,7 +40,7 @@ class GroupRulesTest {
     private static final GroupsConfig DROPPING = new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.DROP);
     private static final CorrectionConfig STALE_AFTER_2 = new CorrectionConfig(RolloutCorrectionOptions.defaults(),
         AdvantageConfig.defaults(), new StalenessConfig(2, 0, 0), SequenceMaskConfig.defaults(), M2poConfig.defaults(),
-        EssConfig.defaults());
+        EssConfig.defaults(), MissingOldLogProbs.RECOMPUTE);
 
     @TempDir
     Path directory;
@@ -294,7 +295,8 @@ class GroupRulesTest {
     @Test
     void shouldDivideByTheStandardDeviationWhereAsked() {
         open(2, GROUPS, new CorrectionConfig(RolloutCorrectionOptions.defaults(), new AdvantageConfig(true),
-            StalenessConfig.defaults(), SequenceMaskConfig.defaults(), new M2poConfig(false, 0.04, true), new EssConfig(EssConfig.Rule.NONE, EssConfig.Weights.RAW, 1)));
+            StalenessConfig.defaults(), SequenceMaskConfig.defaults(), new M2poConfig(false, 0.04, true), new EssConfig(EssConfig.Rule.NONE, EssConfig.Weights.RAW, 1),
+            MissingOldLogProbs.RECOMPUTE));
         pipeGroup("g", 0, 1);
         LearnerBatch batch = topology.batches().get(0);
         double std = Math.sqrt(0.5); // of 0 and 1, with n - 1

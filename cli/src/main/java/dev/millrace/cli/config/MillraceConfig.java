@@ -62,6 +62,11 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
                 + "; prompts would be released for rollouts that are then masked as stale, so raise the latter or lower eta");
         }
         requireConsistentRatios(topology.corrections().rolloutCorrection(), learner.step().objective());
+        try {
+            learner.step().proximal().requireFits(topology.corrections().missingOldLogProbs());
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException(e.getMessage(), e);
+        }
         ClientSettings.check(kafka);
         if (weights.keepVersions() > 0 && weights.keepVersions() < topology.corrections().staleness().maxVersions() + 2) {
             throw new ConfigException("weights.keep_versions is " + weights.keepVersions() + " and topology.corrections.staleness.max_versions is "

@@ -7,6 +7,7 @@ import dev.millrace.stages.ComparedPolicies;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.EssConfig;
 import dev.millrace.stages.M2poConfig;
+import dev.millrace.stages.MissingOldLogProbs;
 import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.stages.SequenceMaskConfig;
 import dev.millrace.stages.StalenessConfig;
@@ -78,6 +79,7 @@ enum Correction {
         return new CorrectionConfig(
             new RolloutCorrectionOptions("", compare, rolloutIs, rolloutIsThreshold, "", ""), AdvantageConfig.defaults(),
             new StalenessConfig(Long.MAX_VALUE, 0, 0), SequenceMaskConfig.defaults(),
-            new M2poConfig(masksMoments, SECOND_MOMENT_BOUND, true), new EssConfig(ess, EssConfig.defaults().weights(), 1.0));
+            new M2poConfig(masksMoments, SECOND_MOMENT_BOUND, true), new EssConfig(ess, EssConfig.defaults().weights(), 1.0),
+            MissingOldLogProbs.RECOMPUTE);
     }
 }

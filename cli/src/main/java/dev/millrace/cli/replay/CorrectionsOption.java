@@ -37,7 +37,7 @@ final class CorrectionsOption {
             RolloutCorrectionOptions preset = new RolloutCorrectionOptions(named, ofRun.rolloutCorrection().compare(),
                 defaults.rolloutIs(), defaults.rolloutIsThreshold(), "", "");
             return new Alternative(named, new CorrectionConfig(preset, ofRun.advantage(), ofRun.staleness(), ofRun.sequenceMask(),
-                ofRun.m2po(), ofRun.ess()));
+                ofRun.m2po(), ofRun.ess(), ofRun.missingOldLogProbs()));
         } catch (IllegalArgumentException e) {
             throw new ConfigException("--corrections " + named + " is neither a file, nor none, nor a preset: " + e.getMessage(), e);
         }
@@ -49,6 +49,6 @@ final class CorrectionsOption {
         AdvantageConfig advantage = ofRun.advantage();
         return new CorrectionConfig(nothing, advantage, ofRun.staleness(), new SequenceMaskConfig(false, ofRun.sequenceMask().threshold()),
             new M2poConfig(false, ofRun.m2po().threshold(), ofRun.m2po().harmfulOnly()),
-            new EssConfig(EssConfig.Rule.NONE, ofRun.ess().weights(), ofRun.ess().baseRatio()));
+            new EssConfig(EssConfig.Rule.NONE, ofRun.ess().weights(), ofRun.ess().baseRatio()), ofRun.missingOldLogProbs());
     }
 }

@@ -125,6 +125,10 @@ final class RolloutEvents {
         ObjectNode data = JSON.createObjectNode().put("proximal_version", trajectory.getProximalVersion());
         List<String> details = new ArrayList<>();
         details.add("with its score; proximal is version " + trajectory.getProximalVersion());
+        if (trajectory.getOldLogProbs() == null) {
+            details.add("without old log-probs, and no other version's in their place");
+            data.put("without_old", true);
+        }
         weights(trajectory, data).ifPresent(details::add);
         var stages = data.putArray("stages");
         for (StageReport stage : trajectory.getStages()) {

@@ -31,6 +31,11 @@ class MillraceConfigTest {
             .hasMessageContainingAll("admission.eta is 9", "topology.corrections.staleness.max_versions is 8", "lower eta");
         assertThatThrownBy(() -> bind("learner.step.objective.kind=ppo_clip"))
             .hasMessageContainingAll("ppo_clip", "rollout_correction.compare is anchor", "engine_mismatch");
+        assertThatThrownBy(() -> bind("topology.corrections.missing_old_log_probs=interpolate", "learner.step.proximal=recorded"))
+            .hasMessageContainingAll("learner.step.proximal is recorded", "missing_old_log_probs is interpolate", "recomputed");
+        assertThatThrownBy(() -> bind("topology.corrections.missing_old_log_probs=interpolate",
+            "topology.corrections.rollout_correction.compare=staleness"))
+            .hasMessageContainingAll("topology.corrections", "missing_old_log_probs=interpolate", "compare=anchor");
         assertThatThrownBy(() -> bind("topology.groups.min_size=9"))
             .hasMessageContainingAll("topology.groups.min_size is 9", "admission.group_size is 8");
         assertThatThrownBy(() -> bind("model.max_positions=8")).hasMessageContaining("model.max_positions is 8");

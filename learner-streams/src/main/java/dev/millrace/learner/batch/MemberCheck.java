@@ -59,7 +59,9 @@ final class MemberCheck {
         requireLength(member, "mask of the trajectory", PackedMask.length(trajectory.getMask()), tokens);
         requireLength(member, "mask", PackedMask.length(member.mask()), tokens);
         requireLength(member, "behavior log-probs", PackedFloats.length(trajectory.getBehaviorLogProbs()), tokens);
-        requireLength(member, "old log-probs", PackedFloats.length(trajectory.getOldLogProbs()), tokens);
+        if (trajectory.getOldLogProbs() != null) {
+            requireLength(member, "old log-probs", PackedFloats.length(trajectory.getOldLogProbs()), tokens);
+        }
         requireLength(member, "proximal log-probs", PackedFloats.length(trajectory.getProximalLogProbs()), tokens);
         if (trajectory.getImportanceWeights() != null) {
             requireLength(member, "importance weights", PackedFloats.length(trajectory.getImportanceWeights()), tokens);

@@ -1,5 +1,7 @@
 package dev.millrace.learner.step;
 
+import dev.millrace.stages.MissingOldLogProbs;
+
 /**
  * Where a step's proximal log-probs come from. Everything but {@link #RECORDED} has the batch's corrections decided anew,
  * by the same classes under the same configuration as the topology's, at the version that the step really starts from.
@@ -22,5 +24,17 @@ public enum ProximalSource {
      */
     INTERPOLATED,
     /** Bypass: proximal and old are behavior, and the objective corrects for everything by itself. */
-    BEHAVIOR
+    BEHAVIOR;
+
+    /**
+     * Refuses what cannot go together: a member without old log-probs is interpolated by the step, between behavior and the
+     * step's own log-probs, and a step that trusts the batch has none.
+     */
+    public void requireFits(MissingOldLogProbs missing) {
+        if (this == RECORDED && missing == MissingOldLogProbs.INTERPOLATE) {
+            throw new IllegalArgumentException("learner.step.proximal is recorded and topology.corrections.missing_old_log_probs is"
+                + " interpolate; the step interpolates between behavior and its own log-probs, which it does not make then: choose"
+                + " learner.step.proximal=recomputed, or missing_old_log_probs=mask");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 package dev.millrace.learner.step;
 
+import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.proximal.ProximalApproximation;
 import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.corrections.staleness.VersionSpan;
@@ -10,6 +11,7 @@ import dev.millrace.stages.BatchInput;
 import dev.millrace.stages.BatchVerdict;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.ImportanceWeighting;
+import dev.millrace.stages.MissingOldLogProbs;
 import dev.millrace.stages.PolicyLogProbs;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -25,10 +27,12 @@ import java.util.List;
 final class StepCorrections {
     private final BatchCorrections corrections;
     private final ImportanceWeighting weighting;
+    private final MissingOldLogProbs missingOld;
 
     StepCorrections(CorrectionConfig config) {
         this.corrections = new BatchCorrections(config);
         this.weighting = new ImportanceWeighting(config.rolloutCorrection());
+        this.missingOld = config.missingOldLogProbs();
     }
 
     /** The batch's own decisions; weights that its trajectories do not carry are made of what they do carry. */
@@ -42,7 +46,7 @@ final class StepCorrections {
 
     private float[] weights(StepMembers members) {
         float[] weights = new float[members.own().tokenCount()];
-        weighting.compute(members.own(), new PolicyLogProbs(members.behavior(), members.old(), members.proximal()), weights);
+        weighting.compute(weighed(members), new PolicyLogProbs(members.behavior(), members.old(), members.proximal()), weights);
         return weights;
     }
 
@@ -57,12 +61,35 @@ final class StepCorrections {
     StepDecision decide(StepMembers members, float[] old, float[] proximal, double[] rewards, long version) {
         PolicyLogProbs logProbs = new PolicyLogProbs(members.behavior(), old, proximal);
         float[] weights = new float[proximal.length];
-        List<StageReport> stages = new ArrayList<>(weighting.compute(members.own(), logProbs, weights));
-        BatchVerdict verdict = corrections.decide(new BatchInput(members.own(), logProbs, rewards, members.versions(),
-            members.proximalVersions(), members.agesMs(), version));
+        List<StageReport> stages = new ArrayList<>(weighting.compute(weighed(members), logProbs, weights));
+        BatchVerdict verdict = corrections.decide(new BatchInput(members.own(), logProbs, members.withoutOld(), rewards,
+            members.versions(), members.proximalVersions(), members.agesMs(), version));
         stages.addAll(verdict.reports());
         return new StepDecision(verdict.tokens(), verdict.advantages(), old, proximal, weights, List.copyOf(stages),
             verdict.essRatio(), verdict.essRatioTruncated(), verdict.secondMoment(), verdict.stepScale(), verdict.maskedBy());
+    }
+
+    private TokenBatch weighed(StepMembers members) {
+        return missingOld.trainable(members.own(), members.withoutOld());
+    }
+
+    /** Proximal log-probs with those of the members without old ones interpolated, if that is how they go on. */
+    float[] recovered(StepMembers members, float[] proximal, float[] current, long version, UpdateMeans means) {
+        if (missingOld != MissingOldLogProbs.INTERPOLATE) {
+            return proximal;
+        }
+        float[] recovered = proximal.clone();
+        float[] between = interpolated(members, current, version);
+        int sequences = 0;
+        for (int s = 0; s < members.count(); s++) {
+            if (members.withoutOld()[s]) {
+                int start = members.own().start(s);
+                System.arraycopy(between, start, recovered, start, members.own().length(s));
+                sequences++;
+            }
+        }
+        means.once("proximal.sequences_interpolated", sequences);
+        return recovered;
     }
 
     /** A-3PO's proximal log-probs, between behavior and current by each token's age. */

@@ -11,6 +11,7 @@ import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import java.nio.ByteBuffer;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -33,6 +34,7 @@ final class StepMembers {
     private final float[] temperatures;
     private final float[] behavior;
     private final float[] old;
+    private final boolean[] withoutOld;
     private final float[] proximal;
 
     StepMembers(TrainingBatch batch) {
@@ -46,6 +48,10 @@ final class StepMembers {
         }
         this.behavior = packed(Trajectory::getBehaviorLogProbs);
         this.old = packed(Trajectory::getOldLogProbs);
+        this.withoutOld = new boolean[members.size()];
+        for (int s = 0; s < withoutOld.length; s++) {
+            withoutOld[s] = members.get(s).trajectory().getOldLogProbs() == null;
+        }
         this.proximal = packed(Trajectory::getProximalLogProbs);
     }
 
@@ -75,11 +81,16 @@ final class StepMembers {
         return new TokenBatch(offsets, mask, groups);
     }
 
-    /** A recorded vector of every member. */
+    /** A recorded vector of every member; NaN for the tokens of one without it. */
     float[] packed(Function<Trajectory, ByteBuffer> vector) {
         float[] values = new float[sequences.scoredCount()];
         for (int s = 0; s < members.size(); s++) {
-            PackedFloats.copyTo(vector.apply(members.get(s).trajectory()), values, sequences.offset(s));
+            ByteBuffer recorded = vector.apply(members.get(s).trajectory());
+            if (recorded == null) {
+                Arrays.fill(values, sequences.offset(s), sequences.offset(s + 1), Float.NaN);
+            } else {
+                PackedFloats.copyTo(recorded, values, sequences.offset(s));
+            }
         }
         return values;
     }
@@ -166,8 +177,14 @@ final class StepMembers {
         return behavior;
     }
 
+    /** NaN for the members without. */
     float[] old() {
         return old;
+    }
+
+    /** One per member: whether its old log-probs are missing. */
+    boolean[] withoutOld() {
+        return withoutOld;
     }
 
     float[] proximal() {

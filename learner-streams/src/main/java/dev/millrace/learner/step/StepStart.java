@@ -30,6 +30,7 @@ final class StepStart {
     private final InRewardPenalty penalty = new InRewardPenalty();
 
     StepStart(StepConfig config, CorrectionConfig corrections, ReferenceLogProbs references, GradientShards shards) {
+        config.proximal().requireFits(corrections.missingOldLogProbs());
         this.config = config;
         this.corrections = corrections;
         this.decisions = new StepCorrections(corrections);
@@ -60,7 +61,7 @@ final class StepStart {
         CurrentLogProbs current = current(members, version, weights, means);
         float[] reference = references.of(members, means);
         float[] old = config.proximal() == ProximalSource.BEHAVIOR ? members.behavior() : members.old();
-        float[] proximal = proximal(members, current, version);
+        float[] proximal = proximal(members, current, version, means);
         CoefficientConfig coefficient = coefficient();
         double klCoefficient = coefficient == null ? 0 : controls.get(KL_COEFFICIENT).orElse(coefficient.initial());
         double[] rewards = config.kl() instanceof KlConfig.InReward
@@ -108,10 +109,10 @@ final class StepStart {
         return new CurrentLogProbs(values, wanted.length == trainable.length);
     }
 
-    private float[] proximal(StepMembers members, CurrentLogProbs current, long version) {
+    private float[] proximal(StepMembers members, CurrentLogProbs current, long version, UpdateMeans means) {
         return switch (config.proximal()) {
             case RECORDED -> members.proximal();
-            case RECOMPUTED -> current.values();
+            case RECOMPUTED -> decisions.recovered(members, current.values(), current.values(), version, means);
             case INTERPOLATED -> StepCorrections.interpolated(members, current.values(), version);
             case BEHAVIOR -> members.behavior();
         };

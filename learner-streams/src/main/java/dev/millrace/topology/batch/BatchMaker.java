@@ -106,7 +106,11 @@ final class BatchMaker {
 
     /** What the corrections decide about. */
     static BatchInput input(Layout layout, Map<String, Vectors> vectors, long currentVersion, long assembledAtMs) {
-        return new BatchInput(layout.tokens(), logProbs(layout, vectors),
+        boolean[] withoutOld = new boolean[layout.members().size()];
+        for (int s = 0; s < withoutOld.length; s++) {
+            withoutOld[s] = vectors.get(layout.members().get(s).rolloutId()).withoutOld();
+        }
+        return new BatchInput(layout.tokens(), logProbs(layout, vectors), withoutOld,
             layout.members().stream().mapToDouble(Member::reward).toArray(), layout.versions(),
             layout.members().stream().mapToLong(Member::proximalVersion).toArray(),
             layout.members().stream().mapToLong(member -> assembledAtMs - member.finishedAtMs()).toArray(), currentVersion);

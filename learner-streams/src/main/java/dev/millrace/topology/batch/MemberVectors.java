@@ -35,12 +35,14 @@ final class MemberVectors implements AutoCloseable {
      * One member's; not to be written to.
      *
      * @param mask the trajectory's own
+     * @param withoutOld whether its old log-probs are missing
      */
-    record Vectors(byte[] mask, PolicyLogProbs logProbs) {
+    record Vectors(byte[] mask, PolicyLogProbs logProbs, boolean withoutOld) {
         static Vectors of(Trajectory trajectory) {
-            return new Vectors(PackedMask.toArray(trajectory.getMask()),
-                new PolicyLogProbs(PackedFloats.toArray(trajectory.getBehaviorLogProbs()),
-                    PackedFloats.toArray(trajectory.getOldLogProbs()), PackedFloats.toArray(trajectory.getProximalLogProbs())));
+            byte[] mask = PackedMask.toArray(trajectory.getMask());
+            return new Vectors(mask, new PolicyLogProbs(PackedFloats.toArray(trajectory.getBehaviorLogProbs()),
+                PolicyLogProbs.known(trajectory.getOldLogProbs(), mask.length), PackedFloats.toArray(trajectory.getProximalLogProbs())),
+                trajectory.getOldLogProbs() == null);
         }
 
         long bytes() {

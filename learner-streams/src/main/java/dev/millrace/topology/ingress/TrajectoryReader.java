@@ -54,7 +54,9 @@ public final class TrajectoryReader implements RecordReader<AssemblyArrival> {
         VectorCheck.requireMask(trajectory.getMask());
         SpanCheck.requireVersionSpans(trajectory.getVersionSpans(), tokens, "version_spans");
         requireLogProbs(trajectory, trajectory.getBehaviorLogProbs(), tokens, "behavior_log_probs");
-        requireLogProbs(trajectory, trajectory.getOldLogProbs(), tokens, "old_log_probs");
+        if (trajectory.getOldLogProbs() != null) {
+            requireLogProbs(trajectory, trajectory.getOldLogProbs(), tokens, "old_log_probs");
+        }
         requireLogProbs(trajectory, trajectory.getProximalLogProbs(), tokens, "proximal_log_probs");
         if (trajectory.getReferenceLogProbs() != null) {
             requireLogProbs(trajectory, trajectory.getReferenceLogProbs(), tokens, "reference_log_probs");

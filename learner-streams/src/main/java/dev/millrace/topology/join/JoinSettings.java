@@ -5,6 +5,7 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.stages.ImportanceWeighting;
+import dev.millrace.stages.MissingOldLogProbs;
 import dev.millrace.topology.fetch.RecordFetcher;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.Kind;
@@ -19,11 +20,12 @@ import org.apache.kafka.common.serialization.Serializer;
  *
  * @param readers reads each kind again that is joined: rollouts, and the partners that are configured
  * @param fetchers makes a task's own fetcher
+ * @param missingOld what becomes of a rollout whose score has no old log-probs
  * @param trajectories bytes of a trajectory
  * @param outcomes bytes of an outcome
  * @param maxRecordBytes a trajectory larger than this is refused, because the log would not take it
  */
 public record JoinSettings(JoinConfig config, RunIdentity run, RunTopics topics,
     Map<Kind, RecordReader<Arrival>> readers, Supplier<RecordFetcher> fetchers, ImportanceWeighting weighting,
-    Serializer<Trajectory> trajectories, Serializer<Outcome> outcomes, int maxRecordBytes, TopologyMeters meters) {
+    MissingOldLogProbs missingOld, Serializer<Trajectory> trajectories, Serializer<Outcome> outcomes, int maxRecordBytes, TopologyMeters meters) {
 }

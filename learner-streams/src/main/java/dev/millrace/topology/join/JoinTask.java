@@ -1,5 +1,6 @@
 package dev.millrace.topology.join;
 
+import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.deadletter.Refusal;
 import dev.millrace.schemas.deadletter.RefusalReason;
@@ -65,7 +66,7 @@ final class JoinTask implements DecisionTask<Arrival> {
         this.settings = settings;
         this.partition = partition;
         this.config = settings.config();
-        this.maker = new TrajectoryMaker(settings.run(), settings.weighting(), config.recordWeights());
+        this.maker = new TrajectoryMaker(settings.run(), settings.weighting(), settings.missingOld(), config.recordWeights());
         this.partners = config.partners();
         this.fetcher = settings.fetchers().get();
         this.pending = new PendingStore(stores.apply(PENDING), new LogPayloads(fetcher,
@@ -258,7 +259,7 @@ final class JoinTask implements DecisionTask<Arrival> {
         left++;
         for (PartnerArrival partner : meeting.partners()) {
             String unavailable = partner.unavailable();
-            if (unavailable != null) {
+            if (unavailable != null && !goesOnWithout(partner, meeting)) {
                 out.leave(PartnerReasons.unavailable(partner.kind()), meeting.rollout(), streamTimeMs, unavailable);
                 return;
             }
@@ -272,6 +273,11 @@ final class JoinTask implements DecisionTask<Arrival> {
         } else {
             out.joined(meeting, bytes);
         }
+    }
+
+    /** A score without old log-probs, under a configuration that goes on without them; all else of a score must be there. */
+    private boolean goesOnWithout(PartnerArrival partner, Meeting meeting) {
+        return partner.kind() == Kind.SCORE && settings.missingOld().goesOn() && meeting.scored(PolicyRole.PROXIMAL).isPresent();
     }
 
     private void dropPartner(Waiting partner, GroupMemory group, RolloutArrival rollout, String detail) {

@@ -10,6 +10,7 @@ import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.stages.ImportanceWeighting;
+import dev.millrace.stages.MissingOldLogProbs;
 import dev.millrace.stages.PolicyLogProbs;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.RewardArrival;
@@ -30,21 +31,24 @@ import java.util.function.Function;
 final class TrajectoryMaker {
     private final RunIdentity run;
     private final ImportanceWeighting weighting;
+    private final MissingOldLogProbs missingOld;
     private final boolean recordWeights;
 
-    TrajectoryMaker(RunIdentity run, ImportanceWeighting weighting, boolean recordWeights) {
+    TrajectoryMaker(RunIdentity run, ImportanceWeighting weighting, MissingOldLogProbs missingOld, boolean recordWeights) {
         this.run = run;
         this.weighting = weighting;
+        this.missingOld = missingOld;
         this.recordWeights = recordWeights;
     }
 
     /**
-     * @param meeting of partners that fit the rollout and have what they were asked for; a score is among them
+     * @param meeting of partners that fit the rollout and have what they were asked for; a score is among them, which may lack
+     *     old log-probs where the run goes on without
      * @param at where a record of the meeting lies
      */
     Trajectory make(Meeting meeting, Function<Arrival, LogCoordinates> at) {
         Rollout rollout = meeting.rollout().rollout();
-        Scored old = meeting.scored(PolicyRole.OLD).orElseThrow();
+        ByteBuffer old = meeting.scored(PolicyRole.OLD).map(scored -> scored.vector().getLogProbs()).orElse(null);
         Scored proximal = meeting.scored(PolicyRole.PROXIMAL).orElseThrow();
         Optional<Scored> reference = meeting.scored(PolicyRole.REFERENCE);
         Optional<Scored> teacher = meeting.scored(PolicyRole.TEACHER);
@@ -54,17 +58,18 @@ final class TrajectoryMaker {
         int tokens = rollout.getMask().remaining();
         float[] weights = new float[tokens];
         List<StageReport> reports = weighting.compute(
-            new TokenBatch(new int[] {0, tokens}, PackedMask.toArray(rollout.getMask())),
-            new PolicyLogProbs(PackedFloats.toArray(behavior), PackedFloats.toArray(old.vector().getLogProbs()),
+            missingOld.trainable(new TokenBatch(new int[] {0, tokens}, PackedMask.toArray(rollout.getMask())),
+                new boolean[] {old == null}),
+            new PolicyLogProbs(PackedFloats.toArray(behavior), PolicyLogProbs.known(old, tokens),
                 PackedFloats.toArray(proximal.vector().getLogProbs())),
             weights);
         return new Trajectory(run.runId(), run.epoch(), run.policyId(), rollout.getRolloutId(), rollout.getGroupId(),
             rollout.getOrdinal(), rollout.getSampleIndex(), rollout.getGroupSize(), at.apply(meeting.rollout()),
-            at.apply(old.by()), rollout.getPromptTokens(), rollout.getResponseTokens(), rollout.getMask(),
-            rollout.getSampling().getTemperature(), rollout.getVersionSpans(), behavior, old.vector().getLogProbs(),
+            at.apply(proximal.by()), rollout.getPromptTokens(), rollout.getResponseTokens(), rollout.getMask(),
+            rollout.getSampling().getTemperature(), rollout.getVersionSpans(), behavior, old,
             proximal.vector().getLogProbs(), versionOf(proximal), recordWeights ? PackedFloats.of(weights) : null, reports,
             reward.map(r -> r.reward().getReward()).orElse(rollout.getReward()), rollout.getFinishReason().name(),
-            rollout.getFinishedAtMs(), old.by().score().getScoredAtMs(),
+            rollout.getFinishedAtMs(), proximal.by().score().getScoredAtMs(),
             reference.map(r -> r.vector().getLogProbs()).orElse(null), reference.map(TrajectoryMaker::versionOf).orElse(-1L),
             teacher.map(t -> t.vector().getLogProbs()).orElse(null),
             reward.map(r -> r.reward().getRewardComponents()).orElse(Map.of()), reward.map(at).orElse(null),

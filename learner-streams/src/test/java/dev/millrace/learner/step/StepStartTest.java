@@ -38,8 +38,11 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.stages.ComparedPolicies;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.M2poConfig;
+import dev.millrace.stages.MissingOldLogProbs;
+import dev.millrace.stages.RolloutCorrectionOptions;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -49,6 +52,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
@@ -168,6 +172,102 @@ class StepStartTest {
         }
         assertThat(report.metrics().get("approx_kl_proximal")).isCloseTo(kl, within(1e-5));
         assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
+    }
+
+    /**
+     * The members 2 and 5 lack old log-probs: three versions behind, two thirds of the way from behavior to current is their
+     * proximal policy, and the others' is the current one.
+     */
+    @Test
+    void shouldInterpolateForTheMembersWithoutOldLogProbs() {
+        TrainingBatch lacking = without(2, 5);
+        BatchOptimizer learner = open(PLAIN, with(MissingOldLogProbs.INTERPOLATE));
+        StepReport report = learner.train(lacking, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
+
+        double loss = 0;
+        double moment = 0;
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            for (int t = 0; t < current.length; t++) {
+                double logWeight = (s == 2 || s == 5 ? 2.0 / 3 : 1.0) * ((double) current[t] - behavior(s)[t]);
+                loss -= mask(s, t) * Math.min(2, Math.exp(logWeight)) * advantage(s) * current[t] / trainedTokens();
+                moment += mask(s, t) * logWeight * logWeight / trainedTokens();
+            }
+        }
+        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics().get("second_moment")).isCloseTo(moment, within(1e-5));
+        assertThat(report.metrics()).containsEntry("proximal.sequences_interpolated", 2.0)
+            .containsEntry("proximal.sequences_recomputed", 8.0);
+        assertThat(report.tokensTrained()).isEqualTo(trainedTokens());
+    }
+
+    /** Whatever is compared; the siblings of the members 2 and 5 keep their advantages. */
+    @ParameterizedTest
+    @EnumSource
+    void shouldTrainOnNoTokenOfAMaskedMemberWithoutOldLogProbs(ComparedPolicies compare) {
+        TrainingBatch lacking = without(2, 5);
+        CorrectionConfig masking = with(MissingOldLogProbs.MASK);
+        BatchOptimizer learner = open(PLAIN, new CorrectionConfig(
+            new RolloutCorrectionOptions("", compare, "token", "2.0", "", ""), masking.advantage(), masking.staleness(),
+            masking.sequenceMask(), masking.m2po(), masking.ess(), masking.missingOldLogProbs()));
+        StepReport report = learner.train(lacking, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
+
+        double loss = 0;
+        long left = trainedTokens() - PackedMask.count(trajectories.get(2).getMask()) - PackedMask.count(trajectories.get(5).getMask());
+        for (int s = 0; s < 8; s++) {
+            if (s != 2 && s != 5) {
+                float[] current = scores(s);
+                float[] old = PackedFloats.toArray(trajectories.get(s).getOldLogProbs());
+                for (int t = 0; t < current.length; t++) {
+                    double logWeight = switch (compare) {
+                        case ANCHOR -> (double) current[t] - behavior(s)[t];
+                        case ENGINE_MISMATCH -> (double) old[t] - behavior(s)[t];
+                        case STALENESS -> (double) current[t] - old[t];
+                    };
+                    loss -= mask(s, t) * Math.min(2, Math.exp(logWeight)) * advantage(s) * current[t] / left;
+                }
+            }
+        }
+        assertThat(report.tokensTrained()).isEqualTo(left);
+        assertThat(report.entries()).extracting(StepEntry::getMaskedBy).containsExactly(
+            null, null, "missing_old_log_probs", null, null, "missing_old_log_probs", null, null);
+        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics()).doesNotContainKey("proximal.sequences_interpolated");
+    }
+
+    /** A run that went on without them once, and does not any more. */
+    @Test
+    void shouldTrainOnNothingWithoutOldLogProbsUnlessItIsToldTo() {
+        BatchOptimizer learner = open(PLAIN, with(MissingOldLogProbs.RECOMPUTE));
+        StepReport report = learner.train(without(0), VERSION, ControlState.initial(), moved(), learner.newOptimizer());
+        assertThat(report.entries().get(0).getMaskedBy()).isEqualTo("missing_old_log_probs");
+    }
+
+    @Test
+    void shouldStopWhereOldLogProbsWouldBeUsedThatThereAreNot() {
+        BatchOptimizer learner = open(PLAIN.withObjective(ObjectiveConfig.PpoClip.defaults()), with(MissingOldLogProbs.INTERPOLATE));
+        assertThatThrownBy(() -> learner.train(without(2), VERSION, ControlState.initial(), moved(), learner.newOptimizer()))
+            .isInstanceOf(NonFiniteStepException.class).hasMessageContainingAll("batch 3", "rollout g1/0", "NaN");
+    }
+
+    @Test
+    void shouldRefuseToInterpolateInAStepThatMakesNoLogProbs() {
+        assertThatThrownBy(() -> open(PLAIN.withProximal(ProximalSource.RECORDED), with(MissingOldLogProbs.INTERPOLATE)))
+            .isInstanceOf(IllegalArgumentException.class)
+            .hasMessageContainingAll("learner.step.proximal is recorded", "missing_old_log_probs is interpolate", "recomputed");
+    }
+
+    private TrainingBatch without(int... members) {
+        for (int s : members) {
+            trajectories.get(s).put(Trajectory.SCHEMA$.getField("old_log_probs").pos(), null);
+        }
+        return batch();
+    }
+
+    private static CorrectionConfig with(MissingOldLogProbs policy) {
+        CorrectionConfig usual = withoutMoments();
+        return new CorrectionConfig(usual.rolloutCorrection(), usual.advantage(), usual.staleness(), usual.sequenceMask(), usual.m2po(),
+            usual.ess(), policy);
     }
 
     @Test
@@ -384,7 +484,7 @@ class StepStartTest {
     private static CorrectionConfig withMoments(M2poConfig m2po) {
         CorrectionConfig usual = CorrectionConfig.defaults();
         return new CorrectionConfig(usual.rolloutCorrection(), usual.advantage(), usual.staleness(), usual.sequenceMask(), m2po,
-            usual.ess());
+            usual.ess(), usual.missingOldLogProbs());
     }
 
     /** Nothing masked by the batch, step scale 1, advantages of groups of two. */

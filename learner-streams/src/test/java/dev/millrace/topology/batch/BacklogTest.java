@@ -14,6 +14,7 @@ import dev.millrace.stages.AdvantageConfig;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.EssConfig;
 import dev.millrace.stages.M2poConfig;
+import dev.millrace.stages.MissingOldLogProbs;
 import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.stages.SequenceMaskConfig;
 import dev.millrace.stages.StalenessConfig;
@@ -60,7 +61,7 @@ class BacklogTest {
     /** Whatever waited for an hour is trained on all the same. */
     private static final CorrectionConfig HOWEVER_OLD = new CorrectionConfig(RolloutCorrectionOptions.defaults(),
         AdvantageConfig.defaults(), new StalenessConfig(ROLLOUTS, 0, 0), SequenceMaskConfig.defaults(), M2poConfig.defaults(),
-        EssConfig.defaults());
+        EssConfig.defaults(), MissingOldLogProbs.RECOMPUTE);
 
     private final InMemorySchemaRegistry schemas = new InMemorySchemaRegistry();
     private final List<Long> reads = new ArrayList<>();
