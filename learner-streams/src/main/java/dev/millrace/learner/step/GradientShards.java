@@ -3,6 +3,7 @@ package dev.millrace.learner.step;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.GradientNormSession;
 import dev.millrace.policy.session.GradientSession;
 import dev.millrace.policy.session.NonFiniteScoreException;
 import dev.millrace.policy.session.ScoringSession;
@@ -33,6 +34,7 @@ final class GradientShards implements AutoCloseable {
     private static final long CLOSE_LIMIT_SECONDS = 60;
 
     private final ScoringSession scoring;
+    private final GradientNormSession norms;
     private final List<GradientSession> sessions = new ArrayList<>();
     private final List<Gradients> partial = new ArrayList<>();
     private final ExecutorService threads;
@@ -50,6 +52,7 @@ final class GradientShards implements AutoCloseable {
      */
     GradientShards(Engine engine, DecoderShape shape, int tokenBudget, int shards, int threads) {
         this.scoring = new ScoringSession(engine, shape, tokenBudget);
+        this.norms = new GradientNormSession(engine, shape, tokenBudget);
         for (int i = 0; i < shards; i++) {
             sessions.add(new GradientSession(engine, shape, tokenBudget));
             partial.add(new Gradients(shape));
@@ -107,10 +110,10 @@ final class GradientShards implements AutoCloseable {
 
     /**
      * The L2 norm of each sequence's own gradient {@code d(Σ_t log π(y_t))/dW} over the tokens it is trained on, by all
-     * parameters: the batch's gradient is their sum, from which no norm can be had, so every sequence goes through the
-     * gradient graph by itself. It costs a gradient of the whole batch in micro-batches of one.
+     * parameters.
      *
      * @param norms overwritten at the given members
+     * @throws NonFiniteMemberException naming the member of the batch
      */
     void gradientNorms(Weights weights, StepMembers members, int[] indices, TokenBatch left, double[] norms,
                        UpdateMeans means) {
@@ -119,18 +122,18 @@ final class GradientShards implements AutoCloseable {
         }
         long start = System.nanoTime();
         run(members.select(indices), (shard, i) -> {
-            for (int s = 0; s < shard.count(); s++) {
-                Shard one = members.select(new int[] {shard.member(s)});
-                float[] trained = new float[one.sequences().scoredCount()];
-                for (int t = 0; t < trained.length; t++) {
-                    trained[t] = left.isTrained(left.start(shard.member(s)) + t) ? 1f : 0f;
-                }
-                partial.get(i).zero();
-                sessions.get(i).accumulate(weights, one.sequences(), one.temperatures(), trained, new float[trained.length],
-                    partial.get(i));
-                norms[shard.member(s)] = partial.get(i).l2Norm();
-            }
             int tokens = shard.sequences().scoredCount();
+            float[] trained = new float[tokens];
+            for (int s = 0; s < shard.count(); s++) {
+                int from = left.start(shard.member(s)) - shard.sequences().offset(s);
+                for (int t = shard.sequences().offset(s); t < shard.sequences().offset(s + 1); t++) {
+                    trained[t] = left.isTrained(from + t) ? 1f : 0f;
+                }
+            }
+            double[] found = this.norms.norms(weights, shard.sequences(), shard.temperatures(), trained);
+            for (int s = 0; s < found.length; s++) {
+                norms[shard.member(s)] = found[s];
+            }
             return new TokenScores(new float[tokens], new float[tokens], new float[tokens]);
         });
         means.addSeconds("gradient_norms", start);
@@ -211,6 +214,7 @@ final class GradientShards implements AutoCloseable {
             return;
         }
         sessions.forEach(GradientSession::close);
+        norms.close();
         scoring.close();
     }
 }

@@ -11,6 +11,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Stream;
 
 /**
  * Reverse-mode differentiation of a graph: appends the nodes that compute {@code d(sum of seed * result) / d leaf}.
@@ -35,6 +36,16 @@ public final class ReverseMode {
      * @throws UnsupportedOperationException if an operator between leaf and result has no rule
      */
     public static Map<Value, Value> append(GraphBuilder graph, Map<Value, Value> seeds, List<Value> leaves) {
+        return append(graph, seeds, leaves, List.of());
+    }
+
+    /**
+     * As {@link #append(GraphBuilder, Map, List)}, and says what flows through some values on the way.
+     *
+     * @param passed values computed from the leaves whose gradients are wanted too; unlike a leaf's, they flow on
+     * @return for each leaf, then for each passed value, its gradient
+     */
+    static Map<Value, Value> append(GraphBuilder graph, Map<Value, Value> seeds, List<Value> leaves, List<Value> passed) {
         List<Node> forward = new ArrayList<>(graph.nodes());
         Backward backward = new Backward(new Operators(graph), reachable(forward, leaves));
         seeds.forEach((result, seed) -> {
@@ -54,12 +65,12 @@ public final class ReverseMode {
             }
         }
         Map<Value, Value> gradients = new LinkedHashMap<>();
-        for (Value leaf : leaves) {
-            Value gradient = backward.of(leaf);
+        for (Value wanted : Stream.concat(leaves.stream(), passed.stream()).toList()) {
+            Value gradient = backward.of(wanted);
             if (gradient == null) {
-                throw new IllegalArgumentException(leaf + " does not influence any of the results " + seeds.keySet());
+                throw new IllegalArgumentException(wanted + " does not influence any of the results " + seeds.keySet());
             }
-            gradients.put(leaf, gradient);
+            gradients.put(wanted, gradient);
         }
         return gradients;
     }

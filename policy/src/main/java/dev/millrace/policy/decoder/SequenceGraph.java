@@ -1,5 +1,7 @@
 package dev.millrace.policy.decoder;
 
+import dev.millrace.policy.autodiff.ExampleNorms;
+import dev.millrace.policy.autodiff.ExampleNorms.Examples;
 import dev.millrace.policy.autodiff.ReverseMode;
 import dev.millrace.policy.onnx.Dim;
 import dev.millrace.policy.onnx.ElementType;
@@ -11,6 +13,8 @@ import dev.millrace.policy.onnx.proto.ModelProto;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
 
 /**
  * The graph that reads whole sequences: log-prob, entropy and sum of squared probabilities per wanted token, and on request
@@ -38,27 +42,34 @@ public final class SequenceGraph {
     /** Gradient by the embedded tokens, [B*L, hidden]: the caller adds its rows to the embedding's, in a fixed order. */
     public static final String EMBEDDED_GRADIENT = "gradient.embedded";
 
+    /** Summands of each sequence's squared gradient norm, [B, summands]. */
+    public static final String SQUARED_NORMS = "squared_norms";
+
+    private static final Dim BATCH = Dim.symbol("B");
+    private static final Dim LENGTH = Dim.symbol("L");
+
     private final GraphBuilder graph;
     private final Transformer transformer;
     private final Value embedded;
     private final Value logProbs;
     private final Value entropies;
 
-    private SequenceGraph(DecoderShape shape, String name) {
+    /** @param rows the wanted tokens: {@code [R]} one after the other, or {@code [B, P]} as many for every sequence */
+    private SequenceGraph(DecoderShape shape, String name, Shape rows) {
         this.graph = new GraphBuilder(name);
         this.transformer = Transformer.declare(shape, graph);
         Operators ops = transformer.ops();
-        Dim batch = Dim.symbol("B");
-        Dim length = Dim.symbol("L");
-        Dim rows = Dim.symbol("R");
+        Dim batch = BATCH;
+        Dim length = LENGTH;
+        Dim count = rows.product();
         Value tokens = graph.input(TOKENS, ElementType.INT64, Shape.of(batch, length));
         Value positions = graph.input(POSITIONS, ElementType.INT64, Shape.of(batch, length));
         Value cos = graph.input(COS, ElementType.FLOAT, Shape.of(length, Dim.of(shape.headSize() / 2)));
         Value sin = graph.input(SIN, ElementType.FLOAT, cos.shape());
         Value mask = graph.input(MASK, ElementType.FLOAT, Shape.of(length, length));
-        Value wanted = graph.input(ROWS, ElementType.INT64, Shape.of(rows));
-        Value targets = graph.input(TARGETS, ElementType.INT64, Shape.of(rows));
-        Value inverseTemperature = graph.input(INVERSE_TEMPERATURE, ElementType.FLOAT, Shape.of(rows, Dim.ONE));
+        Value wanted = ops.reshape(graph.input(ROWS, ElementType.INT64, rows), Shape.of(count));
+        Value targets = graph.input(TARGETS, ElementType.INT64, Shape.of(count));
+        Value inverseTemperature = graph.input(INVERSE_TEMPERATURE, ElementType.FLOAT, Shape.of(count, Dim.ONE));
 
         this.embedded = transformer.embed(ops.reshape(tokens, Shape.of(batch.times(length))));
         Value hidden = transformer.layers(embedded, new FullAttention(shape, ops, positions, cos, sin, mask));
@@ -84,7 +95,7 @@ public final class SequenceGraph {
 
     /** The forward pass alone. */
     public static ModelProto scoring(DecoderShape shape) {
-        return new SequenceGraph(shape, "scoring").graph.model();
+        return new SequenceGraph(shape, "scoring", Shape.of(Dim.symbol("R"))).graph.model();
     }
 
     /**
@@ -92,7 +103,7 @@ public final class SequenceGraph {
      * [R], further outputs {@link #EMBEDDED_GRADIENT} and, for every tensor of {@link #differentiated}, {@link #gradientOf}.
      */
     public static ModelProto gradient(DecoderShape shape) {
-        SequenceGraph sequence = new SequenceGraph(shape, "gradient");
+        SequenceGraph sequence = new SequenceGraph(shape, "gradient", Shape.of(Dim.symbol("R")));
         Map<Value, Value> seeds = new LinkedHashMap<>();
         Shape perToken = sequence.logProbs.shape();
         seeds.put(sequence.logProbs, sequence.graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, perToken));
@@ -104,6 +115,39 @@ public final class SequenceGraph {
         Map<Value, Value> gradients = ReverseMode.append(sequence.graph, seeds, List.copyOf(leaves.values()));
         leaves.forEach((name, leaf) -> sequence.graph.output(name, gradients.get(leaf)));
         return sequence.graph.model();
+    }
+
+    /**
+     * The forward pass and, for every sequence, the squared norm of its own gradient {@code d(sum_t c_t log pi(y_t)) / dW} by
+     * all weights: {@link #ROWS} is [B, P], each sequence's wanted tokens filled up to P with some of coefficient 0; R is B*P
+     * elsewhere; further input {@link #LOG_PROB_COEFFICIENTS} [R], further output {@link #SQUARED_NORMS}.
+     *
+     * @param byGram of {@link #cheaperByGram}; decides what the graph costs, and the last bits of what it finds
+     */
+    public static ModelProto gradientNorms(DecoderShape shape, Set<String> byGram) {
+        Dim scored = Dim.symbol("P");
+        SequenceGraph sequence = new SequenceGraph(shape, "gradient-norms", Shape.of(BATCH, scored));
+        Value coefficients = sequence.graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, sequence.logProbs.shape());
+        sequence.graph.output(SQUARED_NORMS, ExampleNorms.append(sequence.graph, Map.of(sequence.logProbs, coefficients),
+            sequence.embedded, sequence.transformer.weights().values(), new Examples(BATCH, List.of(LENGTH, scored)),
+            weight -> byGram.contains(weight.name())));
+        return sequence.graph.model();
+    }
+
+    /**
+     * Names of the matrices whose gradients' norms are cheaper to have through Gram matrices, at so many rows a sequence:
+     * {@code n (in + out) <= in out}.
+     *
+     * @param length padded tokens of a sequence
+     * @param scored wanted tokens of a sequence, which alone reach the head
+     */
+    public static Set<String> cheaperByGram(DecoderShape shape, int length, int scored) {
+        String head = shape.tiedHead() ? TensorNames.EMBEDDING : TensorNames.HEAD;
+        return differentiated(shape).stream().filter(spec -> spec.dims().size() == 2).filter(spec -> {
+            long out = spec.dims().get(0);
+            long in = spec.dims().get(1);
+            return (spec.name().equals(head) ? scored : length) * (in + out) <= in * out;
+        }).map(TensorSpec::name).collect(Collectors.toUnmodifiableSet());
     }
 
     /**

@@ -54,8 +54,8 @@ public final class GradientSession implements AutoCloseable {
         if (!into.shape().equals(shape)) {
             throw new IllegalArgumentException("these gradients are of another shape: " + into.shape() + ", not " + shape);
         }
-        check(batch, logProbCoefficients, "logProbCoefficients");
-        check(batch, entropyCoefficients, "entropyCoefficients");
+        requireFinite(batch, logProbCoefficients, "logProbCoefficients");
+        requireFinite(batch, entropyCoefficients, "entropyCoefficients");
         return runner.run(weights, batch, temperatures,
             (micro, feeds) -> feeds
                 .floats(SequenceGraph.LOG_PROB_COEFFICIENTS, micro.pick(logProbCoefficients), micro.rowCount())
@@ -64,7 +64,7 @@ public final class GradientSession implements AutoCloseable {
             (micro, result) -> add(micro, result, into));
     }
 
-    private static void check(SequenceBatch batch, float[] coefficients, String name) {
+    static void requireFinite(SequenceBatch batch, float[] coefficients, String name) {
         if (coefficients.length != batch.scoredCount()) {
             throw new IllegalArgumentException("one value per scored token: " + name + ".length=" + coefficients.length
                 + ", scored tokens=" + batch.scoredCount());

@@ -15,8 +15,9 @@ import java.util.TreeMap;
  *
  * @param sequences indices into the batch, ascending
  * @param length    padded number of input tokens (a sequence of n tokens feeds n-1)
+ * @param aligned   rows of every sequence, its scored tokens first; 0 if scored tokens follow each other without gaps
  */
-record MicroBatch(SequenceBatch batch, int[] sequences, int length) {
+record MicroBatch(SequenceBatch batch, int[] sequences, int length, int aligned) {
     /** The kernels take another way through a product with a single row, with other roundings: never give them one. */
     private static final int SMALLEST_LENGTH = 4;
 
@@ -39,7 +40,7 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length) {
             for (int from = 0; from < sequences.size(); from += height) {
                 int[] part = sequences.subList(from, Math.min(sequences.size(), from + height)).stream()
                     .mapToInt(Integer::intValue).toArray();
-                plan.add(new MicroBatch(batch, part, length));
+                plan.add(new MicroBatch(batch, part, length, 0));
             }
         });
         return plan;
@@ -63,6 +64,12 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length) {
     static int paddedLength(int length) {
         int step = Math.max(SMALLEST_LENGTH, Integer.highestOneBit(Math.max(1, length - 1)) / 4);
         return (length + step - 1) / step * step;
+    }
+
+    /** The same rectangle with as many rows for every sequence: what its own most scored sequence needs, in steps of four. */
+    MicroBatch alignedRows() {
+        int most = Arrays.stream(sequences).map(s -> batch.length(s) - batch.firstScored(s)).max().orElse(0);
+        return new MicroBatch(batch, sequences, length, (most + SMALLEST_LENGTH - 1) / SMALLEST_LENGTH * SMALLEST_LENGTH);
     }
 
     long[] dims() {
@@ -96,9 +103,14 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length) {
         return count;
     }
 
-    /** Scored rows, at least two; a second one that nobody asked for repeats the first input and is not read. */
+    /** Rows that reach the head, at least two; those that nobody asked for repeat the first input and are not read. */
     int rowCount() {
-        return Math.max(2, scoredCount());
+        return aligned > 0 ? sequences.length * aligned : Math.max(2, scoredCount());
+    }
+
+    /** {@code [rows]}, or {@code [sequences, rows of each]}. */
+    long[] rowDims() {
+        return aligned > 0 ? new long[] {sequences.length, aligned} : new long[] {rowCount()};
     }
 
     /** For each wanted token the flat index of the token before it. */
@@ -148,6 +160,7 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length) {
         int index = 0;
         for (int row = 0; row < sequences.length; row++) {
             int s = sequences[row];
+            index = aligned > 0 ? row * aligned : index;
             for (int t = batch.firstScored(s); t < batch.length(s); t++) {
                 visitor.visit(index++, row, t, batch.offset(s) + t - batch.firstScored(s));
             }

@@ -19,20 +19,50 @@ final class SequenceRunner implements AutoCloseable {
     private final Engine engine;
     private final DecoderShape shape;
     private final int tokenBudget;
-    private final OrtSession session;
+    private final Graphs graphs;
     private final Map<Integer, LengthTables> tables = new ConcurrentHashMap<>();
 
     private record LengthTables(PositionTables positions, FloatBuffer mask) {
     }
 
+    /** The compiled graph that a micro-batch goes through; the runner closes it. */
+    interface Graphs extends AutoCloseable {
+        OrtSession of(MicroBatch micro) throws OrtException;
+
+        /** How the graph wants a planned micro-batch laid out. */
+        default MicroBatch laidOut(MicroBatch planned) {
+            return planned;
+        }
+
+        @Override
+        void close() throws OrtException;
+    }
+
+    /** One graph for every micro-batch. */
     SequenceRunner(Engine engine, DecoderShape shape, int tokenBudget, ModelProto model) {
+        this(engine, shape, tokenBudget, new OneGraph(engine.compile(model)));
+    }
+
+    private record OneGraph(OrtSession session) implements Graphs {
+        @Override
+        public OrtSession of(MicroBatch micro) {
+            return session;
+        }
+
+        @Override
+        public void close() throws OrtException {
+            session.close();
+        }
+    }
+
+    SequenceRunner(Engine engine, DecoderShape shape, int tokenBudget, Graphs graphs) {
         if (tokenBudget < 1) {
             throw new IllegalArgumentException("tokenBudget must be at least 1: tokenBudget=" + tokenBudget);
         }
         this.engine = engine;
         this.shape = shape;
         this.tokenBudget = tokenBudget;
-        this.session = engine.compile(model);
+        this.graphs = graphs;
     }
 
     /** Feeds more tensors of a micro-batch, beside those every sequence graph takes. */
@@ -53,7 +83,8 @@ final class SequenceRunner implements AutoCloseable {
         TokenScores scores = TokenScores.allocate(batch.scoredCount());
         try (Feeds fixed = new Feeds(engine.environment())) {
             fixed.set(weights.tensors(), "");
-            for (MicroBatch micro : MicroBatch.plan(batch, tokenBudget, shape)) {
+            for (MicroBatch planned : MicroBatch.plan(batch, tokenBudget, shape)) {
+                MicroBatch micro = graphs.laidOut(planned);
                 if (Thread.currentThread().isInterrupted()) {
                     throw new CancellationException("interrupted between micro-batches of " + batch.sequenceCount()
                         + " sequences");
@@ -78,7 +109,7 @@ final class SequenceRunner implements AutoCloseable {
             .floats(SequenceGraph.COS, table.positions().cos(), length, half)
             .floats(SequenceGraph.SIN, table.positions().sin(), length, half)
             .floats(SequenceGraph.MASK, table.mask().duplicate(), length, length)
-            .longs(SequenceGraph.ROWS, micro.rows(), micro.rowCount())
+            .longs(SequenceGraph.ROWS, micro.rows(), micro.rowDims())
             .longs(SequenceGraph.TARGETS, micro.targets(), micro.rowCount())
             .floats(SequenceGraph.INVERSE_TEMPERATURE, micro.inverseTemperatures(temperatures), micro.rowCount(), 1);
     }
@@ -86,7 +117,7 @@ final class SequenceRunner implements AutoCloseable {
     private void run(MicroBatch micro, Feeds feeds, Set<String> outputs, Map<String, ? extends OnnxValue> pinned,
         Reader reader,
                      TokenScores scores) {
-        try (OrtSession.Result result = session.run(feeds.map(), outputs, pinned)) {
+        try (OrtSession.Result result = graphs.of(micro).run(feeds.map(), outputs, pinned)) {
             micro.put(floats(result, SequenceGraph.LOG_PROBS), scores.logProbs());
             micro.put(floats(result, SequenceGraph.ENTROPIES), scores.entropies());
             micro.put(floats(result, SequenceGraph.SUM_SQUARED_PROBS), scores.sumSquaredProbs());
@@ -123,7 +154,7 @@ final class SequenceRunner implements AutoCloseable {
     @Override
     public void close() {
         try {
-            session.close();
+            graphs.close();
         } catch (OrtException e) {
             throw new InferenceException("could not close the session: " + e.getMessage(), e);
         }

@@ -1,0 +1,97 @@
+package dev.millrace.policy.session;
+
+import ai.onnxruntime.OrtException;
+import ai.onnxruntime.OrtSession;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.SequenceGraph;
+import dev.millrace.policy.weights.Weights;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * The norm of each sequence's own gradient, {@code |d(Σ_t c_t log π(y_t)) / dW|} over all weights W, for many sequences at once.
+ *
+ * <p>Costs about what the batch's gradient costs, and no gradient is ever held: what is in memory beside the activations of a
+ * micro-batch is no larger than these. Which way a weight's norm is taken depends on the padded length, so the first
+ * micro-batch of a new kind compiles a graph; there are no more kinds than a decoder has sizes of matrices.
+ *
+ * <p>Micro-batches go in a fixed order through the caller's thread: the same call gives the same bits. Safe for several threads at
+ * once; the weights are read in place and must not change during a call.
+ */
+public final class GradientNormSession implements AutoCloseable {
+    private final SequenceRunner runner;
+    private final Set<String> outputs = new HashSet<>(ScoringSession.OUTPUTS);
+
+    /** @param tokenBudget padded tokens per micro-batch: bounds memory */
+    public GradientNormSession(Engine engine, DecoderShape shape, int tokenBudget) {
+        this.runner = new SequenceRunner(engine, shape, tokenBudget, new NormGraphs(engine, shape));
+        this.outputs.add(SequenceGraph.SQUARED_NORMS);
+    }
+
+    /** A graph for each choice between whole gradients and Gram matrices that a length has called for. */
+    private static final class NormGraphs implements SequenceRunner.Graphs {
+        private final Engine engine;
+        private final DecoderShape shape;
+        private final Map<Set<String>, OrtSession> compiled = new ConcurrentHashMap<>();
+
+        NormGraphs(Engine engine, DecoderShape shape) {
+            this.engine = engine;
+            this.shape = shape;
+        }
+
+        @Override
+        public OrtSession of(MicroBatch micro) {
+            return compiled.computeIfAbsent(SequenceGraph.cheaperByGram(shape, micro.length(), micro.aligned()),
+                byGram -> engine.compile(SequenceGraph.gradientNorms(shape, byGram)));
+        }
+
+        @Override
+        public MicroBatch laidOut(MicroBatch planned) {
+            return planned.alignedRows();
+        }
+
+        @Override
+        public void close() throws OrtException {
+            for (OrtSession session : compiled.values()) {
+                session.close();
+            }
+        }
+    }
+
+    /**
+     * One norm per sequence; 0 for one without a scored token.
+     *
+     * @param temperatures one per sequence, above 0; log-probs are those after temperature
+     * @param coefficients c, one per packed token
+     * @throws java.util.concurrent.CancellationException if the thread is interrupted, checked between micro-batches; the
+     *     flag stays set
+     * @throws NonFiniteScoreException naming sequence and token
+     */
+    public double[] norms(Weights weights, SequenceBatch batch, float[] temperatures, float[] coefficients) {
+        GradientSession.requireFinite(batch, coefficients, "coefficients");
+        double[] norms = new double[batch.sequenceCount()];
+        runner.run(weights, batch, temperatures,
+            (micro, feeds) -> feeds.floats(SequenceGraph.LOG_PROB_COEFFICIENTS, micro.pick(coefficients), micro.rowCount()),
+            outputs, Map.of(),
+            (micro, result) -> put(micro, SequenceRunner.floats(result, SequenceGraph.SQUARED_NORMS), norms));
+        return norms;
+    }
+
+    private static void put(MicroBatch micro, float[] summands, double[] norms) {
+        int each = summands.length / micro.sequences().length;
+        for (int row = 0; row < micro.sequences().length; row++) {
+            double square = 0;
+            for (int i = row * each; i < (row + 1) * each; i++) {
+                square += summands[i];
+            }
+            norms[micro.sequences()[row]] = Math.sqrt(Math.max(0, square)); // what cancels to nothing may end a rounding below it
+        }
+    }
+
+    @Override
+    public void close() {
+        runner.close();
+    }
+}
