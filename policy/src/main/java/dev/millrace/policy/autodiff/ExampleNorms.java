@@ -101,6 +101,7 @@ public final class ExampleNorms {
                                Examples examples, Predicate<Value> byGram) {
         List<Node> readers = new ArrayList<>(graph.nodes().stream()
             .filter(node -> node.inputs().stream().anyMatch(weights::contains)).toList());
+        readers.forEach(reader -> requireKnown(reader, weights));
         List<Value> passed = readers.stream().map(Node::output).filter(output -> !output.equals(source)).toList();
         Map<Value, Value> gradients = ReverseMode.append(graph, seeds, List.of(source), passed);
         ExampleNorms norms = new ExampleNorms(new Operators(graph), examples, byGram);
@@ -115,32 +116,36 @@ public final class ExampleNorms {
         return norms.ops.concat(1, Dim.symbol("summands"), norms.parts.toArray(Value[]::new));
     }
 
-    private Map<Value, Use> uses(Node node, Value dy, Collection<Value> weights) {
+    private static void requireKnown(Node reader, Collection<Value> weights) {
+        boolean known = switch (reader.operator()) {
+            case "Gemm" -> reader.attribute("transA", 0) == 0 && reader.attribute("transB", 0) == 1
+                && reader.attribute("alpha", 1f) == 1f && reader.attribute("beta", 1f) == 1f && !weights.contains(reader.input(0));
+            case "SimplifiedLayerNormalization", "Gather" -> true;
+            default -> false;
+        };
+        if (!known) {
+            throw new UnsupportedOperationException("no rule for an example's own gradient by a weight that operator "
+                + reader.operator() + " reads, which produces " + reader.output()
+                + "; known are x W^T + bias as Gemm, the scale of SimplifiedLayerNormalization, and Gather");
+        }
+    }
+
+    private Map<Value, Use> uses(Node reader, Value dy, Collection<Value> weights) {
         Map<Value, Use> uses = new LinkedHashMap<>();
-        switch (node.operator()) {
+        switch (reader.operator()) {
             case "Gemm" -> {
-                boolean plain = node.attribute("transA", 0) == 0 && node.attribute("transB", 0) == 1
-                    && node.attribute("alpha", 1f) == 1f && node.attribute("beta", 1f) == 1f;
-                if (!plain || weights.contains(node.input(0))) {
-                    throw unknown(node, "other than x W^T + bias");
-                }
-                uses.put(node.input(1), new Use.Product(dy, node.input(0)));
-                if (node.inputs().size() > 2) {
-                    uses.put(node.input(2), new Use.Sum(dy));
+                uses.put(reader.input(1), new Use.Product(dy, reader.input(0)));
+                if (reader.inputs().size() > 2) {
+                    uses.put(reader.input(2), new Use.Sum(dy));
                 }
             }
-            case "SimplifiedLayerNormalization" -> uses.put(node.input(1),
-                new Use.Sum(ops.mul(dy, ops.mul(node.input(0), node.outputs().get(1)))));
-            case "Gather" -> uses.put(node.input(0), new Use.Lookup(node.input(1), dy));
-            default -> throw unknown(node, "");
+            case "SimplifiedLayerNormalization" -> uses.put(reader.input(1),
+                new Use.Sum(ops.mul(dy, ops.mul(reader.input(0), reader.outputs().get(1)))));
+            case "Gather" -> uses.put(reader.input(0), new Use.Lookup(reader.input(1), dy));
+            default -> throw new IllegalStateException("not refused: " + reader);
         }
         uses.keySet().retainAll(weights);
         return uses;
-    }
-
-    private static UnsupportedOperationException unknown(Node node, String form) {
-        return new UnsupportedOperationException("no rule for an example's own gradient by what operator " + node.operator() + " " + form
-            + (form.isEmpty() ? "" : " ") + "reads, which produces " + node.output());
     }
 
     private void count(Value weight, List<Use> before, Use use) {

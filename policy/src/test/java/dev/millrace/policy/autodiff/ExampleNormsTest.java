@@ -38,7 +38,7 @@ class ExampleNormsTest {
         Value source = ops.exp(x);
         assertThatThrownBy(() -> append(ops.matMul(source, ops.transpose(weight, 1, 0)), source, true))
             .isInstanceOf(UnsupportedOperationException.class)
-            .hasMessageStartingWith("no rule for an example's own gradient by what operator Transpose reads, which produces Transpose_");
+            .hasMessageStartingWith("no rule for an example's own gradient by a weight that operator Transpose reads, which produces Transpose_");
     }
 
     @Test
@@ -49,7 +49,7 @@ class ExampleNormsTest {
         Value untransposed = graph.input("untransposed", ElementType.FLOAT, Shape.of(3, 5));
         assertThatThrownBy(() -> ExampleNorms.append(graph, Map.of(ops.gemm(source, untransposed, false, false), seed), source,
             List.of(untransposed), new Examples(EXAMPLES, List.of(LENGTH)), any -> true))
-            .hasMessageStartingWith("no rule for an example's own gradient by what operator Gemm other than x W^T + bias reads");
+            .hasMessageStartingWith("no rule for an example's own gradient by a weight that operator Gemm reads, which produces Gemm_");
     }
 
     @Test
