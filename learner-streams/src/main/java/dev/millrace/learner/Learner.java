@@ -57,6 +57,7 @@ public final class Learner implements AutoCloseable {
     private volatile boolean stopped;
     /** Ends whatever the running thread waits for. */
     private volatile Runnable wakeup = () -> { };
+    private StepObserver observer = batchId -> { };
     private double idleSeconds;
     private double commitSeconds;
 
@@ -122,6 +123,11 @@ public final class Learner implements AutoCloseable {
     /** Keeps a version from being removed, and with it everything after it; before {@link #run()}. */
     public void keepVersion(long version) {
         kept.add(version);
+    }
+
+    /** Has somebody told of every step; before {@link #run()}. */
+    public void observe(StepObserver newObserver) {
+        observer = newObserver;
     }
 
     private List<Long> fixedVersions() {
@@ -198,6 +204,7 @@ public final class Learner implements AutoCloseable {
 
         StepReport report = optimizer.train(
             batch, state.newest().getVersion(), state.controls(), state.weights(), state.optimizer());
+        observer.stepMade(incoming.batch().getBatchId());
         meters.progress();
 
         long commitStart = System.nanoTime();

@@ -12,6 +12,7 @@ import dev.millrace.generator.run.TestRun;
 import dev.millrace.generator.sampling.CacheOnSwap;
 import dev.millrace.generator.sampling.Generator;
 import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.sampling.WeightUpdate;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.session.Engine;
@@ -96,7 +97,7 @@ class ScorerIT {
                     ordinal % 4 == 0 ? "guess" : "fixed-answer");
         }
         GeneratorConfig sampling =
-                new GeneratorConfig("g", 3, 16, 1, CacheOnSwap.RECOMPUTE, 300, 5, 200, 500, 20_000, 20_000);
+                new GeneratorConfig("g", 3, 16, 1, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 5, 200, 500, 20_000, 20_000);
         try (Generator generator = new Generator(run.connection(), run.feed(), Environments.builtIn(), Engine.cpu(), sampling,
                 new SimpleMeterRegistry(), Clock.systemUTC()); Scorer scorer = scorer(false)) {
             RunningRole generating = new RunningRole("generator", generator::run, generator::stop);

@@ -53,7 +53,7 @@ final class LaggedStep implements AutoCloseable {
         int capacity = series.task().capacityTokens();
         GeneratorConfig defaults = GeneratorConfig.defaults();
         this.sampler = new RolloutSampler(engine, shape, Environments.builtIn(),
-            new GeneratorConfig(defaults.id(), settings.batchSequences(), capacity, capacity - 1, defaults.cacheOnSwap(),
+            new GeneratorConfig(defaults.id(), settings.batchSequences(), capacity, capacity - 1, defaults.weightUpdate(), defaults.cacheOnSwap(),
                 defaults.versionWaitMs(), defaults.commitIntervalMs(), defaults.heartbeatMs(), defaults.drainMs(),
                 defaults.firstVersionTimeoutMs(), defaults.commitTimeoutMs()), NO_TIME);
         this.scoring = new ScoringSession(engine, shape, TOKEN_BUDGET);

@@ -8,6 +8,7 @@ import dev.millrace.generator.environment.Task;
 import dev.millrace.generator.sampling.Generator;
 import dev.millrace.learner.InitialPolicy;
 import dev.millrace.learner.Learner;
+import dev.millrace.learner.StepObserver;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
@@ -37,10 +38,23 @@ public final class Pipeline implements AutoCloseable {
     private final MeterRegistry meters;
     private final Clock clock;
     private final Task task;
+    private final Environments environments;
+    private final StepObserver steps;
     private final Deque<AutoCloseable> made = new ArrayDeque<>();
 
     public Pipeline(MillraceConfig config, LogConnection connection, MeterRegistry meters, Clock clock) {
+        this(config, connection, meters, clock, Environments.builtIn(), batchId -> { });
+    }
+
+    /**
+     * @param environments that the generator serves
+     * @param steps is told of the learner's
+     */
+    public Pipeline(MillraceConfig config, LogConnection connection, MeterRegistry meters, Clock clock, Environments environments,
+            StepObserver steps) {
         this.config = config;
+        this.environments = environments;
+        this.steps = steps;
         this.connection = connection;
         this.meters = meters;
         this.clock = clock;
@@ -68,7 +82,7 @@ public final class Pipeline implements AutoCloseable {
 
     /** Samples. */
     public Role generator() {
-        Generator generator = keep(new Generator(connection, feed(), Environments.builtIn(), engine(), config.generator(), meters, clock));
+        Generator generator = keep(new Generator(connection, feed(), environments, engine(), config.generator(), meters, clock));
         return new Role("generator", generator::run, generator::stop);
     }
 
@@ -115,6 +129,7 @@ public final class Pipeline implements AutoCloseable {
             : new InitialPolicy(shape, task.tokenizer().hash(), () -> new CheckpointModel(config.model().checkpoint()).weights());
         Learner learner = keep(new Learner(connection, config.learner(), config.topology().corrections(),
             config.weights(), initial, engine(), meters, clock));
+        learner.observe(steps);
         for (ScorerPurpose purpose : List.of(ScorerPurpose.REFERENCE, ScorerPurpose.TEACHER)) {
             if (config.scorer().fixed(purpose).version() >= 0) {
                 learner.keepVersion(config.scorer().fixed(purpose).version());

@@ -3,32 +3,42 @@ package dev.millrace.generator.environment;
 import java.util.Objects;
 
 /**
- * What an environment does after a token of the policy: nothing, say something, end the episode, or both of these.
+ * What an environment does after a token of the policy: nothing, say something, end the episode, both of these, or keep
+ * the policy waiting.
  *
  * @param tokens what it says, inserted after the policy's token with mask 0 and never trained on; owned by the
  *     reaction from here on, so hand over an array that nobody writes to any more
  * @param ends true if the response is over after these tokens
+ * @param later true if the environment is not done yet, and is to be asked again about the same transcript; then it says
+ *     nothing and ends nothing
  */
-public record Reaction(int[] tokens, boolean ends) {
+public record Reaction(int[] tokens, boolean ends, boolean later) {
     private static final int[] NOTHING = {};
 
     /** The policy goes on. */
-    public static final Reaction GO_ON = new Reaction(NOTHING, false);
+    public static final Reaction GO_ON = new Reaction(NOTHING, false, false);
 
     /** The response is over. */
-    public static final Reaction END = new Reaction(NOTHING, true);
+    public static final Reaction END = new Reaction(NOTHING, true, false);
+
+    /** The environment needs time, for a tool or a test it runs: this sequence waits, the others go on. */
+    public static final Reaction LATER = new Reaction(NOTHING, false, true);
 
     public Reaction {
         Objects.requireNonNull(tokens, "tokens");
+        if (later && (ends || tokens.length > 0)) {
+            throw new IllegalArgumentException("a reaction that comes later neither ends nor says anything yet: ends=" + ends + ", "
+                    + tokens.length + " tokens");
+        }
     }
 
     /** The environment says something and the policy goes on. */
     public static Reaction say(int... tokens) {
-        return new Reaction(tokens, false);
+        return new Reaction(tokens, false, false);
     }
 
     /** The environment has the last word. */
     public static Reaction sayAndEnd(int... tokens) {
-        return new Reaction(tokens, true);
+        return new Reaction(tokens, true, false);
     }
 }

@@ -11,7 +11,8 @@
  *     does; the token limit of the request always holds.</li>
  * <li>To answer in between, return {@code Reaction.say(...)}: the tokens are inserted behind the policy's newest token,
  *     get mask 0 and log-prob 0, and the policy goes on after them. If the limit leaves no room for them, the response
- *     ends there and is verified as it stands.</li>
+ *     ends there and is verified as it stands. What takes time is answered with {@code Reaction.LATER} until it is there;
+ *     other sequences go on meanwhile.</li>
  * <li>Verify from the transcript, never from what the episode remembers, and handle a response that was cut anywhere.
  *     The reward must be finite; name its parts in the components.</li>
  * <li>Make prompts with a {@link dev.millrace.generator.environment.PromptMaker}, a pure function of seed and ordinal

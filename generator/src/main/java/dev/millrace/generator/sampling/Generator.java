@@ -16,7 +16,9 @@ import java.util.Optional;
  * The role that samples: takes prompts, answers them with the newest weights there are, writes rollouts.
  *
  * <p>Sampling never waits for a step of the learner: new weights are loaded on another thread and taken up between two
- * calls of the engine, while sequences are in flight; version spans say which tokens are whose. It does not wait for
+ * calls of the engine, while sequences are in flight; version spans say which tokens are whose. With
+ * {@link WeightUpdate#GROUP_END} they are taken up when all groups that were begun are finished. A sequence whose environment
+ * needs time waits in its slot while the others go on. It does not wait for
  * commits either, up to a bound on what is finished and not committed.
  *
  * <p>Rollouts and the offsets of their prompts are committed together, and a prompt's offset only when all before it are
@@ -24,7 +26,8 @@ import java.util.Optional;
  * again by whoever takes over, under the same rollout ids.
  *
  * <p>Meters: {@code millrace.generator.tokens} (sampled), {@code .tokens.forced}, {@code .rollouts} (committed),
- * {@code .swaps}, {@code .refused.prompts} by reason, {@code .idle.seconds} (nothing to sample), and the gauge
+ * {@code .swaps}, {@code .refused.prompts} by reason, {@code .idle.seconds} (nothing to sample, or every sequence waits for its
+ * environment), and the gauge
  * {@code millrace.policy.version} with role generator.
  */
 public final class Generator implements AutoCloseable {

@@ -11,7 +11,9 @@ import java.util.regex.Pattern;
  * @param slots sequences in flight
  * @param capacityTokens longest prompt with its response; longer ones are refused
  * @param tokensPerCall most tokens a sequence advances by in one call of the engine; weights are taken up between calls
- * @param cacheOnSwap what becomes of a sequence's keys and values when new weights are taken up
+ * @param weightUpdate whether new weights are taken up with sequences in flight, or when all groups are finished
+ * @param cacheOnSwap what becomes of a sequence's keys and values when new weights are taken up; of no
+ *     effect with {@code weight_update=group_end}, where none is in flight then
  * @param versionWaitMs longest wait for the version that admission knew when it released a prompt, before the prompt is
  *     begun with an older one; without it staleness could exceed what admission allows
  * @param commitIntervalMs longest time a finished rollout waits for its commit to begin
@@ -20,8 +22,8 @@ import java.util.regex.Pattern;
  * @param firstVersionTimeoutMs longest wait for the first policy version
  * @param commitTimeoutMs longest wait for a commit
  */
-public record GeneratorConfig(String id, int slots, int capacityTokens, int tokensPerCall, CacheOnSwap cacheOnSwap,
-        int versionWaitMs, int commitIntervalMs, int heartbeatMs, int drainMs, long firstVersionTimeoutMs, long commitTimeoutMs) {
+public record GeneratorConfig(String id, int slots, int capacityTokens, int tokensPerCall, WeightUpdate weightUpdate,
+        CacheOnSwap cacheOnSwap, int versionWaitMs, int commitIntervalMs, int heartbeatMs, int drainMs, long firstVersionTimeoutMs, long commitTimeoutMs) {
     private static final Pattern ID = Pattern.compile("[A-Za-z0-9._-]{1,60}");
 
     public GeneratorConfig {
@@ -37,6 +39,9 @@ public record GeneratorConfig(String id, int slots, int capacityTokens, int toke
         atLeast(0, "drain_ms", drainMs);
         atLeast(1, "first_version_timeout_ms", firstVersionTimeoutMs);
         atLeast(1, "commit_timeout_ms", commitTimeoutMs);
+        if (weightUpdate == null) {
+            throw new IllegalArgumentException("weight_update must be in_flight or group_end: null");
+        }
         if (cacheOnSwap == null) {
             throw new IllegalArgumentException("cache_on_swap must be recompute or keep: null");
         }
@@ -44,7 +49,7 @@ public record GeneratorConfig(String id, int slots, int capacityTokens, int toke
 
     /** Fits the default task: its prompts and answers take 12 positions. */
     public static GeneratorConfig defaults() {
-        return new GeneratorConfig("generator-0", 256, 16, 4, CacheOnSwap.RECOMPUTE, 2_000, 25, 1_000, 2_000,
+        return new GeneratorConfig("generator-0", 256, 16, 4, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 2_000, 25, 1_000, 2_000,
                 60_000, 60_000);
     }
 

@@ -23,7 +23,7 @@ final class GeneratorMeters {
         this.rollouts = Counter.builder("millrace.generator.rollouts").description("rollouts committed").register(registry);
         this.swaps = Counter.builder("millrace.generator.swaps").description("versions taken up").register(registry);
         this.idle = Counter.builder("millrace.generator.idle.seconds")
-                .description("time without anything to sample").register(registry);
+                .description("time without anything to sample, or with every sequence waiting for its environment").register(registry);
         Gauge.builder("millrace.policy.version", this, m -> m.servedVersion).tag("role", "generator").register(registry);
     }
 

@@ -38,6 +38,7 @@ final class InFlight implements Transcript {
     private float[] temperedLogProbs;
     private int length;
     private int held;
+    private boolean waits;
     private FinishReason finishReason;
 
     /** @param vocabSize bound of what the environment may say */
@@ -120,7 +121,7 @@ final class InFlight implements Transcript {
      * @param logProb under the distribution it was sampled from
      * @param temperedLogProb under the one before truncation
      * @return false if what the engine sampled after it in the same call does not belong to this rollout any more,
-     *     because it ended or the environment said something
+     *     because it ended, the environment said something, or is to be waited for
      */
     boolean sampled(int token, float logProb, float temperedLogProb, long version) {
         if (!Float.isFinite(logProb) || !Float.isFinite(temperedLogProb)) {
@@ -134,7 +135,25 @@ final class InFlight implements Transcript {
             finishReason = FinishReason.STOP;
             return false;
         }
+        return hear();
+    }
+
+    /** Whether the environment has not reacted to the newest token yet. */
+    boolean waits() {
+        return waits;
+    }
+
+    /**
+     * Asks the environment what it does after the newest token.
+     *
+     * @return whether the policy goes on at once, with nothing said in between
+     */
+    boolean hear() {
         Reaction reaction = episode.afterToken(this);
+        waits = reaction.later();
+        if (waits) {
+            return false;
+        }
         boolean fits = length + reaction.tokens().length <= maxTokens;
         if (fits) {
             say(reaction.tokens());

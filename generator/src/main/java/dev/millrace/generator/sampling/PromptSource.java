@@ -118,6 +118,11 @@ final class PromptSource implements AutoCloseable {
         return queue.element().request().getAdmittedVersion();
     }
 
+    /** Whether the next sample is of a group of which another one was begun. */
+    boolean hasBegunGroup() {
+        return nextSample > 0;
+    }
+
     /** Begins the next sample; there must be one. */
     InFlight next(int vocabSize, long nowMs) {
         AcceptedPrompt prompt = queue.element();

@@ -66,8 +66,11 @@ public final class RolloutSampler implements AutoCloseable {
             while (slots.hasRoom() && !waiting.isEmpty()) {
                 slots.add(waiting.remove());
             }
-            slots.advance(weights, version,
+            boolean advanced = slots.advance(weights, version,
                     sequence -> finished.put(sequence.rolloutId(), records.of(sequence, clock.millis())));
+            if (!advanced) {
+                SamplingLoop.awaitEnvironments();
+            }
         }
         return order.stream().map(finished::get).toList();
     }

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.apache.kafka.common.TopicPartition;
 import org.slf4j.Logger;
@@ -27,6 +28,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private static final Logger LOG = LoggerFactory.getLogger(SamplingLoop.class);
     private static final Duration IDLE_WAIT = Duration.ofMillis(100);
     private static final Duration VERSION_POLL = Duration.ofMillis(2);
+    private static final long ENVIRONMENT_POLL_NANOS = 500_000;
     private static final long POLL_INTERVAL_MS = 2;
     private static final int MAX_UNCOMMITTED_FILLINGS = 4;
 
@@ -45,7 +47,8 @@ final class SamplingLoop implements PromptSource.Moves {
     private boolean leaving;
     private long totalTokens;
     private long totalForced;
-    private boolean heldBack; // prompts wait for the version that admission knew
+    private boolean heldBack; // prompts wait for weights: those that admission knew, or those that are to be taken up
+    private boolean updateIsDue; // new weights are there, and groups that were begun keep them from being taken up
     private long awaited = -1;
     private long awaitedSinceMs;
     private long gaveUpWaitingFor = -1;
@@ -102,7 +105,9 @@ final class SamplingLoop implements PromptSource.Moves {
 
     private void takeUpNewestWeights() {
         NewestWeights.Loaded newest = weights.current();
-        if (serving == null || newest.version() != serving.version()) {
+        boolean isNew = serving == null || newest.version() != serving.version();
+        updateIsDue = isNew && config.weightUpdate() == WeightUpdate.GROUP_END && (slots.active() > 0 || prompts.hasBegunGroup());
+        if (isNew && !updateIsDue) {
             meters.serving(newest.version(), serving != null);
             serving = newest;
             servingSinceMs = clock.millis();
@@ -111,7 +116,7 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     private void fillSlots() {
-        while (slots.hasRoom() && !prompts.isEmpty() && mayBegin(prompts.nextAdmittedVersion())) {
+        while (slots.hasRoom() && !prompts.isEmpty() && (prompts.hasBegunGroup() || !updateIsDue && mayBegin(prompts.nextAdmittedVersion()))) {
             slots.add(prompts.next(vocabSize, clock.millis()));
         }
         heldBack = slots.hasRoom() && !prompts.isEmpty();
@@ -143,10 +148,19 @@ final class SamplingLoop implements PromptSource.Moves {
         if (slots.active() == 0) {
             return;
         }
-        slots.advance(serving.weights(), serving.version(), this::finish);
+        if (!slots.advance(serving.weights(), serving.version(), this::finish)) {
+            long from = System.nanoTime();
+            awaitEnvironments();
+            meters.idle(System.nanoTime() - from);
+        }
         meters.tokens(slots.sampledTokens() - totalTokens, slots.forcedTokens() - totalForced);
         totalTokens = slots.sampledTokens();
         totalForced = slots.forcedTokens();
+    }
+
+    /** A moment in which every sequence waits for its environment. */
+    static void awaitEnvironments() {
+        LockSupport.parkNanos(ENVIRONMENT_POLL_NANOS);
     }
 
     private void finish(InFlight sequence) {

@@ -79,27 +79,50 @@ final class SlotPool implements AutoCloseable {
     }
 
     /**
-     * Advances every sequence and hands over those that are finished.
+     * Advances every sequence that does not wait for its environment, and hands over those that are finished.
      *
      * @param weights of {@code version}
+     * @return false if there was nothing to do: all wait
      */
-    void advance(Weights weights, long version, Consumer<InFlight> finished) {
+    boolean advance(Weights weights, long version, Consumer<InFlight> finished) {
         if (version != lastVersion && lastVersion >= 0 && cacheOnSwap == CacheOnSwap.RECOMPUTE) {
             beginAgain();
         }
         lastVersion = version;
-        prepare();
+        boolean heard = hearEnvironments(finished);
+        if (!prepare()) {
+            return heard;
+        }
         DecodeSteps done = session.advance(weights, input);
         for (int slot = 0; slot < slots.length; slot++) {
-            if (slots[slot] != null) {
+            if (slots[slot] != null && !slots[slot].waits()) {
                 take(slot, done, version);
-                if (slots[slot].finishReason() != null) {
-                    InFlight sequence = slots[slot];
-                    free(slot);
-                    finished.accept(sequence);
-                }
+                handOverIfFinished(slot, finished);
             }
         }
+        return true;
+    }
+
+    private void handOverIfFinished(int slot, Consumer<InFlight> finished) {
+        InFlight sequence = slots[slot];
+        if (sequence.finishReason() != null) {
+            free(slot);
+            finished.accept(sequence);
+        }
+    }
+
+    /** Asks the environments that are waited for; says whether one of them has reacted. */
+    private boolean hearEnvironments(Consumer<InFlight> finished) {
+        boolean heard = false;
+        for (int slot = 0; slot < slots.length; slot++) {
+            InFlight sequence = slots[slot];
+            if (sequence != null && sequence.waits()) {
+                sequence.hear();
+                heard |= !sequence.waits();
+                handOverIfFinished(slot, finished);
+            }
+        }
+        return heard;
     }
 
     private void beginAgain() {
@@ -110,13 +133,16 @@ final class SlotPool implements AutoCloseable {
         }
     }
 
-    private void prepare() {
+    /** Says whether there is anything to advance. */
+    private boolean prepare() {
+        boolean any = false;
         input.clear();
         for (int slot = 0; slot < slots.length; slot++) {
             InFlight sequence = slots[slot];
-            if (sequence == null) {
+            if (sequence == null || sequence.waits()) {
                 continue;
             }
+            any = true;
             int held = sequence.held();
             int known = sequence.known();
             knownBefore[slot] = known;
@@ -131,6 +157,7 @@ final class SlotPool implements AutoCloseable {
                 }
             }
         }
+        return any;
     }
 
     private void take(int slot, DecodeSteps done, long version) {

@@ -29,8 +29,10 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -134,12 +136,37 @@ class GeneratorIT {
     }
 
     @Test
+    void shouldTakeUpWeightsBetweenGroupsWhereThatIsAskedFor() {
+        run.publish(0, 0);
+        String topic = run.connection().topics().rollouts();
+        GeneratorConfig config =
+                new GeneratorConfig("g", 6, 16, 1, WeightUpdate.GROUP_END, CacheOnSwap.RECOMPUTE, 300, 10, 50, 500, 20_000, 20_000);
+        try (Generator generator = generator(config)) {
+            RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            for (int version = 1; version < 4; version++) {
+                releaseInc(50 * version, 50, 4);
+                int half = 200 * version - 100; // some are finished, some are not
+                run.await(topic, records -> records.size() >= half);
+                run.publish(version, 0);
+            }
+            Map<String, Set<Long>> versions = new HashMap<>();
+            for (Rollout rollout : run.await(Rollout.class, topic, 600)) {
+                assertThat(rollout.getVersionSpans()).hasSize(1);
+                versions.computeIfAbsent(rollout.getGroupId(), group -> new HashSet<>()).add(rollout.getVersionSpans().get(0).getVersion());
+            }
+            assertThat(versions).hasSize(150).allSatisfy((group, ofGroup) -> assertThat(ofGroup).as(group).hasSize(1));
+            assertThat(versions.values().stream().distinct().count()).as("versions that sampled").isGreaterThan(1);
+            role.stop();
+        }
+    }
+
+    @Test
     void shouldNotBeginAPromptWithWeightsOlderThanAdmissionCountedOn() {
         run.publish(0, 0);
         release(inc(0, 4).setAdmittedVersion(1).build());
         String topic = run.connection().topics().rollouts();
         GeneratorConfig patient =
-                new GeneratorConfig("g", 4, 16, 2, CacheOnSwap.RECOMPUTE, 60_000, 10, 50, 500, 20_000, 20_000);
+                new GeneratorConfig("g", 4, 16, 2, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 60_000, 10, 50, 500, 20_000, 20_000);
         try (Generator generator = generator(patient)) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             run.await(run.connection().topics().serving(), records -> records.size() >= 4); // it has had time
@@ -262,7 +289,7 @@ class GeneratorIT {
 
     @Test
     void shouldSayThatThereIsNoPolicyWhenNoneAppears() {
-        GeneratorConfig config = new GeneratorConfig("g", 4, 16, 2, CacheOnSwap.RECOMPUTE, 300, 10, 100, 500, 300, 10_000);
+        GeneratorConfig config = new GeneratorConfig("g", 4, 16, 2, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 10, 100, 500, 300, 10_000);
         try (Generator generator = generator(config)) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             assertThat(role.awaitEnd()).isInstanceOf(VersionUnavailableException.class)
@@ -284,7 +311,7 @@ class GeneratorIT {
     }
 
     private static GeneratorConfig config(String id, int slots, int tokensPerCall, int drainMs) {
-        return new GeneratorConfig(id, slots, 16, tokensPerCall, CacheOnSwap.RECOMPUTE, 300, 10, 200, drainMs, 20_000, 20_000);
+        return new GeneratorConfig(id, slots, 16, tokensPerCall, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 10, 200, drainMs, 20_000, 20_000);
     }
 
     private void releaseInc(int from, int count, int samples) {

@@ -43,7 +43,7 @@ class RolloutSamplerTest {
     /** With fewer slots than samples, so that slots are filled again. */
     private static RolloutSampler sampler(int slots) {
         return new RolloutSampler(Engine.cpu(), SHAPE, Environments.builtIn(),
-                new GeneratorConfig("g", slots, 8, 7, CacheOnSwap.RECOMPUTE, 0, 0, 1000, 0, 1, 1), STILL);
+                new GeneratorConfig("g", slots, 8, 7, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 0, 0, 1000, 0, 1, 1), STILL);
     }
 
     private static List<PromptRequest> requests(int count, int samples, int maxTokens) {

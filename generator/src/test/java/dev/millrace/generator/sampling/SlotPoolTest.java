@@ -4,8 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.generator.environment.Environment;
+import dev.millrace.generator.environment.Episode;
 import dev.millrace.generator.environment.Prompt;
+import dev.millrace.generator.environment.Reaction;
 import dev.millrace.generator.environment.Symbols;
+import dev.millrace.generator.environment.Transcript;
+import dev.millrace.generator.environment.Verdict;
 import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.guess.Guess;
@@ -157,6 +161,69 @@ class SlotPoolTest {
         }
     }
 
+    @Test
+    void shouldSampleTheSameRolloutWhereEnvironmentsTakeTime() {
+        Map<String, int[]> atOnce = tokens(sample(samples(24, PLAIN), config(5, 4, CacheOnSwap.RECOMPUTE), 1));
+        List<InFlight> late = sample(samples(24, PLAIN, 3), config(5, 4, CacheOnSwap.RECOMPUTE), 1);
+        assertThat(late).anyMatch(s -> s.prompt().environment() instanceof Slow && s.length() > 3);
+        assertThat(tokens(late)).usingRecursiveComparison().isEqualTo(atOnce);
+        late.forEach(sequence -> assertAgrees(sequence, 1e-5f));
+        sample(samples(24, PLAIN, 3), config(5, 3, CacheOnSwap.RECOMPUTE), 3).forEach(sequence -> assertAgrees(sequence, 1e-5f));
+    }
+
+    @Test
+    void shouldLetOthersGoOnWhileOneWaitsForItsEnvironment() {
+        try (SlotPool pool = new SlotPool(Engine.cpu(), SHAPE, config(2, 6, CacheOnSwap.RECOMPUTE))) {
+            Map<String, Integer> finishedAt = new HashMap<>();
+            pool.add(sequence(0, 0, new IncPrompts(2).prompt(1, 0), new Slow(new FixedAnswer(), 3), PLAIN));
+            for (int call = 0; call < 4; call++) {
+                if (call < 2) {
+                    pool.add(inc(3 * (call + 1), PLAIN));
+                }
+                int now = call;
+                boolean advanced = pool.advance(version(0), 0, sequence -> finishedAt.put(sequence.rolloutId(), now));
+                assertThat(advanced).as("call %d", call).isEqualTo(call != 2); // in the third all that is left is to wait
+            }
+            assertThat(finishedAt.values()).containsExactlyInAnyOrder(0, 1, 3);
+            assertThat(pool.active()).isZero();
+        }
+    }
+
+    /** Answers only when it has been asked a few times more. */
+    private record Slow(Environment environment, int times) implements Environment {
+        @Override
+        public String name() {
+            return environment.name();
+        }
+
+        @Override
+        public int endToken() {
+            return environment.endToken();
+        }
+
+        @Override
+        public Episode begin(String state) {
+            Episode episode = environment.begin(state);
+            return new Episode() {
+                private int askedAt = -1;
+                private int asked;
+
+                @Override
+                public Reaction afterToken(Transcript response) {
+                    asked = response.length() == askedAt ? asked + 1 : 0;
+                    askedAt = response.length();
+                    Reaction reaction = episode.afterToken(response);
+                    return reaction.equals(Reaction.GO_ON) || asked == times ? reaction : Reaction.LATER;
+                }
+
+                @Override
+                public Verdict verify(Transcript response) {
+                    return episode.verify(response);
+                }
+            };
+        }
+    }
+
     /** Samples everything, with a new version at every {@code versionEvery}-th call if there is more than one. */
     private List<InFlight> sample(Deque<InFlight> samples, GeneratorConfig config, int versionCount) {
         List<InFlight> finished = new ArrayList<>();
@@ -223,11 +290,17 @@ class SlotPoolTest {
 
     /** Turn about single-turn and multi-turn prompts, three samples of each. */
     private static Deque<InFlight> samples(int count, SamplingParameters sampling) {
+        return samples(count, sampling, 0);
+    }
+
+    /** @param late how often the environments are asked in vain before they react */
+    private static Deque<InFlight> samples(int count, SamplingParameters sampling, int late) {
         Deque<InFlight> samples = new ArrayDeque<>();
         for (int i = 0; i < count; i++) {
             int ordinal = i / 3;
-            samples.add(ordinal % 2 == 0 ? inc(i, sampling)
-                    : sequence(ordinal, i % 3, new GuessPrompts(1, 5).prompt(1, ordinal), new Guess(), sampling));
+            Prompt prompt = ordinal % 2 == 0 ? new IncPrompts(2).prompt(1, ordinal) : new GuessPrompts(1, 5).prompt(1, ordinal);
+            Environment environment = ordinal % 2 == 0 ? new FixedAnswer() : new Guess();
+            samples.add(sequence(ordinal, i % 3, prompt, late == 0 ? environment : new Slow(environment, late), sampling));
         }
         return samples;
     }
@@ -244,6 +317,6 @@ class SlotPoolTest {
     }
 
     private static GeneratorConfig config(int slots, int tokensPerCall, CacheOnSwap cacheOnSwap) {
-        return new GeneratorConfig("test", slots, 16, tokensPerCall, cacheOnSwap, 100, 10, 100, 100, 1000, 1000);
+        return new GeneratorConfig("test", slots, 16, tokensPerCall, WeightUpdate.IN_FLIGHT, cacheOnSwap, 100, 10, 100, 100, 1000, 1000);
     }
 }

@@ -11,7 +11,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
-import org.apache.kafka.common.Uuid;
 import org.apache.kafka.metadata.storage.Formatter;
 import org.apache.kafka.raft.DynamicVoters;
 
@@ -42,7 +41,7 @@ record BrokerDirectory(Path path) {
         }
     }
 
-    void formatIfNew(int nodeId, String controllerListener, int controllerPort) {
+    void formatIfNew(Membership member, String controllerListener) {
         if (Files.exists(path.resolve(META_PROPERTIES))) {
             return;
         }
@@ -50,15 +49,14 @@ record BrokerDirectory(Path path) {
         try (PrintStream out = new PrintStream(said, true, StandardCharsets.UTF_8)) {
             new Formatter()
                 .setPrintStream(out)
-                .setNodeId(nodeId)
-                .setClusterId(Uuid.randomUuid().toString())
+                .setNodeId(member.nodeId())
+                .setClusterId(member.clusterId())
                 .setDirectories(List.of(path.toString()))
                 .setMetadataLogDirectory(path.toString())
                 .setControllerListenerName(controllerListener)
                 .setIgnoreFormatted(true)
                 .setHasDynamicQuorum(true)
-                .setInitialControllers(DynamicVoters.parse(
-                    nodeId + "@127.0.0.1:" + controllerPort + ":" + Uuid.randomUuid()))
+                .setInitialControllers(DynamicVoters.parse(member.votersText()))
                 .run();
         } catch (Exception e) { // what the formatter declares
             throw new BrokerException("cannot prepare " + path + " for the broker: " + reason(e) + " "

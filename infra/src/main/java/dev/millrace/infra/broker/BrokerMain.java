@@ -3,6 +3,7 @@ package dev.millrace.infra.broker;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 
 /**
@@ -12,23 +13,24 @@ import java.util.concurrent.CompletableFuture;
 final class BrokerMain {
     static final String READY = "READY ";
     static final String FAILED = "FAILED ";
+    private static final int CLUSTER = 6;
 
     private BrokerMain() {
     }
 
-    /** Arguments: directory, port, largest record, least free space, limits for start and stop. */
+    /** Arguments: directory, port, largest record, least free space, limits for start and stop; in a cluster which node it is. */
     public static void main(String[] args) {
         BrokerConfig config = new BrokerConfig(Integer.parseInt(args[1]), Integer.parseInt(args[2]),
             Long.parseLong(args[3]), Long.parseLong(args[4]), Long.parseLong(args[5]));
-        int status = serve(Path.of(args[0]), config);
+        int status = serve(Path.of(args[0]), config, args.length > CLUSTER ? Optional.of(Membership.parse(args[CLUSTER])) : Optional.empty());
         System.out.flush();
         Runtime.getRuntime().halt(status); // a broker that hangs in its stop must not keep the process
     }
 
-    private static int serve(Path directory, BrokerConfig config) {
+    private static int serve(Path directory, BrokerConfig config, Optional<Membership> member) {
         EmbeddedBroker broker;
         try {
-            broker = EmbeddedBroker.start(directory, config);
+            broker = EmbeddedBroker.start(directory, config, member);
         } catch (BrokerException e) {
             System.out.println(FAILED + e.getMessage());
             return 1;

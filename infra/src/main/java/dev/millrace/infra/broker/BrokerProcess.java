@@ -15,7 +15,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A broker of one node in a process of its own, with a heap of its own, that can be killed.
+ * A broker in a process of its own, with a heap of its own, that can be killed; alone unless it is a {@link BrokerCluster}'s.
  *
  * <p>The child ends when this process does, however that ends. What it logs is in a file beside its directory, with
  * {@code .log} after the directory's name. Thread-safe.
@@ -54,6 +54,11 @@ public final class BrokerProcess implements AutoCloseable {
      * @throws BrokerException if it does not come up in time, with the child's reason
      */
     public static BrokerProcess start(Path directory, BrokerConfig config, List<String> javaOptions) {
+        return start(directory, config, javaOptions, "");
+    }
+
+    /** @param membership which node of which cluster it is; empty for a cluster of one */
+    static BrokerProcess start(Path directory, BrokerConfig config, List<String> javaOptions, String membership) {
         Path home = directory.toAbsolutePath().normalize();
         Path log = home.resolveSibling(home.getFileName() + ".log");
         List<String> command = new ArrayList<>();
@@ -61,6 +66,9 @@ public final class BrokerProcess implements AutoCloseable {
         command.addAll(javaOptions);
         command.addAll(List.of("-cp", System.getProperty("java.class.path"), BrokerMain.class.getName()));
         command.addAll(List.of(BrokerMain.arguments(home, config)));
+        if (!membership.isEmpty()) {
+            command.add(membership);
+        }
         BrokerProcess started;
         try {
             started = new BrokerProcess(config, log, new ProcessBuilder(command)

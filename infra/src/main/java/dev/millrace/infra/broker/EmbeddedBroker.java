@@ -5,6 +5,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -20,7 +21,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A Kafka broker of one node (KRaft: broker and controller) inside this process.
+ * A Kafka broker (KRaft: broker and controller) inside this process, alone unless it is a {@link BrokerCluster}'s.
  *
  * <p>A new directory is formatted; an old one goes on where it stopped, with its records, its committed offsets
  * and transactions, also on other ports. Starting takes about three seconds in a cold JVM, half a second after
@@ -43,14 +44,14 @@ public final class EmbeddedBroker implements AutoCloseable {
 
     /** Makes the parts; whatever fails on the way closes what was made. */
     private EmbeddedBroker(
-            Path directory, BrokerConfig config, BoundPort port, BoundPort controllerPort, Faults faults) {
+            Path directory, BrokerConfig config, BoundPort port, BoundPort controllerPort, Membership member, Faults faults) {
         this.directory = directory;
         this.config = config;
         this.port = port;
         this.controllerPort = controllerPort;
         this.faults = faults;
         KafkaConfig kafka = new KafkaConfig(
-            BrokerProperties.of(directory, config, port.number(), controllerPort.number()), false);
+            BrokerProperties.of(directory, config, port.number(), member), false);
         var formatted = KafkaRaftServer.initializeLogDirs(kafka, LOG, "");
         Map<String, BoundPort> ports = Map.of(
             BrokerProperties.CLIENT_LISTENER, port, BrokerProperties.CONTROLLER_LISTENER, controllerPort);
@@ -58,7 +59,7 @@ public final class EmbeddedBroker implements AutoCloseable {
         SharedServer shared = new SharedServer(kafka, formatted._1(), Time.SYSTEM,
             Server.initializeMetrics(kafka, Time.SYSTEM, formatted._1().clusterId().orElseThrow()),
             CompletableFuture.completedFuture(Map.of()),
-            List.of(new InetSocketAddress("127.0.0.1", controllerPort.number())), faults.factory(), sockets);
+            member.voters().stream().map(voter -> new InetSocketAddress("127.0.0.1", voter.controllerPort())).toList(), faults.factory(), sockets);
         this.controller = new ControllerServer(shared, KafkaRaftServer.configSchema(), formatted._2());
         this.broker = new BrokerServer(shared);
     }
@@ -76,16 +77,22 @@ public final class EmbeddedBroker implements AutoCloseable {
      *     time, in a sentence that says what to do
      */
     public static EmbeddedBroker start(Path directory, BrokerConfig config) {
+        return start(directory, config, Optional.empty());
+    }
+
+    /** @param given which node of which cluster it is; empty for a cluster of one */
+    static EmbeddedBroker start(Path directory, BrokerConfig config, Optional<Membership> given) {
         Path absolute = directory.toAbsolutePath().normalize();
         BrokerDirectory home = new BrokerDirectory(absolute);
         home.check(config.minFreeBytes());
         BoundPort port = BoundPort.open(config.port());
-        BoundPort controllerPort = BoundPort.open(0);
+        BoundPort controllerPort = BoundPort.open(given.map(Membership::controllerPort).orElse(0));
+        Membership member = given.orElseGet(() -> Membership.alone(controllerPort.number()));
         Faults faults = new Faults(absolute.toString());
         EmbeddedBroker started = null;
         try {
-            home.formatIfNew(BrokerProperties.NODE_ID, BrokerProperties.CONTROLLER_LISTENER, controllerPort.number());
-            started = new EmbeddedBroker(absolute, config, port, controllerPort, faults);
+            home.formatIfNew(member, BrokerProperties.CONTROLLER_LISTENER);
+            started = new EmbeddedBroker(absolute, config, port, controllerPort, member, faults);
             started.comeUp();
             return started;
         } catch (RuntimeException e) {
