@@ -41,7 +41,7 @@ class ArchitectureTest {
         Map.entry("dev.millrace.archive..", List.of(SCHEMAS, POLICY, WEIGHTS, TOPOLOGY)),
         Map.entry("dev.millrace.replay..", List.of(SCHEMAS, POLICY, WEIGHTS, CORRECTIONS, STAGES, TOPOLOGY, "dev.millrace.archive..")),
         Map.entry("dev.millrace.loadtests..", List.of(SCHEMAS, POLICY, CORRECTIONS, STAGES, TOPOLOGY, "dev.millrace.infra..",
-            "dev.millrace.generator..", "dev.millrace.learner..")),
+            "dev.millrace.generator..", "dev.millrace.learner..", "dev.millrace.archive..")),
         Map.entry(SCAN, List.of(SCHEMAS)),
         Map.entry("dev.millrace.ledger..", List.of(SCHEMAS, SCAN)),
         Map.entry("dev.millrace.doctor..", List.of(SCHEMAS, SCAN, CORRECTIONS, "dev.millrace.ledger..")),

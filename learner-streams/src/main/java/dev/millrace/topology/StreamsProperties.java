@@ -22,12 +22,13 @@ final class StreamsProperties {
     }
 
     /**
+     * @param guarantee the engine's {@code processing.guarantee}
      * @param instanceName under which the instance comes back; empty in the broker's streams group, which has no such names
      */
-    static Properties of(RuntimeConfig config, LogConnection connection, Path stateDirectory, String instanceName) {
+    static Properties of(RuntimeConfig config, LogConnection connection, Path stateDirectory, String guarantee, String instanceName) {
         Map<String, Object> settings = new HashMap<>();
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, connection.scoped("topology"));
-        settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
+        settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee);
         settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, config.threads());
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, config.commitIntervalMs());
         settings.put(StreamsConfig.MAX_TASK_IDLE_MS_CONFIG, config.maxTaskIdleMs());
@@ -48,7 +49,9 @@ final class StreamsProperties {
         }
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.COMPRESSION_TYPE_CONFIG), config.compression());
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.BATCH_SIZE_CONFIG), BATCH_BYTES);
-        settings.put(StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG), config.transactionTimeoutMs());
+        if (guarantee.equals(StreamsConfig.EXACTLY_ONCE_V2)) {
+            settings.put(StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG), config.transactionTimeoutMs());
+        }
         // a record of the largest size, refused, is larger by its headers
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.MAX_REQUEST_SIZE_CONFIG),
             MillraceTopology.maxRequestBytes(connection) + DeadLetters.MAX_HEADERS_BYTES);

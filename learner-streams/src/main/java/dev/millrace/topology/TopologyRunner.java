@@ -46,6 +46,7 @@ public final class TopologyRunner implements AutoCloseable {
     private final MeterRegistry registry;
     private final WaitBoard waits;
     private final AlarmBell bell;
+    private final String guarantee;
     private final CountDownLatch ended = new CountDownLatch(1);
     private final CountDownLatch running = new CountDownLatch(1);
     private final AtomicReference<Throwable> failure = new AtomicReference<>();
@@ -55,6 +56,19 @@ public final class TopologyRunner implements AutoCloseable {
      * @param registry takes the topology's meters and those of the engine
      */
     public TopologyRunner(TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
+        this(config, connection, stateDirectory, registry, StreamsConfig.EXACTLY_ONCE_V2);
+    }
+
+    /**
+     * An instance that loses nothing and may do things twice after a crash: no run is to be trained by it. It is there to
+     * measure what exactly-once delivery costs.
+     */
+    public static TopologyRunner atLeastOnce(TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
+        return new TopologyRunner(config, connection, stateDirectory, registry, StreamsConfig.AT_LEAST_ONCE);
+    }
+
+    private TopologyRunner(TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry, String guarantee) {
+        this.guarantee = guarantee;
         this.config = config;
         this.registry = registry;
         this.connection = connection;
@@ -70,7 +84,7 @@ public final class TopologyRunner implements AutoCloseable {
         boolean streamsGroup = new GroupSetup(runtime, connection).usesStreamsGroup();
         String name = streamsGroup ? "" : InstanceName.of(runtime.instanceId(), stateDirectory);
         Topology topology = MillraceTopology.build(config, connection, meters);
-        StreamsConfig settings = new StreamsConfig(StreamsProperties.of(runtime, connection, stateDirectory, name));
+        StreamsConfig settings = new StreamsConfig(StreamsProperties.of(runtime, connection, stateDirectory, guarantee, name));
         KafkaStreams made = streamsGroup
             ? new KafkaStreams(topology, settings)
             : new KafkaStreams(topology, settings, new StableClients(StreamsProperties.transactionalPrefix(connection, name)));

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.ParameterizedType;
 import java.lang.reflect.RecordComponent;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -21,7 +22,7 @@ import java.util.Optional;
  *
  * <p>A record component {@code maxStaleness} is the key {@code max_staleness}. What the tree does not name keeps
  * the value of the defaults record; what it names must be known, of the right type, and accepted by the record's
- * own constructor. Components may be int, long, double, boolean, String, an enum, a list of strings, a map from
+ * own constructor. Components may be int, long, double, boolean, String, an enum, a list of strings or of longs, a map from
  * string to string, another record, or a sealed interface of records: one of several kinds, see {@link Choice}.
  */
 public final class ConfigBinder {
@@ -63,7 +64,8 @@ public final class ConfigBinder {
             String key = keyOf(components[i].getName());
             Object byDefault = read(components[i], defaults);
             JsonNode node = object.get(key);
-            values[i] = node == null ? byDefault : convert(join(path, key), node, components[i].getType(), byDefault);
+            values[i] = node == null ? byDefault : isOfNumbers(components[i]) ? toNumbers(join(path, key), node)
+                : convert(join(path, key), node, components[i].getType(), byDefault);
         }
         return construct(defaults, components, values, path);
     }
@@ -153,6 +155,20 @@ public final class ConfigBinder {
         return List.copyOf(strings);
     }
 
+    private static boolean isOfNumbers(RecordComponent component) {
+        return component.getType() == List.class && component.getGenericType() instanceof ParameterizedType list
+            && list.getActualTypeArguments()[0] == Long.class;
+    }
+
+    private static List<Long> toNumbers(String key, JsonNode node) {
+        if (!(node instanceof ArrayNode array)) {
+            throw wrong(key, "a list of whole numbers", node);
+        }
+        List<Long> numbers = new ArrayList<>();
+        array.forEach(element -> numbers.add((Long) convert(key, element, long.class, null)));
+        return List.copyOf(numbers);
+    }
+
     private static Map<String, String> toMap(String key, JsonNode node) {
         if (!(node instanceof ObjectNode object)) {
             throw wrong(key, "keys and values", node);
@@ -216,7 +232,13 @@ public final class ConfigBinder {
                 tree.put(key, choice.name().toLowerCase(Locale.ROOT));
             } else if (value instanceof List<?> list) {
                 ArrayNode array = tree.putArray(key);
-                list.forEach(element -> array.add(String.valueOf(element)));
+                list.forEach(element -> {
+                    if (element instanceof Long number) {
+                        array.add(number);
+                    } else {
+                        array.add(String.valueOf(element));
+                    }
+                });
             } else if (value instanceof Map<?, ?> map) {
                 ObjectNode object = tree.putObject(key);
                 map.forEach((name, setting) -> object.put(String.valueOf(name), String.valueOf(setting)));

@@ -159,7 +159,12 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
 
     /** The same with a run id. */
     public MillraceConfig withRunId(String id) {
-        return new MillraceConfig(run.withId(id), task, model, admission, generator, scorer, topology, learner, weights, topics,
+        return with(run.withId(id));
+    }
+
+    /** The same as another run. */
+    public MillraceConfig with(RunConfig otherRun) {
+        return new MillraceConfig(otherRun, task, model, admission, generator, scorer, topology, learner, weights, topics,
             broker, goal, metrics, kafka);
     }
 }

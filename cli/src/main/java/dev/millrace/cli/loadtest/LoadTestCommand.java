@@ -1,19 +1,24 @@
 package dev.millrace.cli.loadtest;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.Refusal;
-import dev.millrace.cli.config.ConfigException;
+import dev.millrace.cli.config.ConfigTree;
+import dev.millrace.infra.broker.BrokerCluster;
 import dev.millrace.infra.broker.BrokerConfig;
-import dev.millrace.infra.broker.BrokerProcess;
+import dev.millrace.loadtests.closed.ClosedLoop;
+import dev.millrace.loadtests.closed.ClosedReport;
+import dev.millrace.loadtests.page.ClosedPages;
 import dev.millrace.loadtests.page.Comparison;
 import dev.millrace.loadtests.page.ReportFiles;
 import dev.millrace.loadtests.page.ReportPicture;
 import dev.millrace.loadtests.page.ReportTable;
 import dev.millrace.loadtests.report.JsonFile;
 import dev.millrace.loadtests.report.Origin;
-import dev.millrace.loadtests.sweep.Curve;
 import dev.millrace.loadtests.sweep.LoadReport;
 import dev.millrace.loadtests.sweep.LoadTest;
 import dev.millrace.loadtests.sweep.SweepPoint;
+import dev.millrace.loadtests.workload.Workload;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.NoSuchFileException;
@@ -22,19 +27,24 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.function.Consumer;
+import java.util.function.ToIntFunction;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace load-test}: a workload file in, curves of lag against throughput out. */
+/** {@code millrace load-test}: a workload file in, curves of lag against throughput out, or of reward over time. */
 @Command(name = "load-test", mixinStandardHelpOptions = true, sortOptions = false,
     description = "Publishes synthetic rollouts and scores on a schedule fixed in advance, has the topology make batches of them, and "
-        + "reports throughput, latency and the three lags, beside what the stock client does with the same bytes.",
+        + "reports throughput, latency and the three lags, beside what the stock client does with the same bytes. A workload with a section "
+        + "'closed' runs the real roles in place of synthetic ones, synchronously and asynchronously, and reports reward over time.",
     subcommands = TopologyCommand.class,
     footer = {"", "Without --bootstrap-servers a broker is started as a child process. Workloads: load-tests/workloads/."})
 public final class LoadTestCommand implements Callable<Integer> {
+    private static final int MOST_BROKERS = 9;
+
     @Option(names = "--workload", paramLabel = "FILE", description = "What to publish and what to sweep, as YAML.")
     private Path workload;
 
@@ -44,6 +54,10 @@ public final class LoadTestCommand implements Callable<Integer> {
     @Option(names = "--bootstrap-servers", paramLabel = "HOST:PORT", description = "A cluster to load; topics are made and deleted on it.")
     private String bootstrapServers = "";
 
+    @Option(names = "--brokers", paramLabel = "N",
+        description = "Brokers to start, each in a process of its own, in place of the workload's; of three each has a copy of everything.")
+    private Integer brokers;
+
     @Option(names = "--compare", arity = "2", paramLabel = "DIR", description = "Two reports, the older one first, side by side.")
     private List<Path> compare;
 
@@ -51,65 +65,126 @@ public final class LoadTestCommand implements Callable<Integer> {
     private CommandSpec spec;
 
     @Override
-    public Integer call() throws IOException, InterruptedException {
+    public Integer call() throws Exception {
         PrintWriter out = spec.commandLine().getOut();
         if (compare != null) {
-            Comparison.print(read(compare.get(0)), read(compare.get(1)), out);
+            compare(out);
             return 0;
         }
         if (workload == null || report == null) {
             throw new ParameterException(spec.commandLine(), "--workload FILE and --report DIR are needed, or --compare OLD NEW");
         }
-        WorkloadFile file = WorkloadFile.read(workload);
-        List<SweepPoint> points = file.points();
+        if (brokers != null && (brokers < 1 || brokers > MOST_BROKERS || !bootstrapServers.isEmpty())) {
+            throw new ParameterException(spec.commandLine(), "--brokers must be 1 to " + MOST_BROKERS
+                + ", and is for brokers that are started here, not beside --bootstrap-servers: " + brokers);
+        }
+        ObjectNode tree = ConfigTree.read(workload);
         String name = workload.getFileName().toString().replaceFirst("\\.ya?ml$", "");
         Origin origin = Origin.here(Scratch.typed(spec));
-        List<Curve> curves;
-        try (Scratch scratch = Scratch.make()) {
-            if (bootstrapServers.isEmpty()) {
-                int heap = points.get(0).workload().brokerHeapMb();
-                if (points.stream().anyMatch(point -> point.workload().brokerHeapMb() != heap)) {
-                    throw new ConfigException("broker_heap_mb cannot be swept: one broker serves all points");
-                }
-                try (BrokerProcess broker =
-                         BrokerProcess.start(scratch.directory().resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx" + heap + "m"))) {
-                    curves = measure(broker.bootstrapServers(), scratch, points, out);
-                }
-            } else {
-                curves = measure(bootstrapServers, scratch, points, out);
-            }
+        if (ClosedFile.isOne(tree)) {
+            closed(ClosedFile.of(tree), name, origin, out);
+        } else {
+            open(WorkloadFile.of(tree), name, origin, out);
         }
-        LoadReport measured = new LoadReport(LoadReport.FORMAT, name, origin, file.resolved(), curves);
-        ReportFiles.write(measured, report);
-        ReportTable.print(measured, out);
-        picture(measured, out);
         out.println();
         out.println("the report is " + report.resolve("report.html"));
         return 0;
     }
 
-    private static List<Curve> measure(String brokers, Scratch scratch, List<SweepPoint> points, PrintWriter out) throws InterruptedException {
-        String prefix = "load-" + Long.toString(Instant.now().toEpochMilli(), 36);
-        return new LoadTest(Map.of("bootstrap.servers", brokers), scratch.directory(), prefix, line -> {
-            out.println(line);
-            out.flush();
-        }).run(points);
+    private void open(WorkloadFile file, String name, Origin origin, PrintWriter out) throws IOException, InterruptedException {
+        List<SweepPoint> points = file.points();
+        Workload first = points.get(0).workload();
+        LoadReport measured;
+        try (Scratch scratch = Scratch.make(); Cluster cluster = cluster(scratch, brokers == null ? first.brokers() : brokers, first.brokerHeapMb())) {
+            measured = new LoadReport(LoadReport.FORMAT, name, origin, file.resolved(),
+                new LoadTest(Map.of("bootstrap.servers", cluster.bootstrapServers()), scratch.directory(), prefix(), said(out)).run(points));
+        }
+        ReportFiles.write(measured, report);
+        ReportTable.print(measured, out);
+        picture(() -> ReportPicture.write(measured, report.resolve("report.png")), out);
     }
 
-    private void picture(LoadReport measured, PrintWriter out) {
+    private void closed(ClosedFile file, String name, Origin origin, PrintWriter out) throws Exception {
+        List<ClosedPoint> points = file.points();
+        ClosedReport measured;
+        try (Scratch scratch = Scratch.make(); Cluster cluster = cluster(scratch, brokers == null ? 1 : brokers, points.get(0).plan().brokerHeapMb())) {
+            measured = new ClosedReport(ClosedReport.FORMAT, ClosedReport.KIND, name, origin, file.resolved(),
+                new ClosedLoop<>(new ClosedExecution(cluster.bootstrapServers(), scratch.directory(), prefix()), said(out)).run(points));
+        }
+        ClosedPages.write(measured, report);
+        ClosedPages.print(measured, out);
+        picture(() -> ClosedPages.picture(measured, report.resolve("report.png")), out);
+    }
+
+    /** Brokers to load: our own, which end with it, or somebody else's. */
+    private record Cluster(String bootstrapServers, AutoCloseable own) implements AutoCloseable {
+        @Override
+        public void close() {
+            try {
+                own.close();
+            } catch (Exception e) {
+                throw new IllegalStateException("the brokers could not be stopped: " + e.getMessage(), e);
+            }
+        }
+    }
+
+    private Cluster cluster(Scratch scratch, int count, int heapMegabytes) {
+        if (!bootstrapServers.isEmpty()) {
+            return new Cluster(bootstrapServers, () -> { });
+        }
+        BrokerCluster started = BrokerCluster.start(scratch.directory().resolve("brokers"), BrokerConfig.defaults(), count,
+            List.of("-Xmx" + heapMegabytes + "m"));
+        return new Cluster(started.bootstrapServers(), started);
+    }
+
+    private static String prefix() {
+        return "load-" + Long.toString(Instant.now().toEpochMilli(), 36);
+    }
+
+    private static Consumer<String> said(PrintWriter out) {
+        return line -> {
+            out.println(line);
+            out.flush();
+        };
+    }
+
+    /** Something that draws. */
+    private interface Drawing {
+        void draw() throws IOException;
+    }
+
+    private static void picture(Drawing drawing, PrintWriter out) {
         try {
-            ReportPicture.write(measured, report.resolve("report.png"));
+            drawing.draw();
         } catch (IOException e) {
             out.println("there is no report.png: " + e.getMessage());
         }
     }
 
-    private static LoadReport read(Path directory) {
+    private void compare(PrintWriter out) {
+        boolean closed = kind(compare.get(0)).equals(ClosedReport.KIND);
+        if (closed != kind(compare.get(1)).equals(ClosedReport.KIND)) {
+            throw new Refusal("one of " + compare.get(0) + " and " + compare.get(1) + " is a closed loop and the other is not; they cannot be compared");
+        }
+        if (closed) {
+            ClosedPages.compare(read(compare.get(0), ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT),
+                read(compare.get(1), ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT), out);
+        } else {
+            Comparison.print(read(compare.get(0), LoadReport.class, LoadReport::format, LoadReport.FORMAT),
+                read(compare.get(1), LoadReport.class, LoadReport::format, LoadReport.FORMAT), out);
+        }
+    }
+
+    private static String kind(Path directory) {
+        return read(directory, JsonNode.class, json -> 0, 0).path("kind").asText();
+    }
+
+    private static <T> T read(Path directory, Class<T> type, ToIntFunction<T> format, int known) {
         Path file = directory.resolve(ReportFiles.JSON);
         try {
-            LoadReport read = JsonFile.read(file, LoadReport.class);
-            if (read.format() != LoadReport.FORMAT) {
-                throw new Refusal(file + " has format " + read.format() + ", this version reads " + LoadReport.FORMAT);
+            T read = JsonFile.read(file, type);
+            if (format.applyAsInt(read) != known) {
+                throw new Refusal(file + " has format " + format.applyAsInt(read) + ", this version reads " + known);
             }
             return read;
         } catch (NoSuchFileException e) {

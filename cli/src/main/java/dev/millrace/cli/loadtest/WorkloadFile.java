@@ -1,18 +1,16 @@
 package dev.millrace.cli.loadtest;
 
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.config.ConfigBinder;
 import dev.millrace.cli.config.ConfigException;
 import dev.millrace.cli.config.ConfigTree;
-import dev.millrace.cli.config.NearestKey;
 import dev.millrace.loadtests.sweep.LoadTest;
 import dev.millrace.loadtests.sweep.SweepPoint;
+import dev.millrace.loadtests.synthetic.RecordedShape;
 import dev.millrace.loadtests.workload.Workload;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -29,9 +27,12 @@ import java.util.Map;
  * </pre>
  */
 final class WorkloadFile {
-    private static final String SWEEP = "sweep";
+    /** What a recorded run says about its rollouts. */
+    private static final List<String> COUNTED =
+        List.of("group_size", "prompt_tokens", "response_tokens", "versions_behind", "unscored_share", "garbage_share");
 
     private final ObjectNode tree;
+    private final Map<String, RecordedShape> recorded = new HashMap<>();
 
     private WorkloadFile(ObjectNode tree) {
         this.tree = tree;
@@ -53,70 +54,41 @@ final class WorkloadFile {
      * @throws ConfigException naming the key that is unknown or refused
      */
     List<SweepPoint> points() {
-        ObjectNode base = tree.deepCopy();
-        JsonNode sweep = base.remove(SWEEP);
-        List<Map<String, JsonNode>> combinations = new ArrayList<>(List.of(Map.of()));
-        if (sweep != null) {
-            combinations = combinations(sweep);
-        }
         List<SweepPoint> points = new ArrayList<>();
-        for (Map<String, JsonNode> combination : combinations) {
-            ObjectNode at = base.deepCopy();
-            Map<String, String> settings = new LinkedHashMap<>();
-            combination.forEach((key, value) -> {
-                put(at, key, value);
-                settings.put(key, value.isValueNode() ? value.asText() : value.toString());
-            });
-            points.add(new SweepPoint(settings, ConfigBinder.bind(Workload.defaults(), at)));
+        for (Sweep.Combination combination : Sweep.of(tree, ConfigBinder.keys(Workload.defaults()))) {
+            Workload stated = ConfigBinder.bind(Workload.defaults(), combination.tree());
+            String from = stated.rollouts().from();
+            if (!from.isEmpty()) {
+                requireNotStated(combination.tree());
+            }
+            points.add(new SweepPoint(combination.settings(), from.isEmpty() ? stated
+                : stated.with(stated.rollouts().with(recorded.computeIfAbsent(from, RecordedShapes::read)))));
         }
-        if (points.get(0).workload().knee().search() && combinations.get(0).containsKey(LoadTest.RATE)) {
+        for (String key : List.of("brokers", "broker_heap_mb")) {
+            if (points.get(0).settings().containsKey(key)) {
+                throw new ConfigException(key + " cannot be swept: the same brokers serve all points");
+            }
+        }
+        if (points.get(0).workload().knee().search() && points.get(0).settings().containsKey(LoadTest.RATE)) {
             throw new ConfigException("knee.search chooses the rates itself, so sweep must not list " + LoadTest.RATE
                 + "; leave one of them out");
         }
         return points;
     }
 
-    private static List<Map<String, JsonNode>> combinations(JsonNode sweep) {
-        if (!(sweep instanceof ObjectNode lists) || lists.isEmpty()) {
-            throw new ConfigException("sweep must hold keys with lists of values, such as 'load.rollouts_per_second: [100, 200]': " + sweep);
-        }
-        List<String> known = ConfigBinder.keys(Workload.defaults());
-        List<Map<String, JsonNode>> combinations = new ArrayList<>(List.of(Map.of()));
-        for (Map.Entry<String, JsonNode> list : lists.properties()) {
-            String key = list.getKey();
-            if (known.stream().noneMatch(name -> name.equals(key) || name.startsWith(key + "."))) {
-                throw new ConfigException("unknown key " + key + " in sweep" + NearestKey.of(key, known).map(k -> "; did you mean " + k + "?").orElse(""));
+    private static void requireNotStated(ObjectNode combination) {
+        for (String key : COUNTED) {
+            if (combination.path("rollouts").has(key)) {
+                throw new ConfigException("rollouts." + key + " is given and so is rollouts.from, the recorded run that says it too; leave one of them out");
             }
-            if (!(list.getValue() instanceof ArrayNode values) || values.isEmpty()) {
-                throw new ConfigException("sweep." + key + " must be a list of values: " + list.getValue());
-            }
-            List<Map<String, JsonNode>> longer = new ArrayList<>();
-            for (Map<String, JsonNode> begun : combinations) {
-                values.forEach(value -> {
-                    Map<String, JsonNode> with = new LinkedHashMap<>(begun);
-                    with.put(key, value);
-                    longer.add(with);
-                });
-            }
-            combinations = longer;
         }
-        return combinations;
-    }
-
-    private static void put(ObjectNode tree, String key, JsonNode value) {
-        String[] path = key.split("\\.");
-        ObjectNode at = tree;
-        for (int i = 0; i < path.length - 1; i++) {
-            at = at.get(path[i]) instanceof ObjectNode object ? object : at.putObject(path[i]);
-        }
-        at.set(path[path.length - 1], value);
     }
 
     /** The first point's workload in full, and the sweep, as YAML. */
     String resolved() {
         ObjectNode resolved = ConfigBinder.unbind(points().get(0).workload());
-        if (tree.has(SWEEP)) {
-            resolved.set(SWEEP, tree.get(SWEEP));
+        if (tree.has(Sweep.KEY)) {
+            resolved.set(Sweep.KEY, tree.get(Sweep.KEY));
         }
         return ConfigTree.write(resolved);
     }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.cli.config.ConfigException;
+import dev.millrace.cli.config.ConfigTree;
 import dev.millrace.loadtests.sweep.SweepPoint;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -58,6 +59,9 @@ class WorkloadFileTest {
         assertRefused("fault: {kill_after_seconds: 10}", "fault.kill_after_seconds must be below seconds 10");
         assertRefused("learner: {enabled: false}\ntopology: {batch: {max_outstanding: 2}}", "max_outstanding 2 waits for a learner");
         assertRefused("knee: {search: true}\nsweep: {load.rollouts_per_second: [1, 2]}", "knee.search chooses the rates itself");
+        assertRefused("exactly_once: false\nfault: {kill_after_seconds: 5}", "kill_after_seconds must be 0 with exactly_once=false");
+        assertRefused("brokers: 0", "brokers must be 1 to 9: 0");
+        assertRefused("sweep: {brokers: [1, 3]}", "brokers cannot be swept");
         assertRefused("knee: {points: 1}", "knee.points must be 3 to 32");
     }
 
@@ -67,6 +71,11 @@ class WorkloadFileTest {
             List<Path> workloads = files.sorted().toList();
             assertThat(workloads).hasSizeGreaterThan(5);
             for (Path workload : workloads) {
+                if (ClosedFile.isOne(ConfigTree.read(workload))) {
+                    assertThat(ClosedFile.of(ConfigTree.read(workload)).points()).as(workload.toString()).hasSizeGreaterThan(1);
+                    assertThat(ClosedFile.of(ConfigTree.read(workload)).resolved()).contains("closed:", "admission:");
+                    continue;
+                }
                 assertThat(WorkloadFile.read(workload).points()).as(workload.toString()).isNotEmpty();
                 assertThat(WorkloadFile.read(workload).resolved()).contains("rollouts_per_second");
             }

@@ -27,6 +27,11 @@ public final class Environments {
         return new Environments(List.of(new FixedAnswer(), new Guess()));
     }
 
+    /** All of them, by name. */
+    public Collection<Environment> all() {
+        return List.copyOf(byName.values());
+    }
+
     /** @throws IllegalArgumentException naming the nearest known one if there is none of that name */
     public Environment named(String name) {
         Environment environment = byName.get(name);

@@ -5,8 +5,6 @@ import dev.millrace.loadtests.sweep.Curve;
 import dev.millrace.loadtests.sweep.LoadReport;
 import dev.millrace.loadtests.point.PointResult;
 import java.io.IOException;
-import java.io.InputStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
@@ -15,7 +13,6 @@ import java.util.Locale;
 public final class ReportFiles {
     /** Where the numbers lie, for a program. */
     public static final String JSON = "report.json";
-    private static final String PLACE = "__DATA__";
 
     private ReportFiles() {
     }
@@ -27,19 +24,9 @@ public final class ReportFiles {
      */
     public static void write(LoadReport report, Path directory) throws IOException {
         JsonFile.write(directory.resolve(JSON), report);
-        // inside a script element nothing may look like its end
-        Files.writeString(directory.resolve("report.html"), template().replace(PLACE, JsonFile.text(report).replace("</", "<\\/")));
+        Files.writeString(directory.resolve("report.html"), Page.of("report.html", report));
         Files.writeString(directory.resolve("points.csv"), points(report));
         Files.writeString(directory.resolve("lags.csv"), lags(report));
-    }
-
-    private static String template() throws IOException {
-        try (InputStream in = ReportFiles.class.getResourceAsStream("report.html")) {
-            if (in == null) {
-                throw new IOException("this build lacks the report's page");
-            }
-            return new String(in.readAllBytes(), StandardCharsets.UTF_8);
-        }
     }
 
     private static String points(LoadReport report) {

@@ -16,9 +16,10 @@ public final class ReportTable {
             report.origin().processors(), report.origin().loadAverage(), report.origin().jvm(), report.origin().kafka(),
             report.origin().commit(), report.origin().startedAt(), report.origin().command());
         for (Curve curve : report.curves()) {
-            out.printf(Locale.ROOT, "%n%s: knee %s%.0f rollouts/s; the copy moves %.1f MB/s; one generator publishes %.0f rollouts/s, %.0f %% of "
-                    + "its time in making records, %.1f us each%n%n", curve.label(), curve.knee().reached() ? "" : "above ", curve.knee().rate(),
-                curve.baseline().copyMegabytesPerSecond(), curve.baseline().publishRolloutsPerSecond(), 100 * curve.baseline().generatorShare(),
+            out.printf(Locale.ROOT, "%n%s: knee %s%.0f rollouts/s; the copy moves %.1f MB/s; %s %.0f rollouts/s (%.1f MB/s), %.0f %% of "
+                    + "their time in making records, %.1f us each%n%n", curve.label(), curve.knee().reached() ? "" : "above ", curve.knee().rate(),
+                curve.baseline().copyMegabytesPerSecond(), publishers(curve.baseline().generators()), curve.baseline().publishRolloutsPerSecond(),
+                curve.baseline().publishMegabytesPerSecond(), 100 * curve.baseline().generatorShare(),
                 curve.baseline().ownMicros());
             out.println("| point | offered/s | achieved/s | MB/s | of the copy | end to end p50, p99 ms | added p99 ms | staleness | ESS | limited by |");
             out.println("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
@@ -29,6 +30,11 @@ public final class ReportTable {
             }
         }
         out.flush();
+    }
+
+    /** A generator publishes, several publish. */
+    private static String publishers(int generators) {
+        return generators == 1 ? "one generator publishes" : generators + " generators publish";
     }
 
     private static String events(PointResult p) {

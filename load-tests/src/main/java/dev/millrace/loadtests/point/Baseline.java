@@ -9,8 +9,13 @@ import dev.millrace.loadtests.workload.Workload;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -19,17 +24,18 @@ import org.apache.kafka.clients.producer.ProducerRecord;
  * What the stock client does with the same records on the same broker: publishing as fast as it takes them, and a raw
  * transactional copy.
  *
- * @param publishRolloutsPerSecond that one generator publishes when nothing holds it back
+ * @param generators how many published
+ * @param publishRolloutsPerSecond that they publish when nothing holds them back
  * @param publishMegabytesPerSecond keys and values of these, before compression
- * @param generatorShare of the generator's time then that it needs to make records; the rest goes to the producer and to
+ * @param generatorShare of a generator's time then that it needs to make records; the rest goes to the producer and to
  *     waiting for the broker. Below one half, the broker is saturated before the generator is
  * @param ownMicros processor time of the generator for one record: drawing, making, encoding
  * @param copyMegabytesPerSecond of rollouts and scores, copied exactly once
  */
-public record Baseline(double publishRolloutsPerSecond, double publishMegabytesPerSecond, double generatorShare, double ownMicros,
+public record Baseline(int generators, double publishRolloutsPerSecond, double publishMegabytesPerSecond, double generatorShare, double ownMicros,
     double copyMegabytesPerSecond) {
 
-    private static final Duration PUBLISHING = Duration.ofSeconds(3);
+    private static final int PUBLISHING_SECONDS = 3;
     private static final Duration MAKING = Duration.ofMillis(500);
     private static final int MADE_AT_ONCE = 100;
     private static final int COPIED_MEGABYTES = 24;
@@ -39,13 +45,14 @@ public record Baseline(double publishRolloutsPerSecond, double publishMegabytesP
     public static Baseline measure(Map<String, Object> client, Workload workload, String name) throws InterruptedException {
         String compression = workload.topology().runtime().compression();
         try (SyntheticRun run = new SyntheticRun(client, name, workload.topics(), workload.rollouts(), workload.seed(), compression)) {
-            Publishing warm = publish(run, workload, 0, PUBLISHING.dividedBy(2));
-            Publishing publishing = publish(run, workload, warm.records(), PUBLISHING);
+            Duration time = Duration.ofSeconds(Math.min(PUBLISHING_SECONDS, workload.seconds()));
+            Publishing warm = publish(run, workload, 0, time.dividedBy(2));
+            Publishing publishing = publish(run, workload, warm.records(), time);
             run.delete();
             double ownSeconds = makingSeconds(run);
             double copied = copy(client, workload, name + "-copied", publishing.bytes() / Math.max(1, publishing.records()));
-            return new Baseline(publishing.records() / publishing.seconds(), publishing.bytes() / 1e6 / publishing.seconds(),
-                ownSeconds * publishing.records() / publishing.seconds(), ownSeconds * 1e6, copied);
+            return new Baseline(workload.load().generators(), publishing.records() / publishing.seconds(), publishing.bytes() / 1e6 / publishing.seconds(),
+                ownSeconds * publishing.records() / workload.load().generators() / publishing.seconds(), ownSeconds * 1e6, copied);
         }
     }
 
@@ -70,14 +77,41 @@ public record Baseline(double publishRolloutsPerSecond, double publishMegabytesP
         return (threads.getCurrentThreadCpuTime() - began) / 1e9 / records;
     }
 
-    private static Publishing publish(SyntheticRun run, Workload workload, long from, Duration time) {
+    /** By as many generators as the workload has, each with a producer of its own. */
+    private static Publishing publish(SyntheticRun run, Workload workload, long from, Duration time) throws InterruptedException {
+        int generators = workload.load().generators();
+        ExecutorService threads = Executors.newFixedThreadPool(generators);
+        try {
+            List<Future<Publishing>> parts = new ArrayList<>();
+            for (int g = 0; g < generators; g++) {
+                long first = from + g;
+                parts.add(threads.submit(() -> publish(run, workload.load().lingerMs(), first, generators, time)));
+            }
+            long records = 0;
+            long bytes = 0;
+            double seconds = 0;
+            for (Future<Publishing> part : parts) {
+                records += part.get().records();
+                bytes += part.get().bytes();
+                seconds = Math.max(seconds, part.get().seconds());
+            }
+            return new Publishing(records, bytes, seconds);
+        } catch (ExecutionException e) {
+            throw new LoadException("the baseline could not be published: " + e.getCause().getMessage(), e.getCause());
+        } finally {
+            threads.shutdownNow();
+        }
+    }
+
+    /** Every {@code stride}-th record from {@code from} on. */
+    private static Publishing publish(SyntheticRun run, int lingerMs, long from, int stride, Duration time) {
         AtomicReference<Exception> failure = new AtomicReference<>();
         long bytes = 0;
-        long index = from;
+        long records = 0;
         long began = System.nanoTime();
-        try (Producer<byte[], byte[]> producer = run.producer(workload.load().lingerMs())) {
+        try (Producer<byte[], byte[]> producer = run.producer(lingerMs)) {
             while (System.nanoTime() - began < time.toNanos()) {
-                Draw draw = run.records().draw(index++);
+                Draw draw = run.records().draw(from + stride * records++);
                 long nowMs = System.currentTimeMillis();
                 ProducerRecord<byte[], byte[]> record = run.record(run.records().rollout(draw, 0, nowMs), nowMs);
                 bytes += Backlog.bytes(record);
@@ -88,7 +122,7 @@ public record Baseline(double publishRolloutsPerSecond, double publishMegabytesP
         if (failure.get() != null) {
             throw new LoadException("the baseline could not be published: " + failure.get().getMessage(), failure.get());
         }
-        return new Publishing(index - from, bytes, (System.nanoTime() - began) / 1e9);
+        return new Publishing(records, bytes, (System.nanoTime() - began) / 1e9);
     }
 
     private static double copy(Map<String, Object> client, Workload workload, String name, long bytesPerRollout) throws InterruptedException {

@@ -5,6 +5,7 @@ import dev.millrace.loadtests.topology.InstanceProcess;
 import dev.millrace.loadtests.topology.RunningTopology;
 import dev.millrace.loadtests.workload.Workload;
 import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.topology.TopologyRunner;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,7 +16,8 @@ interface Instances extends AutoCloseable {
     /** Starts what the workload asks for. */
     static Instances start(Workload workload, LogConnection connection, String run, Path scratch) {
         return workload.fault().killAfterSeconds() == 0
-            ? new Here(new RunningTopology(workload.topology(), connection, scratch.resolve(run), workload.instances()))
+            ? new Here(new RunningTopology(workload.topology(), connection, scratch.resolve(run), workload.instances(),
+                workload.exactlyOnce() ? TopologyRunner::new : TopologyRunner::atLeastOnce))
             : new Apart(workload, connection, run, scratch);
     }
 

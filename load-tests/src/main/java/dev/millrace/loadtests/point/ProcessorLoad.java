@@ -5,7 +5,7 @@ import java.lang.management.ManagementFactory;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /** How busy the machine's processors are, averaged over samples, everything that runs on it included. */
-final class ProcessorLoad implements AutoCloseable {
+public final class ProcessorLoad implements AutoCloseable {
     private static final long EVERY_MS = 250;
 
     private final OperatingSystemMXBean system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
@@ -14,7 +14,7 @@ final class ProcessorLoad implements AutoCloseable {
     private double sum;
     private int count;
 
-    ProcessorLoad() {
+    public ProcessorLoad() {
         thread = new Thread(this::sample, "processor load");
         thread.setDaemon(true);
         thread.start();
@@ -38,12 +38,12 @@ final class ProcessorLoad implements AutoCloseable {
     }
 
     /** What is sampled counts from now. */
-    void begin() {
+    public void begin() {
         counting.set(true);
     }
 
     /** 0 to 1; 0 where the system does not say. */
-    synchronized double load() {
+    public synchronized double load() {
         return count == 0 ? 0 : sum / count;
     }
 

@@ -61,8 +61,8 @@ public final class LoadTest {
     private Curve curve(Map<String, String> shared, List<SweepPoint> points, boolean first) throws InterruptedException {
         Workload workload = points.get(0).workload();
         Baseline baseline = Baseline.measure(client, workload, next());
-        progress.accept(String.format(Locale.ROOT, "baseline: one generator publishes %.0f rollouts/s (%.1f MB/s), %.0f %% of its time in making "
-            + "records; a copy moves %.1f MB/s", baseline.publishRolloutsPerSecond(), baseline.publishMegabytesPerSecond(),
+        progress.accept(String.format(Locale.ROOT, "baseline: %d publishing: %.0f rollouts/s (%.1f MB/s), %.0f %% of the time in making "
+            + "records; a copy moves %.1f MB/s", baseline.generators(), baseline.publishRolloutsPerSecond(), baseline.publishMegabytesPerSecond(),
             100 * baseline.generatorShare(), baseline.copyMegabytesPerSecond()));
         if (first) {
             progress.accept("warming up");

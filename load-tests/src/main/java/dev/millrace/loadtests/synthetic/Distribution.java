@@ -1,5 +1,9 @@
 package dev.millrace.loadtests.synthetic;
 
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
 import java.util.random.RandomGenerator;
 
 /**
@@ -13,8 +17,10 @@ import java.util.random.RandomGenerator;
  *     heavy, 3 is light); greater than 0 for these two
  * @param least smallest number that is drawn, at least 0
  * @param most largest number that is drawn, at least {@code least}
+ * @param quantiles of {@code empirical} numbers of equally spaced probability, the smallest first and the largest last, at
+ *     least two; between two of them every number is as likely. Empty for the others
  */
-public record Distribution(Kind kind, double value, double spread, long least, long most) {
+public record Distribution(Kind kind, double value, double spread, long least, long most, List<Long> quantiles) {
 
     /** The shapes to choose from. */
     public enum Kind {
@@ -25,8 +31,13 @@ public record Distribution(Kind kind, double value, double spread, long least, l
         /** Many short ones, some long ones. */
         LOG_NORMAL,
         /** A power law: a few that are very long. */
-        PARETO
+        PARETO,
+        /** As often as they were counted. */
+        EMPIRICAL
     }
+
+    /** Quantiles of what is counted: one for every hundredth. */
+    private static final int COUNTED = 101;
 
     public Distribution {
         if (least < 0 || most < least) {
@@ -38,11 +49,36 @@ public record Distribution(Kind kind, double value, double spread, long least, l
         if (kind == Kind.FIXED && (value < least || value > most)) {
             throw new IllegalArgumentException("value of a fixed distribution must lie in [least " + least + ", most " + most + "]: " + value);
         }
+        quantiles = List.copyOf(quantiles);
+        if ((kind == Kind.EMPIRICAL) != (quantiles.size() >= 2) || kind != Kind.EMPIRICAL && !quantiles.isEmpty()) {
+            throw new IllegalArgumentException("quantiles must be two or more numbers for an empirical distribution and none for the others: kind="
+                + kind.name().toLowerCase(Locale.ROOT) + ", " + quantiles.size() + " quantiles");
+        }
+        for (int i = 1; i < quantiles.size(); i++) {
+            if (quantiles.get(i) < quantiles.get(i - 1)) {
+                throw new IllegalArgumentException("quantiles must not fall: " + quantiles.get(i - 1) + " before " + quantiles.get(i));
+            }
+        }
         boolean needsSpread = kind == Kind.LOG_NORMAL || kind == Kind.PARETO;
         if (needsSpread && !(spread > 0.0 && spread < Double.POSITIVE_INFINITY && value > 0.0)) {
-            throw new IllegalArgumentException("value and spread of a " + kind.name().toLowerCase(java.util.Locale.ROOT)
+            throw new IllegalArgumentException("value and spread of a " + kind.name().toLowerCase(Locale.ROOT)
                 + " distribution must be greater than 0: value=" + value + ", spread=" + spread);
         }
+    }
+
+    /** One that needs no quantiles. */
+    public Distribution(Kind kind, double value, double spread, long least, long most) {
+        this(kind, value, spread, least, most, List.of());
+    }
+
+    /** As often as they are among these, of which there is at least one; sorted in place. */
+    public static Distribution counted(long[] numbers) {
+        Arrays.sort(numbers);
+        List<Long> quantiles = new ArrayList<>(COUNTED);
+        for (int i = 0; i < COUNTED; i++) {
+            quantiles.add(numbers[(int) Math.round(i / (COUNTED - 1.0) * (numbers.length - 1))]);
+        }
+        return new Distribution(Kind.EMPIRICAL, 0, 0, numbers[0], numbers[numbers.length - 1], quantiles);
     }
 
     /** Always this number. */
@@ -63,7 +99,13 @@ public record Distribution(Kind kind, double value, double spread, long least, l
             case LOG_NORMAL -> value * Math.exp(spread * random.nextGaussian());
             // u^(-1/a) has median 2^(1/a), which is divided out
             case PARETO -> value * Math.pow(2 * (1 - random.nextDouble()), -1 / spread);
+            case EMPIRICAL -> between(random.nextDouble() * (quantiles.size() - 1));
         };
         return Math.min(most, Math.max(least, Math.round(drawn)));
+    }
+
+    private double between(double place) {
+        int below = (int) place;
+        return quantiles.get(below) + (place - below) * (quantiles.get(below + 1) - quantiles.get(below));
     }
 }

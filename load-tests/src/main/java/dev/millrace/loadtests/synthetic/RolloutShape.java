@@ -3,6 +3,8 @@ package dev.millrace.loadtests.synthetic;
 /**
  * What synthetic rollouts look like.
  *
+ * @param from a recorded run, as a folder of {@code millrace train} or of {@code millrace export}, whose group size, lengths,
+ *     versions behind and shares take the place of those below; empty for none
  * @param groupSize samples of a prompt, at least 2
  * @param promptTokens length of a prompt, at least 1
  * @param responseTokens length of a response, at least 1, at most 1,000,000
@@ -12,7 +14,7 @@ package dev.millrace.loadtests.synthetic;
  * @param unscoredShare share of the rollouts that never get a score, in [0, 1]
  * @param garbageShare share of the rollouts that are published as bytes that are no record, in [0, 1]
  */
-public record RolloutShape(int groupSize, Distribution promptTokens, Distribution responseTokens, Distribution versionsBehind,
+public record RolloutShape(String from, int groupSize, Distribution promptTokens, Distribution responseTokens, Distribution versionsBehind,
     double engineNoise, double driftPerVersion, double unscoredShare, double garbageShare) {
 
     private static final long LONGEST = 1_000_000;
@@ -50,12 +52,18 @@ public record RolloutShape(int groupSize, Distribution promptTokens, Distributio
 
     /** Groups of 8, prompts of 128 tokens, responses of 512, up to 3 versions behind, nothing fails. */
     public static RolloutShape defaults() {
-        return new RolloutShape(8, Distribution.fixed(128), Distribution.fixed(512), Distribution.uniform(0, 3), 0.002, 0.02, 0, 0);
+        return new RolloutShape("", 8, Distribution.fixed(128), Distribution.fixed(512), Distribution.uniform(0, 3), 0.002, 0.02, 0, 0);
     }
 
     /** The same with responses of exactly so many tokens. */
     public RolloutShape withResponseTokens(long tokens) {
-        return new RolloutShape(groupSize, promptTokens, Distribution.fixed(tokens), versionsBehind, engineNoise, driftPerVersion,
+        return new RolloutShape(from, groupSize, promptTokens, Distribution.fixed(tokens), versionsBehind, engineNoise, driftPerVersion,
             unscoredShare, garbageShare);
+    }
+
+    /** The same with what was counted in a run. */
+    public RolloutShape with(RecordedShape recorded) {
+        return new RolloutShape(from, recorded.groupSize(), recorded.promptTokens(), recorded.responseTokens(), recorded.versionsBehind(),
+            engineNoise, driftPerVersion, recorded.unscoredShare(), recorded.garbageShare());
     }
 }

@@ -5,6 +5,7 @@ import dev.millrace.loadtests.watch.Patience;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyRunner;
+import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -27,8 +28,19 @@ public final class RunningTopology implements AutoCloseable {
      * @param state a directory for them, new
      */
     public RunningTopology(TopologyConfig config, LogConnection connection, Path state, int instances) {
+        this(config, connection, state, instances, TopologyRunner::new);
+    }
+
+    /** Makes an instance: {@code TopologyRunner::new}, or {@code TopologyRunner::atLeastOnce}. */
+    @FunctionalInterface
+    public interface Maker {
+        TopologyRunner make(TopologyConfig config, LogConnection connection, Path state, MeterRegistry registry);
+    }
+
+    /** As above, with instances made in another way. */
+    public RunningTopology(TopologyConfig config, LogConnection connection, Path state, int instances, Maker maker) {
         for (int i = 0; i < instances; i++) {
-            TopologyRunner runner = new TopologyRunner(config.with(config.runtime().with(config.runtime().threads(), "instance-" + i)),
+            TopologyRunner runner = maker.make(config.with(config.runtime().with(config.runtime().threads(), "instance-" + i)),
                 connection, state.resolve("instance-" + i), new SimpleMeterRegistry());
             Thread thread = new Thread(() -> run(runner), "topology instance " + i);
             runners.add(runner);

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.loadtests.synthetic.Distribution.Kind;
+import java.util.Arrays;
+import java.util.List;
 import java.util.SplittableRandom;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
@@ -63,5 +65,32 @@ class DistributionTest {
         assertThatThrownBy(() -> new Distribution(Kind.LOG_NORMAL, 100, 0, 0, 200)).hasMessageContaining("spread").hasMessageContaining("0.0");
         assertThatThrownBy(() -> new Distribution(Kind.FIXED, 300, 0, 0, 200)).hasMessageContaining("300");
         assertThatThrownBy(() -> new Distribution(Kind.LOG_NORMAL, Double.NaN, 1, 0, 200)).hasMessageContaining("NaN");
+    }
+
+    @Test
+    void shouldDrawAsOftenAsWasCounted() {
+        long[] counted = new long[1000];
+        for (int i = 0; i < counted.length; i++) {
+            counted[counted.length - 1 - i] = i < 700 ? 16 : i < 950 ? 200 : 4000;
+        }
+        Distribution distribution = Distribution.counted(counted);
+        assertThat(distribution.least()).isEqualTo(16);
+        assertThat(distribution.most()).isEqualTo(4000);
+        long[] drawn = drawn(distribution);
+        assertThat(share(drawn, 16, 16)).isCloseTo(0.7, within(0.02));
+        assertThat(share(drawn, 200, 200)).isCloseTo(0.25, within(0.03));
+        assertThat(share(drawn, 4000, 4000)).isCloseTo(0.05, within(0.015));
+        assertThat(drawn(Distribution.counted(new long[] {7}))).containsOnly(7);
+    }
+
+    private static double share(long[] drawn, long from, long to) {
+        return (double) Arrays.stream(drawn).filter(n -> n >= from && n <= to).count() / drawn.length;
+    }
+
+    @Test
+    void shouldRefuseQuantilesThatAreNone() {
+        assertThatThrownBy(() -> new Distribution(Kind.EMPIRICAL, 0, 0, 0, 9, List.of(1L))).hasMessageContaining("1 quantiles");
+        assertThatThrownBy(() -> new Distribution(Kind.FIXED, 1, 0, 0, 9, List.of(1L, 2L))).hasMessageContaining("kind=fixed");
+        assertThatThrownBy(() -> new Distribution(Kind.EMPIRICAL, 0, 0, 0, 9, List.of(3L, 2L))).hasMessageContaining("3 before 2");
     }
 }

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 class SyntheticRecordsTest {
     private static final RunIdentity RUN = new RunIdentity("load", 0, "policy");
     private static final RunTopics TOPICS = new RunTopics("load.");
-    private static final RolloutShape SHAPE = new RolloutShape(4, Distribution.uniform(1, 50), Distribution.uniform(1, 300),
+    private static final RolloutShape SHAPE = new RolloutShape("", 4, Distribution.uniform(1, 50), Distribution.uniform(1, 300),
         Distribution.uniform(0, 5), 0.01, 0.1, 0.1, 0.05);
 
     private static SyntheticRecords records(long seed) {
@@ -81,7 +81,7 @@ class SyntheticRecordsTest {
     /** Drift of n versions is a random walk: its variance is n times that of one, as far as log-probs do not reach 0. */
     @Test
     void shouldDriftWithTheSquareRootOfTheVersionsBehind() {
-        SyntheticRecords records = new SyntheticRecords(RUN, TOPICS, new RolloutShape(4, Distribution.fixed(1), Distribution.fixed(20_000),
+        SyntheticRecords records = new SyntheticRecords(RUN, TOPICS, new RolloutShape("", 4, Distribution.fixed(1), Distribution.fixed(20_000),
             Distribution.uniform(0, 4), 0, 0.01, 0, 0), 5);
         for (long i = 0; i < 30; i++) {
             Draw draw = records.draw(i);
