@@ -90,7 +90,7 @@ class LoadTestIT {
             sweep: {admission.eta: [2]}
             """);
         Path report = directory.resolve("closed");
-        run(0, "load-test", "--workload", workload.toString(), "--report", report.toString(), "--bootstrap-servers", broker.bootstrapServers());
+        run(0, "load-test", "--workload", workload.toString(), "--report", report.toString()); // on a broker that it starts
         ClosedReport measured = JsonFile.read(report.resolve(ReportFiles.JSON), ClosedReport.class);
         assertThat(measured.curves()).singleElement().satisfies(curve -> {
             assertThat(curve.runs()).extracting(ClosedRun::synchronous).containsExactly(true, false);

@@ -1,5 +1,7 @@
 package dev.millrace.infra.broker;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -27,7 +29,7 @@ public final class BrokerCluster implements AutoCloseable {
     /**
      * Starts all nodes at the same time and returns when all serve.
      *
-     * @param directory for the nodes' data, one below it for each
+     * @param directory for the nodes' data, one below it for each; made if it is not there
      * @param nodes 1 to 9
      * @param javaOptions options of each JVM, such as its heap
      * @throws BrokerException if one does not come up in time; the others are then stopped
@@ -38,6 +40,11 @@ public final class BrokerCluster implements AutoCloseable {
         }
         if (nodes > 1 && config.port() != 0) {
             throw new IllegalArgumentException("several brokers cannot share a port; set broker.port to 0 for any free ones: " + config.port());
+        }
+        try {
+            Files.createDirectories(directory);
+        } catch (IOException e) {
+            throw new BrokerException("cannot write the brokers' data to " + directory + ": " + e.getMessage() + "; choose another directory", e);
         }
         List<Membership> memberships = Membership.ofNewCluster(freePorts(nodes));
         List<CompletableFuture<BrokerProcess>> starts = memberships.stream().map(member -> CompletableFuture.supplyAsync(
