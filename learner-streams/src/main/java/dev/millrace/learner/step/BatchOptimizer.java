@@ -199,6 +199,32 @@ public final class BatchOptimizer implements AutoCloseable {
 
     private void differentiate(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, Weights weights,
                                long optimizerSteps, UpdateMeans means) {
+        Differential of = differential(batch, minibatch, start, weights, optimizerSteps, means);
+        long begun = System.nanoTime();
+        GradientShards.Scores scores =
+            shards.differentiate(weights, minibatch.sequences(), of.coefficients(), of.entropyCoefficients(), gradients);
+        means.addSeconds("gradient", begun);
+        ObjectiveResult result = config.needsCurrentLogProbs() ? of.result()
+            : of.objective().evaluate(minibatch.input(config.objective(), scores.logProbs()));
+        double loss = new LossMetrics(minibatch, scores, result, of.aggregation(), of.entropyCoefficient(), of.kl(),
+            start.klCoefficient()).addTo(means);
+        if (!Double.isFinite(loss)) {
+            throw new NonFiniteStepException(batch.batch().getBatchId(), "the loss is " + loss, null);
+        }
+    }
+
+    /**
+     * What an update's gradient is made with: a coefficient for every log-prob and every entropy.
+     *
+     * @param result of the objective; at stand-ins for the current log-probs where the loss is linear in them
+     * @param kl     divergence from the reference in the loss; null without one
+     */
+    private record Differential(Objective objective, ObjectiveResult result, KlResult kl, float[] coefficients,
+                                double[] aggregation, double entropyCoefficient, float[] entropyCoefficients) {
+    }
+
+    private Differential differential(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, Weights weights,
+                                      long optimizerSteps, UpdateMeans means) {
         TokenBatch layout = minibatch.layout();
         ObjectiveConfig kind = config.objective();
         Objective objective = kind.objective(minibatch.facts(optimizerSteps));
@@ -212,19 +238,8 @@ public final class BatchOptimizer implements AutoCloseable {
             kl == null ? result.gradient() : kl.addedTo(result, start.klCoefficient()).gradient();
         double entropyCoefficient = config.entropy().coefficient(batch.meanReward());
         double[] aggregation = kind.aggregation().over(GlobalBatch.WHOLE).coefficients(layout);
-        float[] entropyCoefficients = entropyCoefficients(layout, aggregation, entropyCoefficient);
-        long begun = System.nanoTime();
-        GradientShards.Scores scores =
-            shards.differentiate(weights, minibatch.sequences(), coefficients, entropyCoefficients, gradients);
-        means.addSeconds("gradient", begun);
-        if (!config.needsCurrentLogProbs()) {
-            result = objective.evaluate(minibatch.input(kind, scores.logProbs()));
-        }
-        double loss = new LossMetrics(
-            minibatch, scores, result, aggregation, entropyCoefficient, kl, start.klCoefficient()).addTo(means);
-        if (!Double.isFinite(loss)) {
-            throw new NonFiniteStepException(batch.batch().getBatchId(), "the loss is " + loss, null);
-        }
+        return new Differential(objective, result, kl, coefficients, aggregation, entropyCoefficient,
+            entropyCoefficients(layout, aggregation, entropyCoefficient));
     }
 
     /** Those of the step's start serve the first update, whose weights they are of. */
@@ -302,6 +317,61 @@ public final class BatchOptimizer implements AutoCloseable {
                 }
             }
         }
+    }
+
+    /**
+     * The gradient that a step on this batch would begin with: of its loss over all its members at once, whatever the number
+     * of minibatches, before clipping and learning rate. Changes nothing. It costs the batch's gradient twice, the second
+     * time sequence by sequence.
+     *
+     * @param optimizerSteps steps taken before, by which an objective may count
+     * @throws NonFiniteStepException if a log-prob is not finite
+     */
+    public BatchGradient gradient(
+            TrainingBatch batch, long version, ControlState controls, Weights weights, long optimizerSteps) {
+        UpdateMeans means = new UpdateMeans();
+        StepMembers members = new StepMembers(batch);
+        Gradients sum = new Gradients(shape);
+        try {
+            StepStart.Started start = starts.start(members, version, weights, controls, means);
+            StepDecision decision = start.decision();
+            double[] norms = new double[0];
+            if (decision.trained().length > 0) {
+                means.beginUpdate();
+                Minibatch whole = new Minibatch(members, start, decision.trained());
+                Differential of = differential(batch, whole, start, weights, optimizerSteps, means);
+                shards.differentiate(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients(), sum);
+                norms = shards.sequenceNorms(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients());
+            }
+            return new BatchGradient(sum, norms, decision.left().trainedTokens(), decision.essRatio(), decision.stepScale());
+        } catch (NonFiniteMemberException e) {
+            throw nonFinite(members, e.member(), e);
+        } catch (NonFiniteLogProbException e) {
+            throw new NonFiniteStepException(batch.batch().getBatchId(), e.getMessage(), e);
+        }
+    }
+
+    /**
+     * Log-probs of every response token of a batch, packed member after member.
+     *
+     * @throws NonFiniteStepException if one is not finite
+     */
+    public float[] logProbs(TrainingBatch batch, Weights weights) {
+        StepMembers members = new StepMembers(batch);
+        try {
+            return members.count() == 0 ? new float[0]
+                : shards.score(weights, members.select(IntStream.range(0, members.count()).toArray())).logProbs();
+        } catch (NonFiniteMemberException e) {
+            throw nonFinite(members, e.member(), e);
+        }
+    }
+
+    /**
+     * Says that the weights to be trained on are not those of the version that trajectories know by the same number, so that
+     * log-probs recorded under that version are not theirs and every member is scored. A learner's always are.
+     */
+    public void departFromRecord(boolean departed) {
+        starts.departFromRecord(departed);
     }
 
     /** Gives up the batch being trained on, and every later one; from any thread. */

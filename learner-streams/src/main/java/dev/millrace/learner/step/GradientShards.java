@@ -139,6 +139,28 @@ final class GradientShards implements AutoCloseable {
         means.addSeconds("gradient_norms", start);
     }
 
+    /**
+     * The L2 norm of what each sequence adds to {@link #differentiate}'s gradient, in the minibatch's order. Every sequence
+     * goes through the gradient graph by itself.
+     */
+    double[] sequenceNorms(Weights weights, Shard minibatch, float[] logProbCoefficients, float[] entropyCoefficients) {
+        double[] norms = new double[minibatch.count()];
+        run(minibatch, (shard, i) -> {
+            float[] ofLogProbs = shard.pick(logProbCoefficients);
+            float[] ofEntropies = shard.pick(entropyCoefficients);
+            for (int s = 0; s < shard.count(); s++) {
+                Shard one = shard.part(s, shard.count());
+                partial.get(i).zero();
+                sessions.get(i).accumulate(weights, one.sequences(), one.temperatures(), one.pick(ofLogProbs),
+                    one.pick(ofEntropies), partial.get(i));
+                norms[i + s * sessions.size()] = partial.get(i).l2Norm();
+            }
+            int tokens = shard.sequences().scoredCount();
+            return new TokenScores(new float[tokens], new float[tokens], new float[tokens]);
+        });
+        return norms;
+    }
+
     private interface Work {
         TokenScores on(Shard shard, int index);
     }

@@ -28,6 +28,8 @@ final class StepStart {
     private final OptimalBaseline optimalBaseline;
     private final GradientShards shards;
     private final InRewardPenalty penalty = new InRewardPenalty();
+    /** Whether the weights are others than the run's of that version, whose log-probs trajectories carry. */
+    private boolean departed;
 
     StepStart(StepConfig config, CorrectionConfig corrections, ReferenceLogProbs references, GradientShards shards) {
         config.proximal().requireFits(corrections.missingOldLogProbs());
@@ -51,6 +53,11 @@ final class StepStart {
      */
     record Started(StepDecision decision, CurrentLogProbs current, float[] reference, double klCoefficient,
                    ControlState controls) {
+    }
+
+    /** Says whether the weights are others than the run's of that version. */
+    void departFromRecord(boolean isDeparted) {
+        departed = isDeparted;
     }
 
     /** @throws NonFiniteMemberException naming the member of the batch at which the weights give no number */
@@ -102,7 +109,7 @@ final class StepStart {
         }
         long[] scoredUnder = members.proximalVersions();
         int[] trainable = members.trainable().toArray();
-        int[] wanted = IntStream.of(trainable).filter(s -> everyone || scoredUnder[s] != version).toArray();
+        int[] wanted = IntStream.of(trainable).filter(s -> everyone || departed || scoredUnder[s] != version).toArray();
         float[] values = members.proximal().clone();
         shards.score(weights, members, wanted, values, means);
         means.once("proximal.sequences_recomputed", wanted.length);
