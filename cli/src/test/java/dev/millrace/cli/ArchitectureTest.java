@@ -40,6 +40,8 @@ class ArchitectureTest {
         Map.entry("dev.millrace.learner..", List.of(SCHEMAS, POLICY, WEIGHTS, CORRECTIONS, STAGES)),
         Map.entry("dev.millrace.archive..", List.of(SCHEMAS, POLICY, WEIGHTS, TOPOLOGY)),
         Map.entry("dev.millrace.replay..", List.of(SCHEMAS, POLICY, WEIGHTS, CORRECTIONS, STAGES, TOPOLOGY, "dev.millrace.archive..")),
+        Map.entry("dev.millrace.counterfactual..", List.of(SCHEMAS, POLICY, WEIGHTS, CORRECTIONS, STAGES, TOPOLOGY,
+            "dev.millrace.archive..", "dev.millrace.replay..", "dev.millrace.learner..")),
         Map.entry("dev.millrace.loadtests..", List.of(SCHEMAS, POLICY, CORRECTIONS, STAGES, TOPOLOGY, "dev.millrace.infra..",
             "dev.millrace.generator..", "dev.millrace.learner..", "dev.millrace.archive..")),
         Map.entry(SCAN, List.of(SCHEMAS)),

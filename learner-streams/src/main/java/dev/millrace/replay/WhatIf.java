@@ -1,6 +1,5 @@
 package dev.millrace.replay;
 
-import dev.millrace.archive.ArchiveException;
 import dev.millrace.archive.RecordCursor;
 import dev.millrace.archive.RecordedRun;
 import dev.millrace.archive.RecordedRun.Range;
@@ -28,12 +27,8 @@ import dev.millrace.topology.fetch.RecordFetcher;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
-import java.util.TreeMap;
-import java.util.TreeSet;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutionException;
@@ -157,7 +152,7 @@ public final class WhatIf {
         RecordFetcher fetcher = fetchers.take();
         List<Trajectory> trajectories;
         try {
-            trajectories = trajectories(batch, fetcher);
+            trajectories = BatchTrajectories.of(run, batch, fetcher);
         } finally {
             fetchers.add(fetcher);
         }
@@ -189,33 +184,6 @@ public final class WhatIf {
         Optional<PolicyGap> engines = scored.trainedTokens() == 0 ? Optional.empty()
             : Optional.of(DIAGNOSTICS.compute(scored, input.logProbs().ratio(ComparedPolicies.ENGINE_MISMATCH)).all());
         return Optional.of(new DiagnosticsStep(gap, engines, Optional.empty()));
-    }
-
-    private List<Trajectory> trajectories(LearnerBatch batch, RecordFetcher fetcher) {
-        Map<Integer, TreeSet<Long>> wanted = new TreeMap<>();
-        batch.getEntries().forEach(entry ->
-            wanted.computeIfAbsent(entry.getPartition(), p -> new TreeSet<>()).add(entry.getOffset()));
-        var deserializer = AvroSerde.of(Trajectory.class, run.registry()).deserializer();
-        Map<String, Trajectory> found = new HashMap<>();
-        wanted.forEach((partition, offsets) -> {
-            long[] sorted = offsets.stream().mapToLong(Long::longValue).toArray();
-            for (ConsumerRecord<byte[], byte[]> record
-                    : fetcher.fetch(new TopicPartition(run.topics().trajectories(), partition), sorted)) {
-                found.put(partition + "@" + record.offset(), deserializer.deserialize(record.topic(), record.value()));
-            }
-        });
-        List<Trajectory> trajectories = new ArrayList<>(batch.getEntries().size());
-        for (BatchEntry entry : batch.getEntries()) {
-            Trajectory trajectory = found.get(entry.getPartition() + "@" + entry.getOffset());
-            if (trajectory == null || !trajectory.getRolloutId().equals(entry.getRolloutId())) {
-                throw new ArchiveException("batch " + batch.getBatchId() + " names the trajectory of " + entry.getRolloutId() + " at "
-                    + run.topics().trajectories() + "-" + entry.getPartition() + "@" + entry.getOffset() + ", and "
-                    + (trajectory == null ? "the log no longer holds it" : "another lies there")
-                    + "; choose a later range, or replay an archive that was exported in time");
-            }
-            trajectories.add(trajectory);
-        }
-        return trajectories;
     }
 
     private ReplayedStep diagnosed(Future<Decided> decided) throws InterruptedException {

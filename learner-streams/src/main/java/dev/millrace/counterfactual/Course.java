@@ -1,0 +1,14 @@
+package dev.millrace.counterfactual;
+
+import dev.millrace.learner.step.StepConfig;
+import dev.millrace.stages.CorrectionConfig;
+
+/**
+ * Settings under which is learnt from the recorded batches.
+ *
+ * @param name for people
+ * @param corrections by which batches are decided
+ * @param step by which they are learnt from
+ */
+public record Course(String name, CorrectionConfig corrections, StepConfig step) {
+}
