@@ -60,7 +60,7 @@ class DocumentedCommandsTest {
     }
 
     private static List<Path> documents() throws IOException {
-        try (Stream<Path> files = Files.walk(ROOT, 2)) {
+        try (Stream<Path> files = Files.walk(ROOT, 4)) {
             return files.filter(file -> file.getFileName().toString().equals("README.md")).sorted().toList();
         }
     }

@@ -95,7 +95,13 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
             || kl instanceof KlConfig.InReward reward && reward.reference() instanceof ReferenceConfig.Recorded;
     }
 
-    private static void requireConsistentRatios(RolloutCorrectionOptions weights, ObjectiveConfig objective) {
+    /**
+     * Refuses importance weights that would correct again for what the objective's own ratio corrects for, or not for what it
+     * leaves.
+     *
+     * @throws ConfigException naming both keys
+     */
+    public static void requireConsistentRatios(RolloutCorrectionOptions weights, ObjectiveConfig objective) {
         String kind = ConfigBinder.kindOf(objective);
         if (objective.weightsCompare().isEmpty()) {
             if (weights.makesWeights()) {

@@ -1,5 +1,6 @@
 package dev.millrace.cli.experiment;
 
+import dev.millrace.cli.sampling.ScoredRollouts;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.vcpo.EffectiveSampleSize;

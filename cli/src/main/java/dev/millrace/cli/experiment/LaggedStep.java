@@ -1,5 +1,7 @@
 package dev.millrace.cli.experiment;
 
+import dev.millrace.cli.sampling.GivenRollouts;
+import dev.millrace.cli.sampling.ScoredRollouts;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.RolloutSampler;

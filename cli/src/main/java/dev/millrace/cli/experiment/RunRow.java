@@ -1,9 +1,11 @@
 package dev.millrace.cli.experiment;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
+import dev.millrace.cli.sampling.Collapse;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.OptionalInt;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -33,7 +35,7 @@ import java.util.stream.Stream;
 record RunRow(int lag, Correction correction, long seed, Outcome outcome, double firstReward, double bestReward,
               double lastReward, double lastAccuracy, long reached, long collapsedAt, double essRatio, double secondMoment,
               double kl, double masked, double clipped, double stepScale, double gradNorm, String refused) {
-    static final int STAYS = 4;
+    static final int STAYS = Collapse.STAYS;
     static final int LAST = 4;
     static final int BEFORE = 32;
     static final double MARGIN = 0.05;
@@ -61,15 +63,9 @@ record RunRow(int lag, Correction correction, long seed, Outcome outcome, double
     }
 
     private static long collapsedAt(RunResult run) {
-        List<Evaluation> evaluations = run.evaluations();
-        double best = 0;
-        int below = 0; // evaluations in a row, up to this one, below half of the best before
-        for (Evaluation evaluation : evaluations) {
-            below = evaluation.reward() < best / 2 ? below + 1 : 0;
-            best = Math.max(best, evaluation.reward());
-        }
-        if (below >= STAYS) {
-            return evaluations.get(evaluations.size() - below).step();
+        OptionalInt fall = Collapse.at(run.evaluations().stream().mapToDouble(Evaluation::reward).toArray());
+        if (fall.isPresent()) {
+            return run.evaluations().get(fall.getAsInt()).step();
         }
         return run.refused() == null ? -1 : run.points().size();
     }

@@ -44,7 +44,7 @@ final class CorrectionsOption {
     }
 
     /** Neither weights nor masks nor a scaled step; only the limit on staleness, which says what is in the batch at all. */
-    private static CorrectionConfig none(CorrectionConfig ofRun) {
+    static CorrectionConfig none(CorrectionConfig ofRun) {
         RolloutCorrectionOptions nothing = new RolloutCorrectionOptions("", ofRun.rolloutCorrection().compare(), "", "", "", "");
         AdvantageConfig advantage = ofRun.advantage();
         return new CorrectionConfig(nothing, advantage, ofRun.staleness(), new SequenceMaskConfig(false, ofRun.sequenceMask().threshold()),

@@ -26,9 +26,11 @@ import picocli.CommandLine.Spec;
 @Command(name = "replay", mixinStandardHelpOptions = true, sortOptions = false,
     description = {"Decides a recorded run again. Without --corrections by its own settings: says that every trajectory, batch,",
         "outcome and dead letter comes out byte for byte, or shows the first difference. With --corrections: what others would",
-        "have made of the same batches, step by step. Reads only: no consumer group, no writes, so it can run beside the run."},
+        "have made of the same batches, step by step; with --retrain or --gradients: what would have been learnt from them.",
+        "Reads only: no consumer group, no writes, so it can run beside the run."},
     footer = {"", "millrace replay --run-dir runs/<run id>",
-        "millrace replay --archive my-run.archive --corrections none --corrections decoupled_k3_rs_token_tis --report report", "",
+        "millrace replay --archive my-run.archive --corrections none --corrections decoupled_k3_rs_token_tis --report report",
+        "millrace replay --archive my-run.archive --retrain --from-version 20 --corrections decoupled_geo_rs --report report", "",
         "Exit codes: 0 the same; 4 a difference; 5 not all could be replayed; 1 a failure; 2 a mistake in the command line."})
 public final class ReplayCommand implements Callable<Integer> {
     /** Exit status if the replay and the run differ. */
@@ -43,15 +45,19 @@ public final class ReplayCommand implements Callable<Integer> {
     private Path archive;
 
     @Option(names = "--corrections", paramLabel = "WHAT",
-        description = "Other corrections, beside the run's own: a preset, none, or a YAML file with keys of topology.corrections; may be given often.")
+        description = {"Other corrections, beside the run's own: a preset, none, or a YAML file with keys of topology.corrections; may be given",
+            "often. With --retrain and --gradients the file may have the sections corrections and step, the latter with keys of learner.step."})
     private List<String> corrections = new ArrayList<>();
 
     @Option(names = "--report", paramLabel = "DIR",
-        description = "Folder for report.html, report.json, steps.csv and pictures (with --corrections).")
+        description = "Folder for a page, JSON, CSV and pictures (with --corrections, --retrain or --gradients).")
     private Path report;
 
     @Mixin
     private StepRangeOptions range;
+
+    @Mixin
+    private CounterfactualOptions counterfactual;
 
     @Option(names = "--threads", paramLabel = "N", description = "Tasks that are replayed at once (default: one a processor).")
     private int threads = Runtime.getRuntime().availableProcessors();
@@ -71,6 +77,10 @@ public final class ReplayCommand implements Callable<Integer> {
         try (ReplayedRun replayed = archive != null ? ReplayedRun.open(archive, run.file()) : ReplayedRun.open(run)) {
             out.println("run " + replayed.recorded().run().runId() + ", topics " + replayed.recorded().topics().prefix() + "*");
             out.flush();
+            if (counterfactual.isGiven()) {
+                return new CounterfactualReplay(replayed, counterfactual, range, corrections, out, spec.commandLine().getErr()).run(report);
+            }
+            counterfactual.check();
             if (corrections.isEmpty()) {
                 if (report != null || range.isGiven()) {
                     throw new ConfigException("--report and ranges belong to --corrections; a run is replayed as recorded from its beginning, so leave them out");

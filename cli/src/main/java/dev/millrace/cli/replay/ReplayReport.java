@@ -1,6 +1,5 @@
 package dev.millrace.cli.replay;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -9,9 +8,7 @@ import dev.millrace.cli.replay.ReplayTotals.Total;
 import dev.millrace.replay.Share;
 import java.awt.Color;
 import java.io.IOException;
-import java.io.InputStream;
 import java.io.PrintWriter;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -28,7 +25,6 @@ import org.knowm.xchart.style.markers.SeriesMarkers;
  * without asking anybody, and pictures.
  */
 final class ReplayReport {
-    private static final ObjectMapper JSON = new ObjectMapper();
     private static final List<Integer> PICTURED = List.of(0, 2, 5, 10);
 
     private ReplayReport() {
@@ -36,12 +32,9 @@ final class ReplayReport {
 
     static void write(Path folder, String runId, ReplayTotals totals, PrintWriter err) {
         ObjectNode tree = tree(runId, totals);
-        try (InputStream page = ReplayReport.class.getResourceAsStream("report.html")) {
+        try {
             Files.writeString(folder.resolve("report.json"), tree.toPrettyString());
-            String html = new String(page.readAllBytes(), StandardCharsets.UTF_8);
-            // a name that holds "</script>" must not end the script
-            String data = JSON.writeValueAsString(tree).replace("<", "\\u003c");
-            Files.writeString(folder.resolve("report.html"), html.replace("/*DATA*/null", data));
+            ReportPage.write(folder.resolve("report.html"), "report.html", tree);
         } catch (IOException e) {
             throw new Refusal("cannot write the report to " + folder + ": " + e.getMessage(), e);
         }
@@ -94,7 +87,8 @@ final class ReplayReport {
         shares.forEach((least, share) -> into.addObject().put("from", least).put("of", share.of()).put("masked", share.masked()));
     }
 
-    private static void numbers(ArrayNode into, double... values) {
+    /** What is not finite becomes null. */
+    static void numbers(ArrayNode into, double... values) {
         for (double value : values) {
             if (Double.isFinite(value)) {
                 into.add(value);

@@ -30,6 +30,21 @@ final class StepRangeOptions {
         return fromVersion != null || toVersion != null || fromTime != null || toTime != null || fromOffset != null || toOffset != null;
     }
 
+    /** The least version that was given; null without one. */
+    Long fromVersion() {
+        return fromVersion;
+    }
+
+    /** The largest; null without one. */
+    Long toVersion() {
+        return toVersion;
+    }
+
+    /** Whether batches are chosen by something else than versions. */
+    boolean isByTimeOrOffset() {
+        return fromTime != null || toTime != null || fromOffset != null || toOffset != null;
+    }
+
     StepRange range() {
         try {
             return new StepRange(least(fromVersion), most(toVersion), fromTime == null ? Long.MIN_VALUE : ms(fromTime),

@@ -1,4 +1,4 @@
-package dev.millrace.cli.experiment;
+package dev.millrace.cli.sampling;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.schemas.LearnerBatch;
@@ -17,19 +17,19 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** Makes trajectories of rollouts and scores that never were on a log. Immutable. */
-final class GivenRollouts {
+public final class GivenRollouts {
     private static final LogCoordinates NOWHERE = new LogCoordinates("none", 0, 0L);
 
     private final RunIdentity run;
     private final ImportanceWeighting weighting;
 
-    GivenRollouts(RunIdentity run, RolloutCorrectionOptions options) {
+    public GivenRollouts(RunIdentity run, RolloutCorrectionOptions options) {
         this.run = run;
         this.weighting = new ImportanceWeighting(options);
     }
 
     /** One trajectory per rollout, in order; the current policy is the proximal one. */
-    List<Trajectory> make(ScoredRollouts scored, long currentVersion) {
+    public List<Trajectory> make(ScoredRollouts scored, long currentVersion) {
         List<Trajectory> made = new ArrayList<>(scored.rollouts().size());
         for (int s = 0; s < scored.rollouts().size(); s++) {
             made.add(make(scored.rollouts().get(s), scored.of(scored.behavior(), s), scored.of(scored.current(), s),
@@ -61,7 +61,7 @@ final class GivenRollouts {
     }
 
     /** Tokens of a batch that are trained on with a weight above 0. */
-    static long weighed(List<Trajectory> trajectories, LearnerBatch batch) {
+    public static long weighed(List<Trajectory> trajectories, LearnerBatch batch) {
         long weighed = 0;
         for (int s = 0; s < trajectories.size(); s++) {
             ByteBuffer left = batch.getEntries().get(s).getMask();

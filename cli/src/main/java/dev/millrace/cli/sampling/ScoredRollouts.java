@@ -1,4 +1,4 @@
-package dev.millrace.cli.experiment;
+package dev.millrace.cli.sampling;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.policy.session.ScoringSession;
@@ -14,14 +14,15 @@ import java.util.List;
 /**
  * Rollouts with the current policy's log-probs of their tokens, packed sequence after sequence; not to be written to.
  *
- * @param rollouts sampled at temperature 1 without truncation
+ * @param rollouts as they were sampled; without truncation, or their log-probs are of another distribution than the scored ones
  * @param tokens   layout and mask of the responses
  * @param behavior log-probs they were sampled with
  * @param current  log-probs under the current policy
  */
-record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] behavior, float[] current) {
+public record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] behavior, float[] current) {
 
-    static ScoredRollouts of(List<Rollout> rollouts, ScoringSession scoring, Weights weights) {
+    /** Scores them. */
+    public static ScoredRollouts of(List<Rollout> rollouts, ScoringSession scoring, Weights weights) {
         int[][] sequences = new int[rollouts.size()][];
         int[] firstScored = new int[rollouts.size()];
         int[] offsets = new int[rollouts.size() + 1];
@@ -41,7 +42,9 @@ record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] behavio
             PackedFloats.copyTo(rollouts.get(s).getBehaviorLogProbs(), behavior, offsets[s]);
         }
         float[] temperatures = new float[sequences.length];
-        Arrays.fill(temperatures, 1f);
+        for (int s = 0; s < temperatures.length; s++) {
+            temperatures[s] = (float) rollouts.get(s).getSampling().getTemperature();
+        }
         float[] current = scoring.score(weights, new SequenceBatch(sequences, firstScored), temperatures).logProbs();
         return new ScoredRollouts(rollouts, new TokenBatch(offsets, mask), behavior, current);
     }
@@ -51,7 +54,8 @@ record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] behavio
         return Arrays.copyOfRange(packed, tokens.start(sequence), tokens.end(sequence));
     }
 
-    double meanReward() {
+    /** Of all rollouts. */
+    public double meanReward() {
         return rollouts.stream().mapToDouble(Rollout::getReward).average().orElseThrow();
     }
 }

@@ -1,0 +1,154 @@
+package dev.millrace.cli.replay;
+
+import dev.millrace.archive.RecordedVersions;
+import dev.millrace.cli.archive.ProgressLine;
+import dev.millrace.cli.config.ConfigException;
+import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.counterfactual.Course;
+import dev.millrace.counterfactual.Retraining;
+import dev.millrace.counterfactual.StepGradients;
+import dev.millrace.counterfactual.TaskTrials;
+import dev.millrace.counterfactual.VersionRange;
+import dev.millrace.policy.session.Device;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.schemas.PolicyVersion;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.TreeSet;
+
+/** {@code replay --retrain} and {@code replay --gradients}. */
+final class CounterfactualReplay {
+    private final ReplayedRun replayed;
+    private final CounterfactualOptions options;
+    private final StepRangeOptions range;
+    private final List<Course> courses;
+    private final PrintWriter out;
+    private final PrintWriter err;
+
+    CounterfactualReplay(ReplayedRun replayed, CounterfactualOptions options, StepRangeOptions range, List<String> corrections,
+                         PrintWriter out, PrintWriter err) {
+        this.replayed = replayed;
+        this.options = options;
+        this.range = range;
+        this.courses = courses(corrections, replayed.config());
+        this.out = out;
+        this.err = err;
+    }
+
+    private static List<Course> courses(List<String> corrections, MillraceConfig config) {
+        List<Course> courses = new ArrayList<>(
+            List.of(new Course("recorded", config.topology().corrections(), config.learner().step())));
+        corrections.forEach(named -> courses.add(CourseOption.parse(named, config)));
+        List<String> names = courses.stream().map(Course::name).toList();
+        if (new HashSet<>(names).size() < names.size()) {
+            throw new ConfigException("--corrections names two that are called alike: " + names);
+        }
+        return courses;
+    }
+
+    /**
+     * Replays.
+     *
+     * @param folder for the report; null for none
+     * @return the exit status
+     */
+    int run(Path folder) throws IOException {
+        options.check();
+        if (range.isByTimeOrOffset()) {
+            throw new ConfigException("--retrain and --gradients go from version to version; choose with --from-version and --to-version"
+                + " in place of times and offsets");
+        }
+        if (folder != null) {
+            Files.createDirectories(folder);
+        }
+        Engine engine = new Engine(Device.parse(replayed.config().run().device()), 1);
+        try (RecordedVersions versions = new RecordedVersions(replayed.recorded(), replayed.config().weights().store());
+             RunTask task = task(versions, engine)) {
+            VersionRange steps = steps(versions);
+            CounterfactualReport report = folder == null ? null : new CounterfactualReport(folder, err);
+            int status = 0;
+            if (options.retrain()) {
+                status = retrain(versions, steps, engine, Optional.ofNullable(options.evaluationPrompts() == 0 ? null : task), report);
+            }
+            if (options.gradients()) {
+                gradients(versions, steps, engine, Optional.ofNullable(options.referenceGroups() == 0 ? null : task), report);
+            }
+            if (report != null) {
+                report.write(replayed.recorded().run().runId());
+                out.println("all of it is in " + folder + ": counterfactual.html, counterfactual.json, CSV files and pictures");
+            }
+            out.flush();
+            return status;
+        }
+    }
+
+    private VersionRange steps(RecordedVersions versions) {
+        try {
+            if (!options.gradients() || options.atVersions().isEmpty()) {
+                return VersionRange.of(range.fromVersion(), range.toVersion(), versions);
+            }
+            if (options.retrain() || range.isGiven()) {
+                throw new ConfigException("--at-version chooses steps by itself; leave out --from-version, --to-version and --retrain");
+            }
+            TreeSet<Long> at = new TreeSet<>(options.atVersions());
+            return VersionRange.of(at.first(), at.last() + 1, versions);
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException(e.getMessage(), e);
+        }
+    }
+
+    /** The run's task; null, with a sentence, where the run's vocabulary is another than that of the configured task. */
+    private RunTask task(RecordedVersions versions, Engine engine) {
+        if (versions.newest().isEmpty()) {
+            return null;
+        }
+        MillraceConfig config = replayed.config();
+        PolicyVersion manifest = versions.manifest(versions.newest().getAsLong());
+        if (!manifest.getTokenizerHash().equals(config.task().task().tokenizer().hash())) {
+            out.println("the task " + config.task().name() + " has another vocabulary than the run (" + manifest.getTokenizerHash()
+                + "), so nothing is sampled: no rewards of the policies, no on-policy gradient");
+            return null;
+        }
+        return new RunTask(replayed.recorded().run(), config, versions.shape(), engine, options.evaluationPrompts(), options.referenceGroups());
+    }
+
+    private int retrain(RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task, CounterfactualReport report)
+            throws IOException {
+        RetrainRecord found = new RetrainRecord(courses.stream().map(Course::name).toList());
+        Retraining retraining = new Retraining(replayed.recorded(), versions, engine, courses, task, options.evaluateEvery());
+        long start = System.nanoTime();
+        ProgressLine.during("learning again", retraining::passed, steps.steps(), err, () -> {
+            retraining.replay(steps, found);
+            return null;
+        });
+        List<String> text = RetrainText.lines(found, steps, (System.nanoTime() - start) / 1e9);
+        text.forEach(out::println);
+        if (report != null) {
+            report.add(found, text);
+        }
+        return found.parted().isEmpty() ? 0 : ReplayCommand.DIFFERS;
+    }
+
+    private void gradients(RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task, CounterfactualReport report)
+            throws IOException {
+        GradientRecord found = new GradientRecord(courses.stream().map(Course::name).toList());
+        StepGradients gradients = new StepGradients(replayed.recorded(), versions, engine, courses, task);
+        List<Long> at = options.atVersions();
+        long start = System.nanoTime();
+        ProgressLine.during("gradients", gradients::passed, at.isEmpty() ? steps.steps() : new TreeSet<>(at).size(), err, () -> {
+            gradients.replay(steps, version -> at.isEmpty() || at.contains(version), found::add);
+            return null;
+        });
+        List<String> text = GradientText.lines(found, (System.nanoTime() - start) / 1e9);
+        text.forEach(out::println);
+        if (report != null) {
+            report.add(found, text);
+        }
+    }
+}

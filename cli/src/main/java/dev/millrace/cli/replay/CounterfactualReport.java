@@ -1,0 +1,128 @@
+package dev.millrace.cli.replay;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.Refusal;
+import dev.millrace.counterfactual.CourseStep;
+import dev.millrace.counterfactual.RetrainedStep;
+import java.awt.Color;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.knowm.xchart.BitmapEncoder;
+import org.knowm.xchart.BitmapEncoder.BitmapFormat;
+import org.knowm.xchart.XYChart;
+import org.knowm.xchart.XYChartBuilder;
+import org.knowm.xchart.style.Styler.LegendPosition;
+import org.knowm.xchart.style.markers.SeriesMarkers;
+
+/**
+ * Writes what learning would have been to a folder: {@code counterfactual.json}, {@code counterfactual.html}, which holds the
+ * same numbers and draws them without asking anybody, CSV files and pictures.
+ */
+final class CounterfactualReport {
+    private final Path folder;
+    private final List<String> said = new ArrayList<>();
+    private final ArrayNode sections = JsonNodeFactory.instance.arrayNode();
+    private final PrintWriter err;
+
+    CounterfactualReport(Path folder, PrintWriter err) {
+        this.folder = folder;
+        this.err = err;
+    }
+
+    /** Adds a re-train. */
+    void add(RetrainRecord found, List<String> text) throws IOException {
+        CounterfactualCsv.write(folder, found);
+        said.addAll(text);
+        double[] versions = found.steps().stream().mapToDouble(RetrainedStep::version).toArray();
+        plot("reward of the policy in the run's task", "version", found.evaluatedAt(), found.names(),
+            c -> padded(found.rewards(c), found.evaluatedAt().length));
+        plot("reward of the batch (recorded)", "version", versions, List.of("recorded"),
+            c -> found.steps().stream().mapToDouble(RetrainedStep::recordedReward).toArray());
+        plot("staleness of the batch, versions (recorded)", "version", versions, List.of("recorded"),
+            c -> found.steps().stream().mapToDouble(RetrainedStep::recordedStaleness).toArray());
+        for (CourseFigure<CourseStep> figure : CourseFigure.STEP) {
+            plot(figure.title(), "version", versions, found.names(), c -> found.curve(c, figure.of()));
+        }
+        List<XYChart> panels = new ArrayList<>();
+        panels.add(chart("reward in the task", found.evaluatedAt(), found.names(), c -> padded(found.rewards(c), found.evaluatedAt().length), true));
+        panels.add(chart("ESS ratio", versions, found.names(), c -> found.curve(c, CourseStep::essRatio), false));
+        panels.add(chart("KL to the recorded policy", versions, found.names(), c -> found.curve(c, CourseStep::klToRecorded), false));
+        panels.add(chart("gradient norm", versions, found.names(), c -> found.curve(c, CourseStep::gradNorm), false));
+        picture(panels, "retrain.png");
+    }
+
+    /** Adds gradients. */
+    void add(GradientRecord found, List<String> text) throws IOException {
+        CounterfactualCsv.write(folder, found);
+        said.addAll(text);
+        for (var figure : CourseFigure.GRADIENT) {
+            plot(figure.title(), "version that the step began with", found.versions(), found.names(), c -> found.curve(c, figure.of()));
+        }
+        List<XYChart> panels = new ArrayList<>();
+        for (var figure : CourseFigure.GRADIENT.subList(0, 4)) {
+            panels.add(chart(figure.title(), found.versions(), found.names(), c -> found.curve(c, figure.of()), panels.isEmpty()));
+        }
+        picture(panels, "gradients.png");
+    }
+
+    /** Writes page and JSON. */
+    void write(String runId) throws IOException {
+        ObjectNode tree = JsonNodeFactory.instance.objectNode().put("run", runId);
+        said.forEach(tree.putArray("text")::add);
+        tree.set("plots", sections);
+        Files.writeString(folder.resolve("counterfactual.json"), tree.toPrettyString());
+        ReportPage.write(folder.resolve("counterfactual.html"), "counterfactual.html", tree);
+    }
+
+    private interface Curve {
+        double[] of(int course);
+    }
+
+    /** A course that ended early has no reward from there on. */
+    private static double[] padded(double[] values, int length) {
+        double[] padded = Arrays.copyOf(values, length);
+        Arrays.fill(padded, values.length, length, Double.NaN);
+        return padded;
+    }
+
+    private void plot(String title, String axis, double[] x, List<String> names, Curve curve) {
+        ObjectNode plot = sections.addObject().put("title", title).put("axis", axis);
+        ReplayReport.numbers(plot.putArray("x"), x);
+        ArrayNode series = plot.putArray("series");
+        for (int c = 0; c < names.size(); c++) {
+            ObjectNode one = series.addObject().put("name", names.get(c));
+            ReplayReport.numbers(one.putArray("values"), curve.of(c));
+        }
+    }
+
+    private static XYChart chart(String title, double[] x, List<String> names, Curve curve, boolean legend) {
+        XYChart chart = new XYChartBuilder().width(560).height(320).title(title).xAxisTitle("version").build();
+        chart.getStyler().setLegendVisible(legend).setLegendPosition(LegendPosition.InsideNE).setChartBackgroundColor(Color.WHITE)
+            .setPlotBorderVisible(false).setAntiAlias(true).setXAxisMaxLabelCount(8);
+        for (int c = 0; c < names.size(); c++) {
+            double[] y = curve.of(c);
+            int[] there = IntStream.range(0, Math.min(x.length, y.length)).filter(i -> Double.isFinite(y[i])).toArray();
+            chart.addSeries(names.get(c), there.length == 0 ? new double[] {0} : Arrays.stream(there).mapToDouble(i -> x[i]).toArray(),
+                there.length == 0 ? new double[] {0} : Arrays.stream(there).mapToDouble(i -> y[i]).toArray()).setMarker(SeriesMarkers.NONE);
+        }
+        return chart;
+    }
+
+    private void picture(List<XYChart> panels, String name) {
+        try {
+            BitmapEncoder.saveBitmap(panels, panels.size() / 2, 2, folder.resolve(name).toString(), BitmapFormat.PNG);
+        } catch (IOException e) {
+            throw new Refusal("cannot write " + folder.resolve(name) + ": " + e.getMessage(), e);
+        } catch (LinkageError | NullPointerException | IllegalStateException e) {
+            err.println("there is no picture: this machine has no fonts that Java can draw with (" + e.getMessage() + ")");
+        }
+    }
+}

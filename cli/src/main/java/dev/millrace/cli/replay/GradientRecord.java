@@ -1,0 +1,44 @@
+package dev.millrace.cli.replay;
+
+import dev.millrace.counterfactual.CourseGradient;
+import dev.millrace.counterfactual.GradientStep;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.ToDoubleFunction;
+
+/** The gradients that were found, kept for text and page. */
+final class GradientRecord {
+    private final List<String> names;
+    private final List<GradientStep> steps = new ArrayList<>();
+
+    GradientRecord(List<String> names) {
+        this.names = List.copyOf(names);
+    }
+
+    void add(GradientStep step) {
+        steps.add(step);
+    }
+
+    List<String> names() {
+        return names;
+    }
+
+    List<GradientStep> steps() {
+        return steps;
+    }
+
+    double[] versions() {
+        return steps.stream().mapToDouble(GradientStep::version).toArray();
+    }
+
+    /** A number over steps; NaN where there is none. */
+    double[] curve(int course, ToDoubleFunction<CourseGradient> of) {
+        return steps.stream().mapToDouble(step -> step.courses().get(course).map(of::applyAsDouble).orElse(Double.NaN)).toArray();
+    }
+
+    /** Its mean over the steps that have it; NaN if none has. */
+    double mean(int course, ToDoubleFunction<CourseGradient> of) {
+        return Arrays.stream(curve(course, of)).filter(Double::isFinite).average().orElse(Double.NaN);
+    }
+}

@@ -1,0 +1,107 @@
+package dev.millrace.cli.replay;
+
+import dev.millrace.cli.sampling.Collapse;
+import dev.millrace.counterfactual.CourseStep;
+import dev.millrace.counterfactual.RetrainListener;
+import dev.millrace.counterfactual.RetrainedStep;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalDouble;
+import java.util.OptionalInt;
+import java.util.OptionalLong;
+import java.util.TreeMap;
+import java.util.function.ToDoubleFunction;
+
+/**
+ * What a re-train found, kept for text and page: some hundred bytes a step and course, where a step takes tens of
+ * milliseconds or more.
+ */
+final class RetrainRecord implements RetrainListener {
+    private final List<String> names;
+    private final List<RetrainedStep> steps = new ArrayList<>();
+    private final List<Long> evaluatedAt = new ArrayList<>();
+    private final List<List<OptionalDouble>> evaluations = new ArrayList<>();
+    private final Map<Integer, String> endings = new TreeMap<>();
+    private OptionalLong parted = OptionalLong.empty();
+
+    RetrainRecord(List<String> names) {
+        this.names = List.copyOf(names);
+    }
+
+    @Override
+    public void step(RetrainedStep step) {
+        steps.add(step);
+        if (parted.isEmpty() && !step.courses().get(0).map(CourseStep::isAsRecorded).orElse(false)) {
+            parted = OptionalLong.of(step.version());
+        }
+    }
+
+    @Override
+    public void evaluated(long version, List<OptionalDouble> rewards) {
+        evaluatedAt.add(version);
+        evaluations.add(List.copyOf(rewards));
+    }
+
+    @Override
+    public void ended(int course, long version, String why) {
+        endings.put(course, "ended at version " + version + ": " + why);
+    }
+
+    List<String> names() {
+        return names;
+    }
+
+    List<RetrainedStep> steps() {
+        return steps;
+    }
+
+    /** The first version at which the run's own course made other weights than the run; empty if it never did. */
+    OptionalLong parted() {
+        return parted;
+    }
+
+    /** Why a course ended early; null if it did not. */
+    String ending(int course) {
+        return endings.get(course);
+    }
+
+    double[] evaluatedAt() {
+        return evaluatedAt.stream().mapToDouble(Long::doubleValue).toArray();
+    }
+
+    /** Rewards of a course's policies, as far as it went. */
+    double[] rewards(int course) {
+        return evaluations.stream().map(rewards -> rewards.get(course)).filter(OptionalDouble::isPresent)
+            .mapToDouble(OptionalDouble::getAsDouble).toArray();
+    }
+
+    /** Mean of the last evaluations, as many as the rule of a collapse looks at. */
+    double lastReward(int course) {
+        double[] all = rewards(course);
+        return Arrays.stream(all).skip(Math.max(0, all.length - Collapse.STAYS)).average().orElse(Double.NaN);
+    }
+
+    /** The version from which a course's reward did not come back; empty if it did not collapse. */
+    OptionalLong collapsedAt(int course) {
+        OptionalInt at = Collapse.at(rewards(course));
+        return at.isPresent() ? OptionalLong.of(evaluatedAt.get(at.getAsInt())) : OptionalLong.empty();
+    }
+
+    /** A number over steps; NaN where there is none. */
+    double[] curve(int course, ToDoubleFunction<CourseStep> of) {
+        return steps.stream().mapToDouble(step -> step.courses().get(course).map(of::applyAsDouble).orElse(Double.NaN)).toArray();
+    }
+
+    /** Its mean over the steps that have it; NaN if none has. */
+    double mean(int course, ToDoubleFunction<CourseStep> of) {
+        return Arrays.stream(curve(course, of)).filter(Double::isFinite).average().orElse(Double.NaN);
+    }
+
+    /** Its last; NaN if there is none. */
+    double last(int course, ToDoubleFunction<CourseStep> of) {
+        double[] all = Arrays.stream(curve(course, of)).filter(Double::isFinite).toArray();
+        return all.length == 0 ? Double.NaN : all[all.length - 1];
+    }
+}

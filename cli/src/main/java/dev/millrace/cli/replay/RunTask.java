@@ -1,0 +1,122 @@
+package dev.millrace.cli.replay;
+
+import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.cli.sampling.GivenRollouts;
+import dev.millrace.cli.sampling.ScoredRollouts;
+import dev.millrace.counterfactual.TaskTrials;
+import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.environment.Prompt;
+import dev.millrace.generator.environment.Task;
+import dev.millrace.generator.sampling.RolloutSampler;
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.NonFiniteScoreException;
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.topology.batch.DirectBatches;
+import java.time.Clock;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.util.List;
+import java.util.stream.LongStream;
+
+/**
+ * The task of a recorded run, sampled as the run samples it, in this process. Prompts and draws are of series of their own,
+ * which no run trains on, and the same for all weights. Owned by one thread.
+ */
+final class RunTask implements TaskTrials, AutoCloseable {
+    private static final Clock NO_TIME = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
+    private static final long EVALUATION_SEED = Long.MIN_VALUE;
+    private static final long REFERENCE_SEED = Long.MIN_VALUE + 1;
+
+    private final RunIdentity run;
+    private final MillraceConfig config;
+    private final Task task;
+    private final DecoderShape shape;
+    private final Engine engine;
+    private final int prompts;
+    private final int groups;
+    private final ScoringSession scoring;
+    private final GivenRollouts trajectories;
+    private final DirectBatches batches;
+    private RolloutSampler sampler;
+
+    /**
+     * @param prompts of an evaluation, one sample each
+     * @param groups of an on-policy batch, of the run's own size
+     */
+    RunTask(RunIdentity run, MillraceConfig config, DecoderShape shape, Engine engine, int prompts, int groups) {
+        this.run = run;
+        this.config = config;
+        this.task = config.task().task();
+        this.shape = shape;
+        this.engine = engine;
+        this.prompts = prompts;
+        this.groups = groups;
+        this.scoring = new ScoringSession(engine, shape, config.learner().step().tokensPerMicrobatch());
+        CorrectionConfig none = CorrectionsOption.none(config.topology().corrections());
+        this.trajectories = new GivenRollouts(run, none.rolloutCorrection());
+        this.batches = new DirectBatches(run, none);
+    }
+
+    @Override
+    public double meanReward(Weights weights, long version) {
+        return sample(requests(EVALUATION_SEED, "evaluate", prompts, 1), weights, version).stream()
+            .mapToDouble(Rollout::getReward).average().orElseThrow();
+    }
+
+    @Override
+    public TrainingBatch onPolicy(Weights weights, long version) {
+        List<Rollout> rollouts =
+            sample(requests(REFERENCE_SEED, "reference", groups, config.admission().groupSize()), weights, version);
+        List<Trajectory> made = trajectories.make(ScoredRollouts.of(rollouts, scoring, weights), version);
+        return TrainingBatch.of(batches.make(version, made, version), made);
+    }
+
+    private List<Rollout> sample(List<PromptRequest> requests, Weights weights, long version) {
+        if (sampler == null) {
+            sampler = new RolloutSampler(engine, shape, Environments.builtIn(), config.generator(), NO_TIME);
+        }
+        try {
+            return sampler.sample(requests, weights, version);
+        } catch (NonFiniteScoreException e) {
+            dropSampler(); // what was in its slots is of no use to the next
+            throw e;
+        }
+    }
+
+    private List<PromptRequest> requests(long seed, String name, int count, int samples) {
+        var sampling = config.admission().sampling();
+        int maxTokens = sampling.maxTokens() == 0 ? task.responseTokens() : sampling.maxTokens();
+        return LongStream.range(0, count).mapToObj(ordinal -> {
+            Prompt prompt = task.prompts().prompt(seed, ordinal);
+            return PromptRequest.newBuilder()
+                .setRunId(run.runId()).setEpoch(run.epoch()).setGroupId(name + "-" + ordinal).setOrdinal(ordinal)
+                .setEnvironment(task.environment().name()).setEnvironmentState(prompt.environmentState())
+                .setPromptTokens(PackedInts.of(prompt.tokens())).setSamples(samples)
+                .setSampling(new SamplingParameters(sampling.temperature(), sampling.topK(), sampling.topP(), maxTokens, seed))
+                .setTokenizerHash(task.tokenizer().hash()).setAdmittedVersion(0).setReleasedAtMs(0).build();
+        }).toList();
+    }
+
+    private void dropSampler() {
+        if (sampler != null) {
+            sampler.close();
+            sampler = null;
+        }
+    }
+
+    @Override
+    public void close() {
+        dropSampler();
+        scoring.close();
+    }
+}
