@@ -106,7 +106,8 @@ final class CounterfactualReport {
     private static XYChart chart(String title, double[] x, List<String> names, Curve curve, boolean legend) {
         XYChart chart = new XYChartBuilder().width(560).height(320).title(title).xAxisTitle("version").build();
         chart.getStyler().setLegendVisible(legend).setLegendPosition(LegendPosition.InsideNE).setChartBackgroundColor(Color.WHITE)
-            .setPlotBorderVisible(false).setAntiAlias(true).setXAxisMaxLabelCount(8);
+            .setPlotBorderVisible(false).setAntiAlias(true);
+        chart.getStyler().setXAxisMaxLabelCount(8);
         for (int c = 0; c < names.size(); c++) {
             double[] y = curve.of(c);
             int[] there = IntStream.range(0, Math.min(x.length, y.length)).filter(i -> Double.isFinite(y[i])).toArray();
