@@ -113,6 +113,16 @@ class ResumeIT {
         assertThat(folder.resolve("report").resolve("report.html")).content().contains("decoupled_k3_rs_token_tis");
     }
 
+    @Test
+    void shouldBeLearntAgainBitForBit() {
+        String said = replay("--retrain", "--gradients", "--corrections", "none", "--evaluation-prompts", "16", "--reference-groups", "4",
+            "--report", folder.resolve("learnt").toString());
+        assertThat(said).contains("the run's own settings make the weights of all " + steps.size() + " versions again,",
+            "gradients of " + steps.size() + " steps, 2 courses", "32 sequences sampled afresh");
+        assertThat(folder.resolve("learnt").resolve("counterfactual.html")).content().contains("function plot(").contains("\"text\":");
+        assertThat(folder.resolve("learnt").resolve("retrain.csv")).content().contains(steps.get(0).getWeightsSha256());
+    }
+
     private String replay(String... options) {
         StringWriter out = new StringWriter();
         List<String> arguments = new ArrayList<>(List.of("replay", "--run-dir", directory.toString()));
