@@ -21,11 +21,12 @@ import java.util.Map;
  * @param policyId the policy that it trains
  * @param topicPrefix what its topics' names began with
  * @param isWhole whether all that the log held of the topics was exported, rather than a range
+ * @param held what it holds if it was exported for some batches; null if not
  * @param configuration the run's configuration as YAML; empty if it was not known
  * @param schemas by the ids that stand in the records
  * @param files one for each partition
  */
-record ArchiveIndex(int format, String runId, int epoch, String policyId, String topicPrefix, boolean isWhole, String configuration,
+record ArchiveIndex(int format, String runId, int epoch, String policyId, String topicPrefix, boolean isWhole, HeldRange held, String configuration,
     Map<Integer, String> schemas, List<PartitionFile> files) {
 
     static final int FORMAT = 1;

@@ -77,6 +77,11 @@ public final class ArchivedRun implements RecordedRun {
         return index.isWhole();
     }
 
+    /** What it holds if it was exported for some batches; empty if all of it, or stretches that somebody chose otherwise. */
+    public Optional<HeldRange> held() {
+        return Optional.ofNullable(index.held());
+    }
+
     Map<Integer, String> schemas() {
         return index.schemas();
     }

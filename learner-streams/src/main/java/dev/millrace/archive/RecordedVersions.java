@@ -116,6 +116,11 @@ public final class RecordedVersions implements AutoCloseable {
         return places.isEmpty() ? OptionalLong.empty() : OptionalLong.of(places.lastKey());
     }
 
+    /** Whether its manifest is there. */
+    public boolean isKnown(long version) {
+        return places.containsKey(version);
+    }
+
     /** The version from which the step on a batch began; empty if no step on it is recorded. */
     public OptionalLong beginningOf(long batchId) {
         Long version = beginnings.get(batchId);

@@ -52,6 +52,16 @@ public final class RunExport {
         return all;
     }
 
+    /** Exports stretches of partitions that were not chosen for the sake of some batches. */
+    public long to(Path folder, Map<TopicPartition, Range> ranges) {
+        return to(folder, ranges, null);
+    }
+
+    /** Exports what some batches rest on. */
+    public long to(Path folder, RangeSelection.Selected selected) {
+        return to(folder, selected.ranges(), selected.held());
+    }
+
     /**
      * Exports.
      *
@@ -60,7 +70,7 @@ public final class RunExport {
      * @return records written
      * @throws ArchiveException if the folder holds something, or cannot be written
      */
-    public long to(Path folder, Map<TopicPartition, Range> ranges) {
+    private long to(Path folder, Map<TopicPartition, Range> ranges, HeldRange held) {
         try {
             Files.createDirectories(folder);
             try (Stream<Path> there = Files.list(folder)) {
@@ -72,9 +82,9 @@ public final class RunExport {
             for (Map.Entry<TopicPartition, Range> each : ranges.entrySet()) {
                 files.add(write(folder, each.getKey(), each.getValue()));
             }
-            boolean isWhole = ranges.entrySet().stream().allMatch(each -> run.range(each.getKey()).equals(each.getValue()));
+            boolean isWhole = held == null && ranges.entrySet().stream().allMatch(each -> run.range(each.getKey()).equals(each.getValue()));
             new ArchiveIndex(ArchiveIndex.FORMAT, run.run().runId(), run.run().epoch(), run.run().policyId(),
-                run.topics().prefix(), isWhole, run.configuration().orElse(""), schemas(), files).write(folder);
+                run.topics().prefix(), isWhole, held, run.configuration().orElse(""), schemas(), files).write(folder);
             return files.stream().mapToLong(PartitionFile::records).sum();
         } catch (IOException e) {
             throw new ArchiveException("cannot write to " + folder + ": " + e.getMessage(), e);

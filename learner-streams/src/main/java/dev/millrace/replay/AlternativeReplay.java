@@ -2,26 +2,24 @@ package dev.millrace.replay;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.diagnostics.CorrectionInForce;
-import dev.millrace.corrections.diagnostics.DiagnosticBounds;
-import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
-import dev.millrace.corrections.diagnostics.PolicyGap;
 import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.TrainingStep;
 import dev.millrace.stages.BatchCorrections;
 import dev.millrace.stages.BatchInput;
 import dev.millrace.stages.BatchVerdict;
 import dev.millrace.stages.ComparedPolicies;
 import dev.millrace.stages.ImportanceWeighting;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
 /** Decides about recorded batches by one alternative; the same classes that the topology decides by. Thread-safe. */
 final class AlternativeReplay {
-    private static final OffPolicyDiagnostics DIAGNOSTICS = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT);
-
     private final Alternative alternative;
     private final BatchCorrections corrections;
     private final ImportanceWeighting weighting;
@@ -30,6 +28,11 @@ final class AlternativeReplay {
         this.alternative = alternative;
         this.corrections = new BatchCorrections(alternative.corrections());
         this.weighting = new ImportanceWeighting(alternative.corrections().rolloutCorrection());
+    }
+
+    /** Whether it sees log-probs that were computed again. */
+    boolean isRescored() {
+        return alternative.isRescored();
     }
 
     /** What a diagnosis has to know of it. */
@@ -61,6 +64,23 @@ final class AlternativeReplay {
         return true;
     }
 
+    /** Whether a verdict is what the learner's log says of its step; a step that let the batch's own decisions stand says less. */
+    static boolean isTrained(BatchVerdict verdict, TrainingStep step) {
+        Map<String, Double> metrics = step.getMetrics();
+        if (verdict.tokens().trainedTokens() != step.getTokensTrained() || verdict.essRatio() != step.getEssRatio()
+            || verdict.stepScale() != metrics.getOrDefault("step_scale", verdict.stepScale())
+            || verdict.secondMoment() != metrics.getOrDefault("second_moment", verdict.secondMoment())) {
+            return false;
+        }
+        for (int s = 0; step.getEntries() != null && s < step.getEntries().size(); s++) {
+            if (step.getEntries().get(s).getTrainedTokens() != verdict.tokens().trainedTokens(s)
+                || !Objects.equals(step.getEntries().get(s).getMaskedBy(), verdict.maskedBy()[s])) {
+                return false;
+            }
+        }
+        return true;
+    }
+
     StepFigures figures(BatchInput input, BatchVerdict verdict, LearnerBatch batch) {
         TokenBatch left = verdict.tokens();
         float[] weights = new float[left.tokenCount()];
@@ -74,7 +94,7 @@ final class AlternativeReplay {
                 max = Math.max(max, weights[t]);
             }
         }
-        PolicyGap gap = DIAGNOSTICS.compute(left, input.logProbs().ratio(ComparedPolicies.ANCHOR)).all();
+        Divergence gap = Divergence.of(left, input.logProbs().ratio(ComparedPolicies.ANCHOR));
         Counted counted = new Counted(input, verdict);
         long changed = 0;
         double absolute = 0;
@@ -85,7 +105,7 @@ final class AlternativeReplay {
         return new StepFigures(new Share(input.tokens().trainedTokens(), input.tokens().trainedTokens() - left.trainedTokens()),
             counted.sequences, reports.stream().mapToLong(StageReport::getTokensChanged).sum(),
             left.trainedTokens() == 0 ? 0 : sum / left.trainedTokens(), max, verdict.essRatio(), verdict.essRatioTruncated(),
-            verdict.stepScale(), verdict.secondMoment(), gap.kl(), gap.k3(), gap.chiSquareToken(),
+            verdict.stepScale(), verdict.secondMoment(), gap.k1(), gap.k3(), gap.chiSquare(),
             absolute / Math.max(1, left.sequenceCount()), changed, counted.breakdown());
     }
 

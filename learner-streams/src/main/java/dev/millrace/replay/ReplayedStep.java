@@ -13,14 +13,19 @@ import java.util.Optional;
  * @param reward mean over its sequences
  * @param stalenessMean in versions, over trainable tokens
  * @param isAsRecorded whether the run's own corrections, decided again, give the recorded batch
+ * @param rescored what came of computing log-probs again; empty if nobody did
  * @param figures one for each alternative, in their order
  * @param diagnoses one for each, of the steps up to this one; empty where nothing could be trained on
  */
 public record ReplayedStep(long batchId, long version, long assembledAtMs, double reward, double stalenessMean, boolean isAsRecorded,
-    List<StepFigures> figures, List<Optional<Diagnosis>> diagnoses) {
+    Optional<RescoredStep> rescored, List<StepFigures> figures, List<Optional<Diagnosis>> diagnoses) {
 
     public ReplayedStep {
         figures = List.copyOf(figures);
         diagnoses = List.copyOf(diagnoses);
+    }
+
+    ReplayedStep diagnosed(List<Optional<Diagnosis>> found) {
+        return new ReplayedStep(batchId, version, assembledAtMs, reward, stalenessMean, isAsRecorded, rescored, figures, found);
     }
 }

@@ -24,7 +24,8 @@ public record StepRange(long fromVersion, long toVersion, long fromMs, long toMs
         }
     }
 
-    boolean contains(LearnerBatch batch) {
+    /** Whether version and time of a batch are in it; its offset is for the reader to look at. */
+    public boolean contains(LearnerBatch batch) {
         return batch.getAssembledVersion() >= fromVersion && batch.getAssembledVersion() <= toVersion
             && batch.getAssembledAtMs() >= fromMs && batch.getAssembledAtMs() <= toMs;
     }

@@ -13,8 +13,11 @@ import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
 import dev.millrace.corrections.diagnostics.OffPolicyReport;
 import dev.millrace.corrections.diagnostics.PolicyGap;
 import dev.millrace.corrections.diagnostics.TreeBounds;
+import dev.millrace.replay.rescore.Rescorer;
+import dev.millrace.replay.rescore.Rescorer.Rescored;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
@@ -23,18 +26,16 @@ import dev.millrace.stages.BatchVerdict;
 import dev.millrace.stages.ComparedPolicies;
 import dev.millrace.stages.MissingOldLogProbs;
 import dev.millrace.topology.batch.AssembledInput;
-import dev.millrace.topology.fetch.RecordFetcher;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.ArrayBlockingQueue;
-import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -51,21 +52,61 @@ import org.apache.kafka.common.TopicPartition;
 public final class WhatIf {
     /** Steps that a diagnosis looks back on. */
     private static final int WINDOW = 10;
+    private static final long CLOSE_LIMIT_SECONDS = 60;
     private static final OffPolicyDiagnostics DIAGNOSTICS = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT);
 
     private final RecordedRun run;
     private final StepRange range;
     private final List<AlternativeReplay> alternatives;
     private final DecisionTree tree = new DecisionTree(TreeBounds.DEFAULT);
-    private final Deque<DiagnosticsStep> window = new ArrayDeque<>();
+    private final Rescorer rescorer;
+    private final boolean isLearnersDecision;
+    private final Window recordedWindow = new Window();
+    private final Window rescoredWindow = new Window();
     private final LongAdder passed = new LongAdder();
     private final LongAdder tokens = new LongAdder();
+    private final LongAdder untrained = new LongAdder();
 
-    /** @param alternatives the run's own corrections first */
+    /** The latest steps, over which a diagnosis is made. */
+    private static final class Window {
+        private final Deque<DiagnosticsStep> steps = new ArrayDeque<>();
+
+        void add(DiagnosticsStep step) {
+            steps.addLast(step);
+            if (steps.size() > WINDOW) {
+                steps.removeFirst();
+            }
+        }
+    }
+
+    /** @param alternatives the run's own corrections first; none of them sees other log-probs than the recorded ones */
     public WhatIf(RecordedRun run, StepRange range, List<Alternative> alternatives) {
+        this(run, range, alternatives, null, false);
+    }
+
+    /**
+     * With log-probs that are computed again.
+     *
+     * @param alternatives the run's own corrections first; of those that see other log-probs than the recorded ones, the
+     *     first has the run's own corrections too
+     * @param rescorer computes them; null if nobody does
+     * @param isLearnersDecision whether the run's own corrections over them are what the learner decided by, so that they
+     *     must come to what its log says
+     */
+    public WhatIf(RecordedRun run, StepRange range, List<Alternative> alternatives, Rescorer rescorer, boolean isLearnersDecision) {
         this.run = run;
         this.range = range;
         this.alternatives = alternatives.stream().map(AlternativeReplay::new).toList();
+        this.rescorer = rescorer;
+        this.isLearnersDecision = isLearnersDecision;
+        if (rescorer == null && alternatives.stream().anyMatch(Alternative::isRescored)) {
+            throw new IllegalArgumentException("nobody computes the log-probs again that an alternative is to see: " + alternatives);
+        }
+    }
+
+    /** Batches that were left out because no step on them is recorded, from whose beginning log-probs were wanted. */
+    public long untrained() {
+        return untrained.sum();
     }
 
     /** Offsets of batches that were passed so far; from any thread. */
@@ -91,7 +132,7 @@ public final class WhatIf {
     }
 
     /** One batch decided, before it is put behind those before it. */
-    private record Decided(ReplayedStep step, Optional<DiagnosticsStep> diagnostics) {
+    private record Decided(ReplayedStep step, Optional<DiagnosticsStep> recorded, Optional<DiagnosticsStep> rescored) {
     }
 
     /**
@@ -101,12 +142,9 @@ public final class WhatIf {
      * @param steps takes each in order, on the calling thread
      */
     public void replay(int threads, Consumer<ReplayedStep> steps) throws InterruptedException {
-        BlockingQueue<RecordFetcher> fetchers = new ArrayBlockingQueue<>(threads);
-        for (int i = 0; i < threads; i++) {
-            fetchers.add(run.fetcher());
-        }
         ExecutorService workers = Executors.newFixedThreadPool(threads, runnable -> new Thread(runnable, "replay"));
-        try {
+        try (TrajectoryFeed trajectories = new TrajectoryFeed(run);
+             TrainedSteps trained = isLearnersDecision ? new TrainedSteps(run) : null) {
             Deque<Future<Decided>> underWay = new ArrayDeque<>();
             for (TopicPartition partition : run.partitions(run.topics().batches())) {
                 Range offsets = offsets(partition);
@@ -117,8 +155,12 @@ public final class WhatIf {
                         passed.add(next.get().offset() + 1 - position);
                         position = next.get().offset() + 1;
                         Optional<LearnerBatch> batch = batch(next.get());
-                        if (batch.isPresent()) {
-                            underWay.add(workers.submit(() -> decide(batch.get(), fetchers)));
+                        if (batch.isPresent() && rescorer != null && !rescorer.knows(batch.get().getBatchId())) {
+                            untrained.increment();
+                        } else if (batch.isPresent()) {
+                            Optional<TrainingStep> step = trained == null ? Optional.empty() : trained.of(batch.get().getBatchId());
+                            List<ConsumerRecord<byte[], byte[]>> members = trajectories.of(batch.get());
+                            underWay.add(workers.submit(() -> decide(batch.get(), step, members)));
                         }
                         while (underWay.size() > 2 * threads) {
                             steps.accept(diagnosed(underWay.remove()));
@@ -132,7 +174,7 @@ public final class WhatIf {
             }
         } finally {
             workers.shutdownNow();
-            fetchers.forEach(RecordFetcher::close);
+            workers.awaitTermination(CLOSE_LIMIT_SECONDS, TimeUnit.SECONDS); // who closes the rescorer must not do so under a running call
         }
     }
 
@@ -148,30 +190,34 @@ public final class WhatIf {
         }
     }
 
-    private Decided decide(LearnerBatch batch, BlockingQueue<RecordFetcher> fetchers) throws InterruptedException {
-        RecordFetcher fetcher = fetchers.take();
-        List<Trajectory> trajectories;
-        try {
-            trajectories = BatchTrajectories.of(run, batch, fetcher);
-        } finally {
-            fetchers.add(fetcher);
-        }
+    private Decided decide(LearnerBatch batch, Optional<TrainingStep> trained, List<ConsumerRecord<byte[], byte[]>> members) {
+        List<Trajectory> trajectories = decoded(batch, members);
         BatchInput input = AssembledInput.of(batch, trajectories);
         tokens.add(input.tokens().tokenCount());
+        Optional<Rescored> rescored =
+            rescorer == null ? Optional.empty() : Optional.of(rescorer.rescore(batch, trajectories, input));
         List<StepFigures> figures = new ArrayList<>();
+        Optional<Boolean> isAsTrained = Optional.empty();
         boolean isAsRecorded = false;
         double staleness = 0;
         for (int a = 0; a < alternatives.size(); a++) {
-            BatchVerdict verdict = alternatives.get(a).decide(input);
-            figures.add(alternatives.get(a).figures(input, verdict, batch));
+            AlternativeReplay alternative = alternatives.get(a);
+            BatchInput seen = alternative.isRescored() ? rescored.orElseThrow().input() : input;
+            BatchVerdict verdict = alternative.decide(seen);
+            figures.add(alternative.figures(seen, verdict, batch));
             if (a == 0) {
                 isAsRecorded = AlternativeReplay.isRecorded(verdict, batch);
                 staleness = verdict.stalenessMean();
             }
+            if (alternative.isRescored() && isAsTrained.isEmpty()) {
+                isAsTrained = trained.map(step -> AlternativeReplay.isTrained(verdict, step));
+            }
         }
         double reward = batch.getEntries().stream().mapToDouble(BatchEntry::getReward).average().orElse(0);
+        Optional<Boolean> asTrained = isAsTrained;
         return new Decided(new ReplayedStep(batch.getBatchId(), batch.getAssembledVersion(), batch.getAssembledAtMs(), reward,
-            staleness, isAsRecorded, figures, List.of()), diagnostics(input));
+            staleness, isAsRecorded, rescored.map(step -> new RescoredStep(step.agreement(), asTrained)), figures, List.of()),
+            diagnostics(input), rescored.flatMap(step -> diagnostics(step.input())));
     }
 
     private static Optional<DiagnosticsStep> diagnostics(BatchInput input) {
@@ -186,6 +232,20 @@ public final class WhatIf {
         return Optional.of(new DiagnosticsStep(gap, engines, Optional.empty()));
     }
 
+    private List<Trajectory> decoded(LearnerBatch batch, List<ConsumerRecord<byte[], byte[]>> members) {
+        var deserializer = AvroSerde.of(Trajectory.class, run.registry()).deserializer();
+        List<Trajectory> trajectories = new ArrayList<>(members.size());
+        for (int i = 0; i < members.size(); i++) {
+            Trajectory trajectory = deserializer.deserialize(members.get(i).topic(), members.get(i).value());
+            BatchEntry entry = batch.getEntries().get(i);
+            if (trajectory == null || !trajectory.getRolloutId().equals(entry.getRolloutId())) {
+                throw TrajectoryFeed.missing(members.get(i).topic(), batch, entry, "another lies there");
+            }
+            trajectories.add(trajectory);
+        }
+        return trajectories;
+    }
+
     private ReplayedStep diagnosed(Future<Decided> decided) throws InterruptedException {
         Decided step;
         try {
@@ -193,19 +253,14 @@ public final class WhatIf {
         } catch (ExecutionException e) {
             throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
         }
-        step.diagnostics().ifPresent(diagnostics -> {
-            window.addLast(diagnostics);
-            if (window.size() > WINDOW) {
-                window.removeFirst();
-            }
-        });
+        step.recorded().ifPresent(recordedWindow::add);
+        step.rescored().ifPresent(rescoredWindow::add);
         List<Optional<Diagnosis>> diagnoses = new ArrayList<>();
         for (AlternativeReplay alternative : alternatives) {
-            diagnoses.add(step.diagnostics().isEmpty() ? Optional.empty()
+            Deque<DiagnosticsStep> window = (alternative.isRescored() ? rescoredWindow : recordedWindow).steps;
+            diagnoses.add(step.recorded().isEmpty() ? Optional.empty()
                 : Optional.of(tree.diagnose(new DiagnosticsWindow(List.copyOf(window), alternative.inForce()))));
         }
-        ReplayedStep of = step.step();
-        return new ReplayedStep(of.batchId(), of.version(), of.assembledAtMs(), of.reward(), of.stalenessMean(), of.isAsRecorded(),
-            of.figures(), diagnoses);
+        return step.step().diagnosed(diagnoses);
     }
 }

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.archive.ArchiveException;
+import dev.millrace.archive.RecordedVersions;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.stages.ComparedPolicies;
 import dev.millrace.stages.CorrectionConfig;
@@ -16,6 +17,7 @@ import dev.millrace.topology.Samples;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyHarness;
 import dev.millrace.topology.batch.BatchConfig;
+import dev.millrace.weights.VersionUnavailableException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -105,6 +107,17 @@ class WhatIfTest {
         assertThat(replay(second, 2)).extracting(ReplayedStep::batchId).containsExactly(1L);
         StepRange none = new StepRange(5, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE);
         assertThat(replay(none, 2)).isEmpty();
+    }
+
+    @Test
+    void shouldSayWhichVersionsAreRecordedAndThatWeightsAreNotStored() {
+        try (RecordedVersions versions = new RecordedVersions(topology.recorded(), "kafka")) {
+            assertThat(versions.newest()).hasValue(4);
+            assertThat(versions.beginningOf(3)).hasValue(3);
+            assertThat(versions.beginningOf(4)).isEmpty();
+            assertThatThrownBy(() -> versions.manifest(5)).isInstanceOf(VersionUnavailableException.class)
+                .hasMessageContaining("version 5 is not among those that are recorded: 3 to 4");
+        }
     }
 
     @Test

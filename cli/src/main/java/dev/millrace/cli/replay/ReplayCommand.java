@@ -1,6 +1,8 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.archive.ArchivedRun;
 import dev.millrace.cli.archive.ProgressLine;
+import dev.millrace.cli.audit.Lines;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.cli.config.ConfigException;
 import dev.millrace.replay.Alternative;
@@ -30,7 +32,8 @@ import picocli.CommandLine.Spec;
         "Reads only: no consumer group, no writes, so it can run beside the run."},
     footer = {"", "millrace replay --run-dir runs/<run id>",
         "millrace replay --archive my-run.archive --corrections none --corrections decoupled_k3_rs_token_tis --report report",
-        "millrace replay --archive my-run.archive --retrain --from-version 20 --corrections decoupled_geo_rs --report report", "",
+        "millrace replay --archive my-run.archive --retrain --from-version 20 --corrections decoupled_geo_rs --report report",
+        "millrace replay --run-dir runs/<run id> --rescore own,at-step --corrections none", "",
         "Exit codes: 0 the same; 4 a difference; 5 not all could be replayed; 1 a failure; 2 a mistake in the command line."})
 public final class ReplayCommand implements Callable<Integer> {
     /** Exit status if the replay and the run differ. */
@@ -49,8 +52,13 @@ public final class ReplayCommand implements Callable<Integer> {
             "often. With --retrain and --gradients the file may have the sections corrections and step, the latter with keys of learner.step."})
     private List<String> corrections = new ArrayList<>();
 
+    @Option(names = "--rescore", paramLabel = "WHAT",
+        description = "Log-probs computed again: own (old ones, under the versions that sampled) and one of recorded, at-step or a version "
+            + "(proximal ones, under the version of the record, of the step's beginning, or that one), such as own,at-step. Corrections see these.")
+    private String rescore;
+
     @Option(names = "--report", paramLabel = "DIR",
-        description = "Folder for a page, JSON, CSV and pictures (with --corrections, --retrain or --gradients).")
+        description = "Folder for a page, JSON, CSV and pictures (with --corrections, --rescore, --retrain or --gradients).")
     private Path report;
 
     @Mixin
@@ -77,13 +85,16 @@ public final class ReplayCommand implements Callable<Integer> {
         try (ReplayedRun replayed = archive != null ? ReplayedRun.open(archive, run.file()) : ReplayedRun.open(run)) {
             out.println("run " + replayed.recorded().run().runId() + ", topics " + replayed.recorded().topics().prefix() + "*");
             out.flush();
+            if (counterfactual.isGiven() && rescore != null) {
+                throw new ConfigException("--rescore belongs to --corrections; --retrain and --gradients compute log-probs at their own weights, so leave it out");
+            }
             if (counterfactual.isGiven()) {
                 return new CounterfactualReplay(replayed, counterfactual, range, corrections, out, spec.commandLine().getErr()).run(report);
             }
             counterfactual.check();
-            if (corrections.isEmpty()) {
+            if (corrections.isEmpty() && rescore == null) {
                 if (report != null || range.isGiven()) {
-                    throw new ConfigException("--report and ranges belong to --corrections; a run is replayed as recorded from its beginning, so leave them out");
+                    throw new ConfigException("--report and ranges belong to --corrections and --rescore; a run is replayed as recorded from its beginning, so leave them out");
                 }
                 return asRecorded(replayed, out);
             }
@@ -94,18 +105,26 @@ public final class ReplayCommand implements Callable<Integer> {
     private int whatIf(ReplayedRun replayed, PrintWriter out) throws Exception {
         CorrectionConfig ofRun = replayed.config().topology().corrections();
         List<Alternative> alternatives = new ArrayList<>(List.of(new Alternative("recorded", ofRun)));
-        corrections.forEach(named -> alternatives.add(CorrectionsOption.parse(named, ofRun)));
+        if (rescore != null) {
+            alternatives.add(new Alternative("rescored " + rescore, ofRun, true));
+        }
+        for (String named : corrections) {
+            Alternative other = CorrectionsOption.parse(named, ofRun);
+            alternatives.add(new Alternative(other.name(), other.corrections(), rescore != null));
+        }
         List<String> names = alternatives.stream().map(Alternative::name).toList();
         if (new HashSet<>(names).size() < names.size()) {
             throw new ConfigException("--corrections names two that are called alike: " + names);
         }
         ReplayTotals totals = new ReplayTotals(names);
-        WhatIf replay = new WhatIf(replayed.recorded(), range.range(), alternatives);
         if (report != null) {
             Files.createDirectories(report);
         }
         long start = System.nanoTime();
-        try (StepsCsv csv = report == null ? null : new StepsCsv(report.resolve("steps.csv"), names)) {
+        try (RescoreSetup rescoring = new RescoreSetup(rescore, replayed);
+             StepsCsv csv = report == null ? null : new StepsCsv(report.resolve("steps.csv"), names)) {
+            WhatIf replay = new WhatIf(replayed.recorded(), range.range(), alternatives, rescoring.rescorer(),
+                rescoring.isLearnersDecision(replayed.config()));
             ProgressLine.during("replaying", replay::passed, replay.toPass(), spec.commandLine().getErr(), () -> {
                 replay.replay(threads, step -> {
                     totals.add(step);
@@ -115,17 +134,25 @@ public final class ReplayCommand implements Callable<Integer> {
                 });
                 return null;
             });
+            WhatIfText.lines(totals, replay.tokens(), (System.nanoTime() - start) / 1e9).forEach(out::println);
+            RescoreText.lines(totals, replay.untrained()).forEach(out::println);
         }
-        WhatIfText.lines(totals, replay.tokens(), (System.nanoTime() - start) / 1e9).forEach(out::println);
         if (report != null) {
             ReplayReport.write(report, replayed.recorded().run().runId(), totals, spec.commandLine().getErr());
             out.println("all of it is in " + report + ": report.html, report.json, steps.csv");
         }
         out.flush();
-        return 0;
+        return totals.agreement().different() > 0 || totals.notAsTrained() > 0 ? DIFFERS : 0;
     }
 
     private int asRecorded(ReplayedRun replayed, PrintWriter out) throws InterruptedException {
+        if (replayed.recorded() instanceof ArchivedRun some && some.held().isPresent()) {
+            Lines.wrapped("", "not replayed as recorded: the archive begins in the middle of the run, at batch "
+                + some.held().get().firstBatch() + ", and every decision rests on all before it; try other corrections on it"
+                + " (--corrections), or export the whole run").forEach(out::println);
+            out.flush();
+            return NOT_PROVED;
+        }
         AsRecorded replay = new AsRecorded(replayed.recorded(), replayed.config().topology(), replayed.maxValueBytes());
         long start = System.nanoTime();
         List<TaskVerdict> verdicts = ProgressLine.during(

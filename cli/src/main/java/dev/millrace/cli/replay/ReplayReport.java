@@ -51,6 +51,11 @@ final class ReplayReport {
         ObjectNode tree = JsonNodeFactory.instance.objectNode();
         tree.put("run", runId).put("steps", totals.steps()).put("steps_not_as_recorded", totals.notAsRecorded())
             .put("steps_per_point", totals.stride());
+        if (totals.agreement().computed() > 0) {
+            tree.putObject("rescored").put("vectors", totals.agreement().computed()).put("vectors_as_recorded", totals.agreement().same())
+                .put("vectors_not_as_recorded", totals.agreement().different()).put("largest_difference", totals.agreement().largest())
+                .put("steps_as_trained", totals.asTrained()).put("steps_not_as_trained", totals.notAsTrained());
+        }
         numbers(tree.putArray("batch"), totals.batches());
         numbers(tree.putArray("version"), totals.versions());
         numbers(tree.putArray("reward"), totals.rewards());

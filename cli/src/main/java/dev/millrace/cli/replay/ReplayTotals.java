@@ -6,6 +6,7 @@ import dev.millrace.replay.Breakdown;
 import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.Share;
 import dev.millrace.replay.StepFigures;
+import dev.millrace.replay.rescore.Agreement;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
@@ -94,6 +95,9 @@ final class ReplayTotals {
     private int stride = 1;
     private long steps;
     private long notAsRecorded;
+    private long asTrained;
+    private long notAsTrained;
+    private Agreement agreement = Agreement.NONE;
 
     ReplayTotals(List<String> names) {
         this.names = List.copyOf(names);
@@ -103,6 +107,11 @@ final class ReplayTotals {
     void add(ReplayedStep step) {
         steps++;
         notAsRecorded += step.isAsRecorded() ? 0 : 1;
+        step.rescored().ifPresent(rescored -> {
+            agreement = agreement.plus(rescored.agreement());
+            asTrained += rescored.isAsTrained().filter(same -> same).isPresent() ? 1 : 0;
+            notAsTrained += rescored.isAsTrained().filter(same -> !same).isPresent() ? 1 : 0;
+        });
         Point point = new Point(names.size());
         point.batch = step.batchId();
         point.version = step.version();
@@ -164,6 +173,21 @@ final class ReplayTotals {
     /** Steps at which the run's own corrections did not give the recorded batch. */
     long notAsRecorded() {
         return notAsRecorded;
+    }
+
+    /** Steps at which the run's own corrections, over log-probs at the step's beginning, decide what the learner's log says. */
+    long asTrained() {
+        return asTrained;
+    }
+
+    /** Steps at which they do not. */
+    long notAsTrained() {
+        return notAsTrained;
+    }
+
+    /** How log-probs that were computed again compare with the recorded ones. */
+    Agreement agreement() {
+        return agreement;
     }
 
     /** How many steps a point of a curve is the mean of. */

@@ -6,8 +6,8 @@ import java.time.Instant;
 import java.time.format.DateTimeParseException;
 import picocli.CommandLine.Option;
 
-/** The options that say which batches are replayed. */
-final class StepRangeOptions {
+/** The options that say which batches are meant. */
+public final class StepRangeOptions {
     @Option(names = "--from-version", paramLabel = "A", description = "Only batches assembled against this version and newer ones.")
     private Long fromVersion;
 
@@ -26,7 +26,8 @@ final class StepRangeOptions {
     @Option(names = "--to-offset", paramLabel = "N", description = "Only batches up to this offset.")
     private Long toOffset;
 
-    boolean isGiven() {
+    /** Whether any of them was given. */
+    public boolean isGiven() {
         return fromVersion != null || toVersion != null || fromTime != null || toTime != null || fromOffset != null || toOffset != null;
     }
 
@@ -45,7 +46,8 @@ final class StepRangeOptions {
         return fromTime != null || toTime != null || fromOffset != null || toOffset != null;
     }
 
-    StepRange range() {
+    /** All of them together. */
+    public StepRange range() {
         try {
             return new StepRange(least(fromVersion), most(toVersion), fromTime == null ? Long.MIN_VALUE : ms(fromTime),
                 toTime == null ? Long.MAX_VALUE : ms(toTime), least(fromOffset), most(toOffset));

@@ -5,8 +5,10 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.replay.Breakdown;
 import dev.millrace.replay.ReplayedStep;
+import dev.millrace.replay.RescoredStep;
 import dev.millrace.replay.Share;
 import dev.millrace.replay.StepFigures;
+import dev.millrace.replay.rescore.Agreement;
 import java.util.List;
 import java.util.Optional;
 import java.util.TreeMap;
@@ -18,7 +20,9 @@ class ReplayTotalsTest {
     private static ReplayedStep step(long batch, double ess) {
         Breakdown breakdown = new Breakdown(new TreeMap<>(java.util.Map.of(1L, new Share(10, 1))), new TreeMap<>(), new TreeMap<>());
         StepFigures figures = new StepFigures(new Share(10, 1), new Share(2, 1), 0, 1, 1, ess, 1, 1, 0, 0, 0, 0, 0, 0, breakdown);
-        return new ReplayedStep(batch, batch + 1, 0, 0.5, 2, batch != 3, List.of(figures), List.of(Optional.empty()));
+        return new ReplayedStep(batch, batch + 1, 0, 0.5, 2, batch != 3,
+            Optional.of(new RescoredStep(new Agreement(1, batch == 2 ? 1 : 0, batch == 2 ? 0.5 : 0, 3), Optional.of(batch != 1))),
+            List.of(figures), List.of(Optional.empty()));
     }
 
     @Test
@@ -35,6 +39,9 @@ class ReplayTotalsTest {
         assertThat(totals.curve(0, ESS)).containsExactly(1, 0.9, 0.8, 0.7);
         assertThat(totals.total(0).mean(ESS, totals.steps())).isCloseTo(0.85, within(1e-12));
         assertThat(totals.batches()).containsExactly(0, 1, 2, 3);
+        assertThat(totals.agreement()).isEqualTo(new Agreement(4, 1, 0.5, 12));
+        assertThat(totals.asTrained()).isEqualTo(3);
+        assertThat(totals.notAsTrained()).isEqualTo(1);
     }
 
     @Test

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.cli.Main;
+import dev.millrace.cli.replay.ReplayCommand;
 import dev.millrace.ledger.Account;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
@@ -121,6 +122,28 @@ class ResumeIT {
             "gradients of " + steps.size() + " steps, 2 courses", "32 sequences sampled afresh");
         assertThat(folder.resolve("learnt").resolve("counterfactual.html")).content().contains("function plot(").contains("\"text\":");
         assertThat(folder.resolve("learnt").resolve("retrain.csv")).content().contains(steps.get(0).getWeightsSha256());
+    }
+
+    @Test
+    void shouldGiveTheSameLogProbsAndTheLearnersDecisionsWhenItIsScoredAgain() {
+        assertThat(replay("--rescore", "own,at-step", "--corrections", "none").replaceAll("\\s+", " "))
+            .contains("under the versions of the record: the same bit for bit")
+            .contains("decide what the learner's log says of it, at all " + steps.size() + " steps");
+    }
+
+    @Test
+    void shouldScoreAgainFromAnArchiveOfSomeSteps() {
+        String archive = folder.resolve("some.archive").toString();
+        assertThat(run(0, "export", "--run-dir", directory.toString(), "--to", archive, "--from-offset", "1", "--to-offset", "2"))
+            .contains("weights of versions").contains("and the optimiser's state of version");
+        assertThat(run(0, "replay", "--archive", archive, "--rescore", "own,at-step")).contains("the same bit for bit");
+        assertThat(run(ReplayCommand.NOT_PROVED, "replay", "--archive", archive)).contains("begins in the middle of the run, at batch");
+    }
+
+    private static String run(int status, String... arguments) {
+        StringWriter out = new StringWriter();
+        assertThat(Main.commandLine().setOut(new PrintWriter(out)).execute(arguments)).as(out.toString()).isEqualTo(status);
+        return out.toString().replaceAll("\\s+", " ");
     }
 
     private String replay(String... options) {

@@ -41,15 +41,38 @@ final class GapSums {
         this.bounds = bounds;
     }
 
-    void add(double target, double sampler, boolean kept) {
-        double l = target - sampler;
-        double bounded = LogRatio.bounded(l);
-        double excess = Math.expm1(bounded);
-        double ratio = Math.exp(bounded);
+    /** What of a token costs: computed once, however many sums it goes into. Overwritten for each token. */
+    static final class Token {
+        private double target;
+        private double sampler;
+        private boolean kept;
+        private double bounded;
+        private double excess;
+        private double ratio;
+        private double p;
+        private double q;
+
+        Token set(double targetLogProb, double samplerLogProb, boolean isKept) {
+            target = targetLogProb;
+            sampler = samplerLogProb;
+            kept = isKept;
+            bounded = LogRatio.bounded(target - sampler);
+            excess = Math.expm1(bounded);
+            ratio = Math.exp(bounded);
+            p = Math.exp(target);
+            q = Math.exp(sampler);
+            return this;
+        }
+    }
+
+    void add(Token token) {
+        double l = token.target - token.sampler;
+        double excess = token.excess;
+        double ratio = token.ratio;
         tokens++;
-        rejected += kept ? 0 : 1;
+        rejected += token.kept ? 0 : 1;
         logRatios += l;
-        k3 += excess - bounded;
+        k3 += excess - token.bounded;
         ratios += ratio;
         ratioSquares += ratio * ratio;
         minRatio = Math.min(minRatio, ratio);
@@ -58,15 +81,13 @@ final class GapSums {
         clippedHigh += ratio > 1 + bounds.clipHigh() ? 1 : 0;
         clippedLow += ratio < 1 - bounds.clipLow() ? 1 : 0;
         halfDistances += 0.5 * Math.abs(excess);
-        double p = Math.exp(target);
-        double q = Math.exp(sampler);
-        double difference = Math.abs(p - q);
-        probabilities.add(p, q);
+        double difference = Math.abs(token.p - token.q);
+        probabilities.add(token.p, token.q);
         differences.add(difference, 0.0);
         maxDifference = Math.max(maxDifference, difference);
         tokensHere++;
-        targetHere += target;
-        samplerHere += sampler;
+        targetHere += token.target;
+        samplerHere += token.sampler;
         logRatioHere += l;
     }
 

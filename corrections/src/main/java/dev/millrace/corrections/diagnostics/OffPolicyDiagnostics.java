@@ -41,11 +41,12 @@ public final class OffPolicyDiagnostics {
         ratio.requireFits(batch);
         batch.requireLength("kept mask", kept.length);
         GapSums all = new GapSums(bounds);
+        GapSums.Token token = new GapSums.Token();
         for (int s = 0; s < batch.sequenceCount(); s++) {
             for (int t = batch.start(s); t < batch.end(s); t++) {
                 if (batch.isTrained(t)) {
                     ratio.finiteAt(batch, s, t);
-                    all.add(ratio.targetAt(t), ratio.samplerAt(t), kept[t] != 0);
+                    all.add(token.set(ratio.targetAt(t), ratio.samplerAt(t), kept[t] != 0));
                 }
             }
             all.endOfSequence();
@@ -65,6 +66,7 @@ public final class OffPolicyDiagnostics {
         ratio.requireFits(batch);
         batch.requireLength("kept mask", kept.length);
         GapSums all = new GapSums(bounds);
+        GapSums.Token token = new GapSums.Token();
         SortedMap<Long, GapSums> byLag = new TreeMap<>();
         for (int s = 0; s < batch.sequenceCount(); s++) {
             for (VersionSpan span : versions.spans(s)) {
@@ -72,8 +74,9 @@ public final class OffPolicyDiagnostics {
                 for (int t = batch.start(s) + span.start(); t < batch.start(s) + span.end(); t++) {
                     if (batch.isTrained(t)) {
                         ratio.finiteAt(batch, s, t);
-                        all.add(ratio.targetAt(t), ratio.samplerAt(t), kept[t] != 0);
-                        ofLag.add(ratio.targetAt(t), ratio.samplerAt(t), kept[t] != 0);
+                        token.set(ratio.targetAt(t), ratio.samplerAt(t), kept[t] != 0);
+                        all.add(token);
+                        ofLag.add(token);
                     }
                 }
             }

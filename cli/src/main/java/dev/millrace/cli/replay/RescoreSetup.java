@@ -1,0 +1,60 @@
+package dev.millrace.cli.replay;
+
+import dev.millrace.archive.RecordedVersions;
+import dev.millrace.cli.config.ConfigException;
+import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.learner.kl.KlConfig;
+import dev.millrace.learner.step.ProximalSource;
+import dev.millrace.policy.session.Device;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.replay.rescore.Rescorer;
+import dev.millrace.replay.rescore.Rescoring;
+import dev.millrace.stages.MissingOldLogProbs;
+
+/** What {@code --rescore} needs beside the run: its versions, and an engine. */
+final class RescoreSetup implements AutoCloseable {
+    private final RecordedVersions versions;
+    private final Rescorer rescorer;
+
+    /** @param text as it was given; null if it was not */
+    RescoreSetup(String text, ReplayedRun run) {
+        if (text == null) {
+            versions = null;
+            rescorer = null;
+            return;
+        }
+        Rescoring what;
+        try {
+            what = Rescoring.parse(text);
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException("--rescore " + e.getMessage(), e);
+        }
+        MillraceConfig config = run.config();
+        versions = new RecordedVersions(run.recorded(), config.weights().store());
+        rescorer = new Rescorer(versions, what, new Engine(Device.parse(config.run().device()), 1),
+            config.scorer().cachedVersions(), config.scorer().tokenBudget());
+    }
+
+    /** Null if nothing is computed again. */
+    Rescorer rescorer() {
+        return rescorer;
+    }
+
+    /**
+     * Whether the run's learner decided by what then is decided: its step's own log-probs, none of them interpolated, and no
+     * penalty in the reward.
+     */
+    boolean isLearnersDecision(MillraceConfig config) {
+        return rescorer != null && rescorer.what().isAtStep() && config.learner().step().proximal() == ProximalSource.RECOMPUTED
+            && !(config.learner().step().kl() instanceof KlConfig.InReward)
+            && config.topology().corrections().missingOldLogProbs() == MissingOldLogProbs.RECOMPUTE;
+    }
+
+    @Override
+    public void close() {
+        if (rescorer != null) {
+            rescorer.close();
+            versions.close();
+        }
+    }
+}

@@ -1,0 +1,183 @@
+package dev.millrace.replay.rescore;
+
+import dev.millrace.archive.ArchiveException;
+import dev.millrace.archive.RecordedVersions;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.rescore.Rescoring.Proximal;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.stages.BatchInput;
+import dev.millrace.stages.PolicyLogProbs;
+import dev.millrace.weights.CorruptVersionException;
+import dev.millrace.weights.VersionUnavailableException;
+import dev.millrace.weights.WeightCache;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.SortedMap;
+import java.util.TreeMap;
+
+/**
+ * Computes the log-probs of a batch's trajectories again, by the engine that scorer and learner compute them by.
+ *
+ * <p>A sequence's log-probs depend on its tokens, its temperature and the weights alone, so under the versions of the record
+ * they are the record's, bit for bit, on the same kind of machine. One pass for each version that a batch needs, over the
+ * members that need it. As in a score, masked tokens have 0.
+ *
+ * <p>Memory: the versions that are kept, and one micro-batch a thread. Thread-safe. Closed by whoever made it, before the
+ * versions.
+ */
+public final class Rescorer implements AutoCloseable {
+    private final RecordedVersions versions;
+    private final Rescoring what;
+    private final WeightCache cache;
+    private final ScoringSession session;
+
+    /**
+     * @param cachedVersions versions whose weights are in memory, at least 1
+     * @param tokenBudget padded tokens of a micro-batch
+     * @throws VersionUnavailableException if no version is recorded
+     */
+    public Rescorer(RecordedVersions versions, Rescoring what, Engine engine, int cachedVersions, int tokenBudget) {
+        this.versions = versions;
+        this.what = what;
+        this.cache = new WeightCache(this::load, cachedVersions);
+        this.session = new ScoringSession(engine, versions.shape(), tokenBudget);
+    }
+
+    private Weights load(long version) {
+        return versions.load(version, cache::atHand);
+    }
+
+    public Rescoring what() {
+        return what;
+    }
+
+    /** True unless log-probs at the beginning of a step are wanted, and no step on this batch is recorded. */
+    public boolean knows(long batchId) {
+        return !what.isAtStep() || versions.beginningOf(batchId).isPresent();
+    }
+
+    /**
+     * What came out.
+     *
+     * @param input the batch under the new log-probs
+     * @param agreement with what was recorded
+     */
+    public record Rescored(BatchInput input, Agreement agreement) {
+    }
+
+    /** A stretch of one member's response that a version is asked about. */
+    private record Wanted(int member, int start, int end, float[] into) {
+    }
+
+    /**
+     * Computes a batch's log-probs again.
+     *
+     * @param trajectories one for each of its entries, in their order
+     * @param recorded the batch under the recorded log-probs
+     * @throws ArchiveException if a version is no longer stored
+     */
+    public Rescored rescore(LearnerBatch batch, List<Trajectory> trajectories, BatchInput recorded) {
+        float[] old = what.own() ? new float[recorded.tokens().tokenCount()] : recorded.logProbs().old();
+        boolean isProximal = !(what.proximal() instanceof Proximal.Kept);
+        float[] proximal = isProximal ? new float[recorded.tokens().tokenCount()] : recorded.logProbs().proximal();
+        SortedMap<Long, List<Wanted>> wanted = new TreeMap<>();
+        for (int s = 0; s < trajectories.size(); s++) {
+            Trajectory trajectory = trajectories.get(s);
+            if (what.own()) {
+                for (VersionSpan span : trajectory.getVersionSpans()) {
+                    wanted.computeIfAbsent(span.getVersion(), v -> new ArrayList<>())
+                        .add(new Wanted(s, span.getStart(), span.getEnd(), old));
+                }
+            }
+            if (isProximal) {
+                wanted.computeIfAbsent(proximalVersion(batch, trajectory), v -> new ArrayList<>())
+                    .add(new Wanted(s, 0, recorded.tokens().end(s) - recorded.tokens().start(s), proximal));
+            }
+        }
+        wanted.forEach((version, stretches) -> score(version, stretches, trajectories, recorded));
+        zeroMasked(recorded, what.own() ? old : null, isProximal ? proximal : null);
+        Agreement agreement = Agreement.NONE;
+        for (int s = 0; s < trajectories.size(); s++) {
+            int from = recorded.tokens().start(s);
+            int to = recorded.tokens().end(s);
+            if (what.own()) {
+                agreement = agreement.plus(recorded.withoutOld()[s]
+                    ? Agreement.incomparable() : Agreement.of(recorded.logProbs().old(), old, from, to));
+            }
+            if (isProximal) {
+                boolean isSame = proximalVersion(batch, trajectories.get(s)) == trajectories.get(s).getProximalVersion();
+                agreement = agreement.plus(isSame
+                    ? Agreement.of(recorded.logProbs().proximal(), proximal, from, to) : Agreement.incomparable());
+            }
+        }
+        long current = what.isAtStep() ? atStep(batch) : recorded.currentVersion();
+        return new Rescored(new BatchInput(recorded.tokens(), new PolicyLogProbs(recorded.logProbs().behavior(), old, proximal),
+            what.own() ? new boolean[trajectories.size()] : recorded.withoutOld(), recorded.rewards(), recorded.versions(), recorded.proximalVersions(), recorded.agesMs(), current), agreement);
+    }
+
+    private long proximalVersion(LearnerBatch batch, Trajectory trajectory) {
+        if (what.proximal() instanceof Proximal.Fixed fixed) {
+            return fixed.version();
+        }
+        return what.isAtStep() ? atStep(batch) : trajectory.getProximalVersion();
+    }
+
+    private long atStep(LearnerBatch batch) {
+        OptionalLong version = versions.beginningOf(batch.getBatchId());
+        return version.orElseThrow(() -> new ArchiveException("no version is recorded that batch " + batch.getBatchId()
+            + " made, so nobody knows from which its step began"));
+    }
+
+    private void score(long version, List<Wanted> stretches, List<Trajectory> trajectories, BatchInput recorded) {
+        int[] members = stretches.stream().mapToInt(Wanted::member).distinct().sorted().toArray();
+        int[][] tokens = new int[members.length][];
+        int[] firstScored = new int[members.length];
+        float[] temperatures = new float[members.length];
+        int[] places = new int[trajectories.size()];
+        for (int i = 0; i < members.length; i++) {
+            Trajectory trajectory = trajectories.get(members[i]);
+            firstScored[i] = PackedInts.length(trajectory.getPromptTokens());
+            tokens[i] = new int[firstScored[i] + PackedInts.length(trajectory.getResponseTokens())];
+            PackedInts.copyTo(trajectory.getPromptTokens(), tokens[i], 0);
+            PackedInts.copyTo(trajectory.getResponseTokens(), tokens[i], firstScored[i]);
+            temperatures[i] = (float) trajectory.getTemperature();
+            places[members[i]] = i;
+        }
+        SequenceBatch batch = new SequenceBatch(tokens, firstScored);
+        float[] found = session.score(weights(version), batch, temperatures).logProbs();
+        for (Wanted one : stretches) {
+            System.arraycopy(found, batch.offset(places[one.member()]) + one.start(), one.into(),
+                recorded.tokens().start(one.member()) + one.start(), one.end() - one.start());
+        }
+    }
+
+    private Weights weights(long version) {
+        try {
+            return cache.get(version);
+        } catch (VersionUnavailableException | CorruptVersionException e) {
+            throw new ArchiveException("log-probs under version " + version + " cannot be computed: " + e.getMessage(), e);
+        }
+    }
+
+    private static void zeroMasked(BatchInput input, float[]... vectors) {
+        for (float[] vector : vectors) {
+            for (int t = 0; vector != null && t < vector.length; t++) {
+                if (!input.tokens().isTrained(t)) {
+                    vector[t] = 0f;
+                }
+            }
+        }
+    }
+
+    @Override
+    public void close() {
+        session.close();
+    }
+}
