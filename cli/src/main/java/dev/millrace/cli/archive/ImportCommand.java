@@ -3,10 +3,11 @@ package dev.millrace.cli.archive;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.archive.ArchivedRun;
 import dev.millrace.archive.RunImport;
+import dev.millrace.cli.audit.Lines;
+import dev.millrace.cli.config.ClientSettings;
 import dev.millrace.cli.config.ConfigBinder;
 import dev.millrace.cli.config.ConfigException;
 import dev.millrace.cli.config.ConfigTree;
-import dev.millrace.cli.config.ClientSettings;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.cli.train.RunDirectory;
 import dev.millrace.infra.broker.EmbeddedBroker;
@@ -66,6 +67,7 @@ public final class ImportCommand implements Callable<Integer> {
             archive.verify();
             out.println("every file in " + folder + " is as it was exported: run " + archive.run().runId() + ", topics "
                 + archive.topics().prefix() + "*" + (archive.isWhole() ? "" : ", a range of it"));
+            archive.held().ifPresent(held -> held.sentences().forEach(sentence -> Lines.wrapped("  ", sentence).forEach(out::println)));
             out.flush();
             if (onlyVerify) {
                 return 0;
