@@ -6,8 +6,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
+import dev.millrace.replay.ReplayedStep;
+import dev.millrace.replay.StepRange;
 import dev.millrace.replay.TaskVerdict;
+import dev.millrace.replay.WhatIf;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.topology.MillraceTopology;
 import dev.millrace.topology.RunOnBroker;
@@ -19,6 +23,7 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -70,6 +75,23 @@ class ArchiveIT {
         assertThat(verdicts.get(4).same()).containsEntry(run.topics().batches(), (long) GROUPS * GROUP_SIZE / 16);
     }
 
+    /** Some batches and what they rest on: other corrections can be tried on them, and the index says what there is. */
+    private void requireRange(LiveRun live) throws InterruptedException {
+        Path folder = directory.resolve("range");
+        new RunExport(live).to(folder, new RangeSelection(live, "kafka").select(batch -> batch.getBatchId() == 1, Long.MIN_VALUE, Long.MAX_VALUE));
+        try (ArchivedRun archive = new ArchivedRun(folder)) {
+            archive.verify();
+            assertThat(archive.isWhole()).isFalse();
+            assertThat(archive.held()).contains(new HeldRange(1, 1, 4, 4, -1, -1, -1, -1, ""));
+            assertThat(archive.partitions(archive.topics().outcomes())).isEmpty();
+            List<ReplayedStep> steps = new ArrayList<>();
+            new WhatIf(archive, StepRange.ALL, List.of(new Alternative("recorded", config().corrections()))).replay(2, steps::add);
+            assertThat(steps).hasSize(1).allMatch(ReplayedStep::isAsRecorded);
+        }
+        assertThatThrownBy(() -> new RangeSelection(live, "kafka").select(batch -> false, Long.MIN_VALUE, Long.MAX_VALUE))
+            .isInstanceOf(ArchiveException.class).hasMessageContaining("no batch of the run lies in the range");
+    }
+
     private static void requireSameRecords(RecordedRun one, RecordedRun other) {
         for (String topic : one.topics().all()) {
             for (TopicPartition partition : topic.equals(one.topics().run()) ? List.<TopicPartition>of() : one.partitions(topic)) {
@@ -106,6 +128,7 @@ class ArchiveIT {
                     requireSameRecords(live, archive);
                     requireReplay(archive, maxValueBytes);
                 }
+                requireRange(live);
                 assertThatThrownBy(() -> export.to(folder, export.everythingBut(Set.of())))
                     .isInstanceOf(ArchiveException.class).hasMessageContaining("is not empty");
             }

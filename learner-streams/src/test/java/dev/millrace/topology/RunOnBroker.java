@@ -40,11 +40,12 @@ public final class RunOnBroker implements AutoCloseable {
 
     /** @param prefix of the run's topics, different for each test */
     public RunOnBroker(EmbeddedBroker broker, String prefix) {
-        this(Map.of("bootstrap.servers", broker.bootstrapServers()), prefix);
+        this(Map.of("bootstrap.servers", broker.bootstrapServers()), prefix, TopicsConfig.defaults());
     }
 
-    private RunOnBroker(Map<String, Object> client, String prefix) {
-        log = RunLog.open(client, new RunTopics(prefix), Samples.RUN, TopicsConfig.defaults(), "", Clock.systemUTC());
+    /** @param client {@code bootstrap.servers} and what else it takes to connect */
+    public RunOnBroker(Map<String, Object> client, String prefix, TopicsConfig topics) {
+        log = RunLog.open(client, new RunTopics(prefix), Samples.RUN, topics, "", Clock.systemUTC());
         connection = log.connection();
         producer = new KafkaProducer<>(connection.producer(Map.of(
             ProducerConfig.LINGER_MS_CONFIG, 5, ProducerConfig.ACKS_CONFIG, "all")),
