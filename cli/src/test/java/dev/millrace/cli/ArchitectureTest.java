@@ -43,7 +43,7 @@ class ArchitectureTest {
         Map.entry("dev.millrace.counterfactual..", List.of(SCHEMAS, POLICY, WEIGHTS, CORRECTIONS, STAGES, TOPOLOGY,
             "dev.millrace.archive..", "dev.millrace.replay..", "dev.millrace.learner..")),
         Map.entry("dev.millrace.loadtests..", List.of(SCHEMAS, POLICY, CORRECTIONS, STAGES, TOPOLOGY, "dev.millrace.infra..",
-            "dev.millrace.generator..", "dev.millrace.learner..", "dev.millrace.archive..")),
+            "dev.millrace.generator..", "dev.millrace.learner..", "dev.millrace.archive..", "dev.millrace.replay..")),
         Map.entry(SCAN, List.of(SCHEMAS)),
         Map.entry("dev.millrace.ledger..", List.of(SCHEMAS, SCAN)),
         Map.entry("dev.millrace.doctor..", List.of(SCHEMAS, SCAN, CORRECTIONS, "dev.millrace.ledger..")),
