@@ -61,7 +61,7 @@ public final class MillraceTopology {
 
     /** Largest request that the log is set up for; the client's default where the connection says nothing. */
     static int maxRequestBytes(LogConnection connection) {
-        Object configured = connection.clientProperties().get("max.request.size");
+        Object configured = connection.producer(Map.of()).get("max.request.size");
         return configured == null ? DEFAULT_MAX_REQUEST_BYTES : Integer.parseInt(configured.toString());
     }
 
@@ -74,13 +74,14 @@ public final class MillraceTopology {
     public static Topology build(TopologyConfig config, RunIdentity run, RunTopics topics, SchemaRegistry registry,
         Supplier<RecordFetcher> fetchers, int maxValueBytes, TopologyMeters meters) {
         TopologyTasks tasks = new TopologyTasks(config, run, topics, registry, fetchers, maxValueBytes, meters);
+        long commitIntervalMs = config.runtime().commitIntervalMs();
         StateStores.Kind stores = config.runtime().stateStores();
         Topology topology = new Topology();
 
         List<String> arrivals = checked(topology, tasks.joinInputs(), "join", "dead-letters", meters);
         topology.addProcessor("join", new TaskSupplier<>(tasks.join(), "join-journal", tasks.settings(),
             Map.of(topics.trajectories(), "trajectories", topics.outcomes(), "outcomes", topics.deadLetters(), "dead-letters"),
-            stores, meters.waits()), arrivals.toArray(String[]::new));
+            stores, meters.waits(), commitIntervalMs), arrivals.toArray(String[]::new));
         toPolicy(topology, "trajectories", topics.trajectories(), run, "join");
         sink(topology, "outcomes", topics.outcomes(), List.of("join"));
         sink(topology, "dead-letters", topics.deadLetters(), and(arrivals, "join"));
@@ -88,7 +89,7 @@ public final class MillraceTopology {
         List<String> members = checked(topology, tasks.assemblyInputs(), "assemble", "assembly-dead-letters", meters);
         topology.addProcessor("assemble", new TaskSupplier<>(tasks.assembly(), "assembly-journal", tasks.settings(),
             Map.of(topics.batches(), "batches", topics.outcomes(), "assembly-outcomes", topics.deadLetters(),
-                "assembly-dead-letters"), stores, meters.waits()), members.toArray(String[]::new));
+                "assembly-dead-letters"), stores, meters.waits(), commitIntervalMs), members.toArray(String[]::new));
         toPolicy(topology, "batches", topics.batches(), run, "assemble");
         sink(topology, "assembly-outcomes", topics.outcomes(), List.of("assemble"));
         sink(topology, "assembly-dead-letters", topics.deadLetters(), and(members, "assemble"));

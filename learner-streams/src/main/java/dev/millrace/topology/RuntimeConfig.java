@@ -2,9 +2,6 @@ package dev.millrace.topology;
 
 import dev.millrace.topology.state.StateStores;
 import java.util.List;
-import java.util.Map;
-import java.util.Set;
-import java.util.TreeMap;
 
 /**
  * How the stream engine runs the topology.
@@ -33,19 +30,14 @@ import java.util.TreeMap;
  * @param startTimeoutMs longest wait for the topology to run, at least 1000
  * @param stopTimeoutMs longest wait for it to stop, at least 1000
  * @param alarmAfterMs a stage that waits for so long without progress is an alarm, at least 1000
- * @param clientProperties further settings of the stream engine and its clients by their own names, such as
- *     {@code consumer.fetch.max.bytes}
  */
 public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdleMs, StateStores.Kind stateStores,
     long storeCacheBytes, long memberCacheBytes, long rocksdbBytes, int bufferedRecords, int standbyReplicas, RebalanceProtocol rebalanceProtocol,
     int sessionTimeoutMs, String instanceId, int transactionTimeoutMs, String compression, long startTimeoutMs,
-    long stopTimeoutMs, long alarmAfterMs, Map<String, String> clientProperties) {
+    long stopTimeoutMs, long alarmAfterMs) {
 
     private static final long MIN_ROCKSDB_BYTES = 8L << 20;
     private static final List<String> COMPRESSIONS = List.of("none", "lz4", "zstd", "snappy", "gzip");
-    /** Settings on which the promises of the topology rest. */
-    private static final Set<String> OURS = Set.of("processing.guarantee", "application.id", "bootstrap.servers", "isolation.level",
-        "enable.idempotence", "transactional.id", "default.timestamp.extractor", "auto.offset.reset", "group.id");
 
     public RuntimeConfig {
         requireAtLeast("threads", threads, 1);
@@ -76,13 +68,6 @@ public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdle
             throw new IllegalArgumentException("rebalance_protocol=streams must not be set beside instance_id='" + instanceId
                 + "', because that protocol knows no static members; leave instance_id out, or set rebalance_protocol=classic");
         }
-        clientProperties = Map.copyOf(new TreeMap<>(clientProperties));
-        for (String key : clientProperties.keySet()) {
-            if (OURS.contains(key.replaceFirst("^(main\\.consumer|restore\\.consumer|consumer|producer)\\.", ""))) {
-                throw new IllegalArgumentException("client_properties must not hold " + key
-                    + ": exactly-once delivery and the run's identity rest on it; leave it out");
-            }
-        }
     }
 
     private static void requireAtLeast(String key, long value, long least) {
@@ -94,13 +79,13 @@ public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdle
     /** One thread, commits every 100 ms, state in memory. */
     public static RuntimeConfig defaults() {
         return new RuntimeConfig(1, 100, 0, StateStores.Kind.IN_MEMORY, 16L << 20, 64L << 20, 64L << 20, 250, 0, RebalanceProtocol.CLASSIC, 6_000, "",
-            10_000, "lz4", 60_000, 20_000, 60_000, Map.of());
+            10_000, "lz4", 60_000, 20_000, 60_000);
     }
 
     /** The same with so many threads, for the instance of this name. */
     public RuntimeConfig with(int otherThreads, String otherInstanceId) {
         return new RuntimeConfig(otherThreads, commitIntervalMs, maxTaskIdleMs, stateStores, storeCacheBytes, memberCacheBytes, rocksdbBytes,
             bufferedRecords, standbyReplicas, rebalanceProtocol, sessionTimeoutMs, otherInstanceId, transactionTimeoutMs, compression,
-            startTimeoutMs, stopTimeoutMs, alarmAfterMs, clientProperties);
+            startTimeoutMs, stopTimeoutMs, alarmAfterMs);
     }
 }

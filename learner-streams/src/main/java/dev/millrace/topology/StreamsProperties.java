@@ -52,12 +52,11 @@ final class StreamsProperties {
         if (guarantee.equals(StreamsConfig.EXACTLY_ONCE_V2)) {
             settings.put(StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG), config.transactionTimeoutMs());
         }
-        // a record of the largest size, refused, is larger by its headers
-        settings.put(StreamsConfig.producerPrefix(ProducerConfig.MAX_REQUEST_SIZE_CONFIG),
-            MillraceTopology.maxRequestBytes(connection) + DeadLetters.MAX_HEADERS_BYTES);
-        settings.putAll(config.clientProperties());
         Properties properties = new Properties();
         connection.streams(settings).forEach((key, value) -> properties.put(key, value));
+        // a record of the largest size, refused, is larger by its headers
+        properties.put(StreamsConfig.producerPrefix(ProducerConfig.MAX_REQUEST_SIZE_CONFIG),
+            MillraceTopology.maxRequestBytes(connection) + DeadLetters.MAX_HEADERS_BYTES);
         return properties;
     }
 

@@ -190,7 +190,7 @@ class DeterminismIT {
             new RuntimeConfig(threads, r.commitIntervalMs(), r.maxTaskIdleMs(), r.stateStores(), r.storeCacheBytes(),
                 r.memberCacheBytes(), r.rocksdbBytes(), r.bufferedRecords(), r.standbyReplicas(), r.rebalanceProtocol(), r.sessionTimeoutMs(),
                 r.instanceId(), r.transactionTimeoutMs(), r.compression(), r.startTimeoutMs(), r.stopTimeoutMs(),
-                r.alarmAfterMs(), r.clientProperties()));
+                r.alarmAfterMs()));
     }
 
     /** The bytes with the prefix in topic names made equally long and alike. */

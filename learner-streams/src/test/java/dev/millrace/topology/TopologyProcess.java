@@ -60,7 +60,7 @@ final class TopologyProcess {
                 runtime.storeCacheBytes(), runtime.memberCacheBytes(), runtime.rocksdbBytes(), runtime.bufferedRecords(), runtime.standbyReplicas(),
                 protocol, runtime.sessionTimeoutMs(),
                 instanceId, runtime.transactionTimeoutMs(), runtime.compression(), runtime.startTimeoutMs(),
-                runtime.stopTimeoutMs(), runtime.alarmAfterMs(), runtime.clientProperties()));
+                runtime.stopTimeoutMs(), runtime.alarmAfterMs()));
     }
 
     /** @param args bootstrap servers, topic prefix, state directory, instance id, sequences of a batch, rebalance protocol */

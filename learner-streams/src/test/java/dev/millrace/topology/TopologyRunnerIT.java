@@ -80,7 +80,7 @@ class TopologyRunnerIT {
         return new TopologyConfig(config.ingress(), config.join(), config.corrections(), config.groups(), config.batch(),
             new RuntimeConfig(r.threads(), r.commitIntervalMs(), r.maxTaskIdleMs(), stores, r.storeCacheBytes(), r.memberCacheBytes(), r.rocksdbBytes(),
                 r.bufferedRecords(), standbys, protocol, r.sessionTimeoutMs(), instanceId, r.transactionTimeoutMs(),
-                r.compression(), r.startTimeoutMs(), r.stopTimeoutMs(), 1_000, r.clientProperties()));
+                r.compression(), r.startTimeoutMs(), r.stopTimeoutMs(), 1_000));
     }
 
     @Test

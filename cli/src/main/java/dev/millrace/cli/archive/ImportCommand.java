@@ -107,7 +107,7 @@ public final class ImportCommand implements Callable<Integer> {
     }
 
     private void put(ArchivedRun archive, MillraceConfig config, String servers) throws InterruptedException {
-        Map<String, Object> client = new HashMap<>(ClientSettings.expand(config.kafka()));
+        Map<String, Object> client = new HashMap<>(config.clientSettings());
         client.put("bootstrap.servers", servers);
         try (RunLog log = RunLog.open(client, archive.topics(), archive.run(), keptForEver(config.topics(), archive),
                 config.run().schemaRegistryUrl(), Clock.systemUTC())) {

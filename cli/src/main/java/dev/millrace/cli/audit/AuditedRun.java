@@ -1,7 +1,6 @@
 package dev.millrace.cli.audit;
 
 import dev.millrace.cli.Refusal;
-import dev.millrace.cli.config.ClientSettings;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.cli.train.RunDirectory;
 import dev.millrace.infra.broker.EmbeddedBroker;
@@ -57,7 +56,7 @@ public final class AuditedRun implements AutoCloseable {
     }
 
     private static RunLog find(MillraceConfig config, String bootstrapServers) {
-        Map<String, Object> client = new HashMap<>(ClientSettings.expand(config.kafka()));
+        Map<String, Object> client = new HashMap<>(config.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
         return RunLog.find(client, config.run().topics(), config.topics(), config.run().schemaRegistryUrl());
     }

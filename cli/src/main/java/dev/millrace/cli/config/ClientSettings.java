@@ -17,7 +17,7 @@ import org.apache.kafka.streams.StreamsConfig;
  *
  * <p>They go over what the roles set themselves; what exactly-once delivery and a run's identity rest on cannot be set.
  */
-public final class ClientSettings {
+final class ClientSettings {
     private static final String PLUGIN = "plugin.";
     private static final String STREAMS = "streams.";
     /** Merged with the run's own reporter instead of replacing it. */
@@ -82,7 +82,7 @@ public final class ClientSettings {
     }
 
     /** What a log connection is given: each setting also for every kind of client that knows it, where it goes first. */
-    public static Map<String, String> expand(Map<String, String> settings) {
+    static Map<String, String> expand(Map<String, String> settings) {
         Map<String, String> expanded = new HashMap<>();
         settings.forEach((key, value) -> {
             if (key.startsWith(PLUGIN)) {

@@ -119,6 +119,11 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
         }
     }
 
+    /** What a log connection is given of {@code kafka}: each setting also for every kind of client that knows it. */
+    public Map<String, String> clientSettings() {
+        return ClientSettings.expand(kafka);
+    }
+
     /**
      * Refuses what only works where the roles are started one by one: {@code train} has a generator, scorers, a topology
      * and a learner, and nobody beside them.

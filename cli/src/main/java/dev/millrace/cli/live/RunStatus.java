@@ -24,11 +24,12 @@ import java.util.Map;
  * @param recordsBehind records not yet consumed, by role
  * @param serving version that each role serves, by role
  * @param unserved seconds for which a server has not served what is published, by server; only those that are an alarm
+ * @param alarms what stages of the topology wait for without progress, a sentence each
  * @param lost records of any topic dropped or dead-lettered by the topology so far, by reason
  */
 public record RunStatus(String runId, double elapsedSeconds, String phase, double goal, double progress, long steps,
     long maxSteps, long version, List<Double> rewards, double rewardMean, double stalenessMean, long stalenessMax,
     double essRatio, Map<String, Double> tokensPerSecond, Map<String, Double> idle, Map<String, Long> recordsBehind,
     Map<String, Long> serving, Map<String, Double> unserved,
-    Map<String, Long> lost) {
+    List<String> alarms, Map<String, Long> lost) {
 }

@@ -45,6 +45,7 @@ final class StatusText {
         if (!status.unserved().isEmpty()) {
             lines.add(label("unserved", narrow) + roles(status.unserved(), StatusText::seconds, false));
         }
+        status.alarms().forEach(alarm -> lines.add(label("alarm", narrow) + alarm));
         if (!status.lost().isEmpty()) {
             lines.add(label("lost", narrow) + roles(status.lost(), String::valueOf, false) + (narrow ? "" : " records"));
         }
@@ -60,15 +61,19 @@ final class StatusText {
     static String line(RunStatus status) {
         if (status.steps() == 0 || !status.phase().isEmpty()) {
             return clock(status.elapsedSeconds()) + (status.steps() == 0 ? "" : "  step " + status.steps())
-                + "  waiting for " + (status.phase().isEmpty() ? "the first step" : status.phase());
+                + "  waiting for " + (status.phase().isEmpty() ? "the first step" : status.phase()) + alarms(status);
         }
-        return String.format(Locale.ROOT, "%s  step %d  version %d  reward %.3f%s  staleness %.2f/%d  ESS %.3f  tokens/s %s  behind %s%s%s",
+        return String.format(Locale.ROOT, "%s  step %d  version %d  reward %.3f%s  staleness %.2f/%d  ESS %.3f  tokens/s %s  behind %s%s%s%s",
             clock(status.elapsedSeconds()), status.steps(), status.version(), last(status.rewards()),
             Double.isNaN(status.goal()) ? "" : String.format(Locale.ROOT, " (%.3f of %.2f)", status.rewardMean(), status.goal()),
             status.stalenessMean(), status.stalenessMax(), status.essRatio(),
             roles(status.tokensPerSecond(), StatusText::thousands, false), roles(status.recordsBehind(), String::valueOf, false),
             status.unserved().isEmpty() ? "" : "  unserved for " + roles(status.unserved(), StatusText::seconds, false),
-            status.lost().isEmpty() ? "" : "  lost " + roles(status.lost(), String::valueOf, false));
+            status.lost().isEmpty() ? "" : "  lost " + roles(status.lost(), String::valueOf, false), alarms(status));
+    }
+
+    private static String alarms(RunStatus status) {
+        return status.alarms().stream().map(alarm -> "  alarm: " + alarm).collect(Collectors.joining());
     }
 
     private static String label(String text, boolean narrow) {

@@ -24,6 +24,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
  * Makes the roles of a run out of its configuration.
@@ -41,6 +42,7 @@ public final class Pipeline implements AutoCloseable {
     private final Environments environments;
     private final StepObserver steps;
     private final Deque<AutoCloseable> made = new ArrayDeque<>();
+    private final List<TopologyRunner> topologies = new CopyOnWriteArrayList<>();
 
     public Pipeline(MillraceConfig config, LogConnection connection, MeterRegistry meters, Clock clock) {
         this(config, connection, meters, clock, Environments.builtIn(), batchId -> { });
@@ -107,7 +109,13 @@ public final class Pipeline implements AutoCloseable {
     /** Joins, corrects, makes batches. */
     public Role topology(Path stateDirectory) {
         TopologyRunner topology = keep(new TopologyRunner(config.topology(), connection, stateDirectory, meters));
+        topologies.add(topology);
         return new Role("topology", topology::run, topology::stop);
+    }
+
+    /** What the stages of the topologies made here wait for without progress, a sentence each. Thread-safe. */
+    public List<String> alarms() {
+        return topologies.stream().flatMap(topology -> topology.alarms().stream()).toList();
     }
 
     /** Trains and publishes. */

@@ -1,6 +1,5 @@
 package dev.millrace.cli.role;
 
-import dev.millrace.cli.config.ClientSettings;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.cli.http.HttpEndpoint;
 import dev.millrace.cli.live.Rates;
@@ -30,7 +29,7 @@ final class SingleRole {
     /** Runs until a signal (130), the role's own end (0) or its failure, which is thrown. */
     int run(Function<Pipeline, Role> made) throws Exception {
         try (Meters meters = new Meters()) {
-            Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), ClientSettings.expand(config.kafka()));
+            Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
             client.put("bootstrap.servers", config.run().bootstrapServers());
             return run(made, client, meters);
         }

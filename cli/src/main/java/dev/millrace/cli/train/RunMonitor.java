@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -24,17 +25,20 @@ final class RunMonitor {
     private final List<StepRow> steps;
     private final Rates rates;
     private final ConsumerLag consumerLag;
+    private final Supplier<List<String>> alarms;
     private Map<String, Long> lag = Map.of();
     private boolean clusterSilent;
     private double lagReadAt = Double.NEGATIVE_INFINITY;
 
-    RunMonitor(String runId, GoalConfig goal, long maxSteps, List<StepRow> steps, MeterRegistry meters, ConsumerLag consumerLag) {
+    RunMonitor(String runId, GoalConfig goal, long maxSteps, List<StepRow> steps, MeterRegistry meters, ConsumerLag consumerLag,
+               Supplier<List<String>> alarms) {
         this.runId = runId;
         this.goal = goal;
         this.maxSteps = maxSteps;
         this.steps = steps;
         this.rates = new Rates(meters);
         this.consumerLag = consumerLag;
+        this.alarms = alarms;
     }
 
     /** Mean reward over the goal's window; NaN while there are fewer steps than that. */
@@ -69,7 +73,7 @@ final class RunMonitor {
             Math.max(0, Math.min(1, progress)), all.size(), maxSteps, last == null ? 0 : last.version(),
             all.stream().map(StepRow::reward).toList(), mean, last == null ? Double.NaN : last.stalenessMean(),
             last == null ? 0 : last.stalenessMax(), last == null ? Double.NaN : last.essRatio(), rates.tokensPerSecond(),
-            rates.idle(), lag, rates.serving(), rates.unserved(), rates.lost());
+            rates.idle(), lag, rates.serving(), rates.unserved(), alarms.get(), rates.lost());
     }
 
     private void readLag() throws InterruptedException {

@@ -2,7 +2,6 @@ package dev.millrace.cli.train;
 
 import dev.millrace.cli.config.ConfigBinder;
 import dev.millrace.cli.config.ConfigTree;
-import dev.millrace.cli.config.ClientSettings;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.cli.http.HttpEndpoint;
 import dev.millrace.cli.live.ConsumerLag;
@@ -101,7 +100,7 @@ final class TrainRun {
     }
 
     private RunEnd onLog(String bootstrapServers, HttpEndpoint endpoint, PrometheusMeterRegistry meters) throws Exception {
-        Map<String, Object> client = ClientMeters.reportingTo(meters, ClientSettings.expand(config.kafka()));
+        Map<String, Object> client = ClientMeters.reportingTo(meters, config.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
         try (RunLog log = signals.starting(() -> RunLog.open(client, config.run().topics(), config.run().identity(),
                 config.topics(), config.run().schemaRegistryUrl(), Clock.systemUTC()))) {
@@ -137,7 +136,9 @@ final class TrainRun {
             Role learner = pipeline.learner();
             threads.start(learner);
             threads.start(new Role("step log", stepLog, stepLog::stop));
-            end = watch(stepLog.steps(), meters, lag(admin, connection), threads, learner);
+            RunMonitor monitor = new RunMonitor(config.run().id(), config.goal(), config.learner().maxSteps(), stepLog.steps(), meters,
+                lag(admin, connection), pipeline::alarms);
+            end = watch(stepLog.steps(), monitor, threads, learner);
             idle = idleFractions(meters, elapsedSeconds() - rolesStartedAt);
             if (signals.received()) {
                 say("stopping; a second signal ends at once, without the summary");
@@ -175,9 +176,7 @@ final class TrainRun {
         return new ConsumerLag(admin, groups);
     }
 
-    private RunEnd watch(List<StepRow> steps, PrometheusMeterRegistry meters, ConsumerLag lag, RoleThreads threads,
-                         Role learner) throws Exception {
-        RunMonitor monitor = new RunMonitor(config.run().id(), config.goal(), config.learner().maxSteps(), steps, meters, lag);
+    private RunEnd watch(List<StepRow> steps, RunMonitor monitor, RoleThreads threads, Role learner) throws Exception {
         RunResults results = new RunResults(directory);
         double stepsWrittenAt = elapsedSeconds();
         try (RunView view = RunView.open(plain, out)) {

@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 class StatusTextTest {
     private static final RunStatus RUNNING = new RunStatus("inc-1", 72.9, "", 0.9, 0.5, 57, 0, 57, List.of(0.1, 0.5, 0.99),
         0.45, 1.25, 3, 0.981, new TreeMap<>(Map.of("generator", 12345.0, "learner", 9.0)),
-        new TreeMap<>(Map.of("generator", 0.14)), new TreeMap<>(Map.of("learner", 1L)), Map.of(), Map.of(), Map.of("duplicate", 8L));
+        new TreeMap<>(Map.of("generator", 0.14)), new TreeMap<>(Map.of("learner", 1L)), Map.of(), Map.of(), List.of(), Map.of("duplicate", 8L));
 
     private static final Glyphs BLOCKS = Glyphs.of(StandardCharsets.UTF_8);
 
@@ -24,14 +24,14 @@ class StatusTextTest {
     @Test
     void shouldSayInOneLineWhatIsWaitedForBetweenSteps() {
         RunStatus silent = new RunStatus("inc-1", 72.9, "the cluster to answer", 0.9, 0.5, 57, 0, 57, List.of(0.1), 0.45, 1.25, 3,
-            0.981, Map.of(), Map.of(), Map.of(), Map.of(), Map.of(), Map.of());
+            0.981, Map.of(), Map.of(), Map.of(), Map.of(), Map.of(), List.of(), Map.of());
         assertThat(StatusText.line(silent)).isEqualTo("00:01:12  step 57  waiting for the cluster to answer");
     }
 
     @Test
     void shouldNameServersThatDoNotServeWhatIsPublished() {
         RunStatus late = new RunStatus("inc-1", 72.9, "", 0.9, 0.5, 57, 0, 57, List.of(0.1), 0.45, 1.25, 3, 0.981, Map.of(),
-            Map.of(), Map.of(), Map.of(), Map.of("generator g2", 31.4), Map.of());
+            Map.of(), Map.of(), Map.of(), Map.of("generator g2", 31.4), List.of(), Map.of());
         assertThat(StatusText.line(late)).endsWith("  unserved for generator g2 31 s");
         assertThat(StatusText.panel(late, 80, BLOCKS)).contains("unserved    generator g2 31 s");
     }
@@ -75,7 +75,10 @@ class StatusTextTest {
     @Test
     void shouldSayWhatALineWaitsFor() {
         RunStatus starting = new RunStatus("inc-1", 3, "the first step", 0.9, 0, 0, 0, 0, List.of(), Double.NaN, Double.NaN, 0,
-            Double.NaN, Map.of(), Map.of(), Map.of(), Map.of(), Map.of(), Map.of());
-        assertThat(StatusText.line(starting)).isEqualTo("00:00:03  waiting for the first step");
+            Double.NaN, Map.of(), Map.of(), Map.of(), Map.of(), Map.of(),
+            List.of("queue, partition 0: 8 of 256 sequences"), Map.of());
+        assertThat(StatusText.line(starting)).isEqualTo("00:00:03  waiting for the first step"
+            + "  alarm: queue, partition 0: 8 of 256 sequences");
+        assertThat(StatusText.panel(starting, 80, BLOCKS)).contains("alarm       queue, partition 0: 8 of 256 sequences");
     }
 }

@@ -5,6 +5,7 @@ import dev.millrace.topology.task.DecisionSink;
 import dev.millrace.topology.task.DecisionTask;
 import dev.millrace.topology.task.TaskFactory;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
 import org.apache.kafka.common.utils.Bytes;
@@ -31,6 +32,11 @@ public final class AssemblyTasks implements TaskFactory<AssemblyArrival> {
     @Override
     public List<String> outputs() {
         return List.of(settings.topics().batches(), settings.topics().outcomes(), settings.topics().deadLetters());
+    }
+
+    @Override
+    public Optional<String> awaited() {
+        return Optional.of(settings.topics().batches());
     }
 
     @Override

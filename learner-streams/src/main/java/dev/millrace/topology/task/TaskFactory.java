@@ -2,6 +2,7 @@ package dev.millrace.topology.task;
 
 import dev.millrace.topology.journal.Observation;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
 import org.apache.kafka.common.utils.Bytes;
@@ -30,6 +31,11 @@ public interface TaskFactory<A extends Observation> {
 
     /** Where the task writes to. */
     List<String> outputs();
+
+    /** The output whose records somebody waits for, so that they are committed at once; empty if there is none. */
+    default Optional<String> awaited() {
+        return Optional.empty();
+    }
 
     /** A gap between records, or an idle time, counts as at most this. */
     long maxGapMs();

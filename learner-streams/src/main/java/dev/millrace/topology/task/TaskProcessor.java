@@ -25,18 +25,20 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
     private final long settings;
     private final Map<String, String> nodes;
     private final WaitBoard board;
+    private final PromptCommit promptCommit;
 
     private Journal journal;
     private IdleTime idleTime;
     private DecisionTask<A> task;
 
     TaskProcessor(TaskFactory<A> factory, String journalStore, long settings, Map<String, String> nodes,
-        WaitBoard board) {
+        WaitBoard board, PromptCommit promptCommit) {
         this.factory = factory;
         this.journalStore = journalStore;
         this.settings = settings;
         this.nodes = nodes;
         this.board = board;
+        this.promptCommit = promptCommit;
     }
 
     @Override
@@ -54,6 +56,9 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
         idleTime.arrived();
         journal.arrived(record.value());
         task.take(record.value(), record.timestamp());
+        if (promptCommit.isDue(context().currentSystemTimeMs() - record.timestamp())) {
+            context().commit();
+        }
     }
 
     private void tick(long wallClockMs) {
@@ -72,6 +77,7 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
         Headers headers = new RecordHeaders(decision.headers());
         headers.remove(Sighting.HEADER); // of a dead letter that was put back and is refused again
         headers.add(Sighting.HEADER, journal.sighting(task.nowMs()));
+        promptCommit.made(decision.topic());
         context().forward(new Record<>(decision.key(), decision.value(), context().currentSystemTimeMs(), headers),
             nodes.get(decision.topic()));
     }

@@ -18,15 +18,17 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
     private final Map<String, String> nodes;
     private final StateStores.Kind kind;
     private final WaitBoard board;
+    private final long commitIntervalMs;
 
     /**
      * @param journal name of the journal's store
      * @param settings fingerprint of all settings that the tasks' decisions depend on
      * @param nodes by topic: the node that writes to it
      * @param board where each task says every second what it waits for
+     * @param commitIntervalMs of the engine
      */
     public TaskSupplier(TaskFactory<A> factory, String journal, long settings, Map<String, String> nodes, StateStores.Kind kind,
-        WaitBoard board) {
+        WaitBoard board, long commitIntervalMs) {
         if (!nodes.keySet().containsAll(factory.outputs())) {
             throw new IllegalArgumentException("every output needs a node: outputs " + factory.outputs() + ", nodes for " + nodes.keySet());
         }
@@ -36,11 +38,12 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
         this.nodes = Map.copyOf(nodes);
         this.kind = kind;
         this.board = board;
+        this.commitIntervalMs = commitIntervalMs;
     }
 
     @Override
     public Processor<Object, A, Object, Object> get() {
-        return new TaskProcessor<>(factory, journal, settings, nodes, board);
+        return new TaskProcessor<>(factory, journal, settings, nodes, board, new PromptCommit(factory.awaited(), commitIntervalMs));
     }
 
     @Override

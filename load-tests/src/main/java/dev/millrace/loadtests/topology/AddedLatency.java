@@ -25,7 +25,7 @@ import org.HdrHistogram.Histogram;
  *
  * <p>Two hops lie between, through {@code trajectories}, each with a transaction of its own. Waiting for the other rollouts of
  * its batch is no part of it, since the last one's score begins it. Batches are as large as they were when the rate was found
- * of which this is a share. The first fifth warms up and is not counted.
+ * of which this is a share. The first third warms up and is not counted.
  */
 public final class AddedLatency {
     private static final long SEED = 11;
@@ -47,6 +47,7 @@ public final class AddedLatency {
     /**
      * Milliseconds.
      *
+     * @param batches that were counted
      * @param limitMs three commit intervals
      * @param publishDelayP99 how late the load itself was
      */
@@ -74,7 +75,7 @@ public final class AddedLatency {
                          for (BatchEntry entry : batch.getEntries()) {
                              ready = Math.max(ready, load.timeline().scoredAt(BatchedRollouts.index(entry, group)));
                          }
-                         if (batches.incrementAndGet() > expected / 5) {
+                         if (batches.incrementAndGet() > expected / 3) {
                              added.recordValue(Math.max(0, now - ready));
                          }
                      }))) {
@@ -90,7 +91,7 @@ public final class AddedLatency {
                 load.close();
             }
             run.delete();
-            return new Result(responseTokens, rolloutsPerSecond, expected, added.getValueAtPercentile(50) / 1e6,
+            return new Result(responseTokens, rolloutsPerSecond, added.getTotalCount(), added.getValueAtPercentile(50) / 1e6,
                 added.getValueAtPercentile(99) / 1e6, added.getMaxValue() / 1e6, 3.0 * config.runtime().commitIntervalMs(),
                 load.publishDelay().getIntervalHistogram().getValueAtPercentile(99) / 1e6);
         }

@@ -33,11 +33,13 @@ import java.util.function.Predicate;
  * One instance of the topology in a process of its own: it can be stopped, killed, and asked for its heap.
  *
  * <p>The child runs until its standard input ends, which it also does when the parent dies. A line {@code heap} is
- * answered with the live bytes after a full collection; a line {@code running} says that it has partitions to work on. What it logs goes to a file beside its state.
+ * answered with the live bytes after a full collection. It says {@code started} in its main method, and {@code running} when it
+ * has partitions to work on. What it logs goes to a file beside its state.
  */
 public final class InstanceProcess implements AutoCloseable {
     private static final long LIMIT_S = 90;
     private static final String HEAP = "heap";
+    private static final String STARTED = "started";
     private static final String RUNNING = "running";
 
     /** What the child is told. */
@@ -70,8 +72,10 @@ public final class InstanceProcess implements AutoCloseable {
             TopologyConfig config, TopicsConfig topics) {
         Path log = state.resolveSibling(state.getFileName() + ".log");
         Path file = state.resolveSibling(state.getFileName() + ".json");
-        List<String> command = new ArrayList<>(List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "-Xmx" + heapMegabytes + "m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path"),
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        ManagementFactory.getRuntimeMXBean().getInputArguments().stream().filter(InstanceProcess::isOfTheMachine).forEach(command::add);
+        command.addAll(List.of("-Xmx" + heapMegabytes + "m", "-cp", System.getProperty("java.class.path"),
             InstanceProcess.class.getName(), bootstrapServers, run, state.toString(), file.toString()));
         try {
             JsonFile.write(file, new Settings(config.with(config.runtime().with(config.runtime().threads(), instanceId)), topics));
@@ -97,6 +101,17 @@ public final class InstanceProcess implements AutoCloseable {
         }
     }
 
+    /** Collector, compiler and class archive are the parent's, as the launcher starts it; heap, agents and properties are not. */
+    private static boolean isOfTheMachine(String argument) {
+        return argument.startsWith("-XX:") && !argument.contains("Heap") && !argument.contains("ArchiveClassesAtExit")
+            || argument.startsWith("-Xlog:cds") || argument.startsWith("--");
+    }
+
+    /** Waits until its main method runs. */
+    public void awaitMain() throws InterruptedException {
+        answer(STARTED::equals, "that it has started");
+    }
+
     /** Waits until it has partitions to work on. */
     public void awaitRunning() throws InterruptedException {
         if (!running) {
@@ -108,7 +123,7 @@ public final class InstanceProcess implements AutoCloseable {
     /** Live heap after a full collection, bytes. */
     public long heapBytes() throws InterruptedException {
         requests.println(HEAP);
-        return Long.parseLong(answer(line -> !line.equals(RUNNING), "how large its heap is"));
+        return Long.parseLong(answer(line -> !line.equals(STARTED) && !line.equals(RUNNING), "how large its heap is"));
     }
 
     /** The first line that is an answer. */
@@ -159,6 +174,7 @@ public final class InstanceProcess implements AutoCloseable {
 
     /** @param args bootstrap servers, run, state directory, file of the configuration */
     public static void main(String[] args) throws IOException {
+        System.out.println(STARTED);
         Settings settings = JsonFile.read(Path.of(args[3]), Settings.class);
         try (RunLog log = RunLog.join(Map.of("bootstrap.servers", args[0]), new RunTopics(args[1] + "."),
                 new RunIdentity(args[1], 0, "policy"), settings.topics(), "")) {

@@ -6,6 +6,7 @@ import dev.millrace.loadtests.openloop.OpenLoop;
 import dev.millrace.loadtests.openloop.Schedule;
 import dev.millrace.loadtests.openloop.Schedule.Arrivals;
 import dev.millrace.loadtests.synthetic.Distribution;
+import dev.millrace.loadtests.synthetic.LoadException;
 import dev.millrace.loadtests.synthetic.RolloutShape;
 import dev.millrace.loadtests.synthetic.SyntheticRun;
 import dev.millrace.loadtests.watch.BatchedRollouts;
@@ -30,7 +31,7 @@ public final class Restart {
     private static final long SEED = 13;
     private static final int NEWEST_VERSION = 8;
     private static final double ROLLOUTS_PER_SECOND = 200;
-    private static final int SECONDS = 30;
+    private static final int SECONDS = 45;
     private static final int HEAP_MEGABYTES = 512;
     private static final Duration LIMIT = Duration.ofMinutes(3);
 
@@ -55,11 +56,13 @@ public final class Restart {
     /**
      * What was seen.
      *
-     * @param gapSeconds without a batch
+     * @param gapSeconds without a batch; of these
+     * @param toMainSeconds from the end of the first instance until the second one's main method
+     * @param toRunningSeconds from there until it has partitions to work on: connected, joined, restored
      * @param lost rollouts in no batch
      * @param repeated rollouts in more than one
      */
-    public record Result(Way way, double gapSeconds, long rollouts, long lost, long repeated) {
+    public record Result(Way way, double gapSeconds, double toMainSeconds, double toRunningSeconds, long rollouts, long lost, long repeated) {
         /** Whether every rollout was there once. */
         public boolean isExact() {
             return lost == 0 && repeated == 0;
@@ -83,6 +86,8 @@ public final class Restart {
                 Schedule.of(Arrivals.EVEN, ROLLOUTS_PER_SECOND, count, SEED), 0, () -> NEWEST_VERSION);
             InstanceProcess first = InstanceProcess.start(bootstrapServers, name, scratch.resolve(name + "-1"), "one", HEAP_MEGABYTES, config, topics);
             InstanceProcess second = null;
+            long toMain = 0;
+            long toRunning = 0;
             try (TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().batches(),
                     BatchedRollouts.batches(run.connection(), made -> {
                         long now = System.nanoTime();
@@ -101,13 +106,22 @@ public final class Restart {
                     load.requireHealthy();
                     return entries.get() > 0 && load.rolloutsOnLog() - entries.get() < 2 * ROLLOUTS_PER_SECOND;
                 });
+                if (load.isDone()) {
+                    throw new LoadException("the load of " + SECONDS + " s was over before the topology kept up with "
+                        + Math.round(ROLLOUTS_PER_SECOND) + " rollouts/s, so no restart under load was seen; leave the machine to the measurement");
+                }
                 longestGap.set(0);
                 if (way == Way.KILLED) {
                     first.kill();
                 } else {
                     first.stop();
                 }
+                long gone = System.nanoTime();
                 second = InstanceProcess.start(bootstrapServers, name, scratch.resolve(name + "-2"), "one", HEAP_MEGABYTES, config, topics);
+                second.awaitMain();
+                toMain = System.nanoTime() - gone;
+                second.awaitRunning();
+                toRunning = System.nanoTime() - gone - toMain;
                 Patience.await("every rollout in a batch", LIMIT, () -> {
                     watch.requireWatching();
                     return load.isDone() && seen.size() >= count;
@@ -121,7 +135,7 @@ public final class Restart {
                 }
             }
             run.delete();
-            return new Result(way, longestGap.get() / 1e9, count, count - seen.size(), entries.get() - seen.size());
+            return new Result(way, longestGap.get() / 1e9, toMain / 1e9, toRunning / 1e9, count, count - seen.size(), entries.get() - seen.size());
         }
     }
 }

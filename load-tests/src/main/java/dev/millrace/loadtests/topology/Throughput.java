@@ -110,7 +110,7 @@ public final class Throughput {
             sample(rounds, Round::ratio), sample(rounds, Round::processorRatio), sample(rounds, Round::written));
     }
 
-    /** Repeats a case until the topology's processor time no longer falls by a tenth, which is what compilation is seen by. */
+    /** Repeats a case until two rounds in a row gain less than a tenth, which is when what matters is compiled. */
     public void warmUp(ThroughputCase what, Consumer<String> progress) throws InterruptedException {
         double best = Double.POSITIVE_INFINITY;
         int withoutGain = 0;
