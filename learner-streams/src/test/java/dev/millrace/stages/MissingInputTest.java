@@ -66,7 +66,7 @@ class MissingInputTest {
         BatchCorrections corrections = new BatchCorrections(stage);
 
         assertThatThrownBy(() -> corrections.decide(input(vector, new double[] {1, 0}, 5)))
-            .hasMessageContaining("NaN").hasMessageContaining("sequence 0");
+            .hasMessageContaining("log-probs must be finite at trained tokens: sequence=0, token=1, value=NaN");
     }
 
     @ParameterizedTest

@@ -1,6 +1,5 @@
 package dev.millrace.cli.loadtest;
 
-import dev.millrace.cli.config.ClientSettings;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.cli.live.StepLog;
 import dev.millrace.cli.meters.ClientMeters;
@@ -59,7 +58,7 @@ final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> {
     public ClosedRun run(ClosedPoint point, int number) throws Exception {
         MillraceConfig config = point.named(prefix + "-" + number, bootstrapServers);
         try (Meters meters = new Meters()) {
-            Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), ClientSettings.expand(config.kafka()));
+            Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
             client.put("bootstrap.servers", bootstrapServers);
             try (RunLog log = RunLog.open(client, config.run().topics(), config.run().identity(), config.topics(),
                     config.run().schemaRegistryUrl(), Clock.systemUTC())) {
