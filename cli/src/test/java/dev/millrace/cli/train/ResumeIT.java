@@ -115,16 +115,6 @@ class ResumeIT {
     }
 
     @Test
-    void shouldBeLearntAgainBitForBit() {
-        String said = replay("--retrain", "--gradients", "--corrections", "none", "--evaluation-prompts", "16", "--reference-groups", "4",
-            "--report", folder.resolve("learnt").toString());
-        assertThat(said).contains("the run's own settings make the weights of all " + steps.size() + " versions again,",
-            "gradients of " + steps.size() + " steps, 2 courses", "32 sequences sampled afresh");
-        assertThat(folder.resolve("learnt").resolve("counterfactual.html")).content().contains("function plot(").contains("\"text\":");
-        assertThat(folder.resolve("learnt").resolve("retrain.csv")).content().contains(steps.get(0).getWeightsSha256());
-    }
-
-    @Test
     void shouldGiveTheSameLogProbsAndTheLearnersDecisionsWhenItIsScoredAgain() {
         assertThat(replay("--rescore", "own,at-step", "--corrections", "none").replaceAll("\\s+", " "))
             .contains("under the versions of the record: the same bit for bit")
