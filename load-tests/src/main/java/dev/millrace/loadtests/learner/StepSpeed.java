@@ -27,7 +27,9 @@ import java.util.Map;
  * variant once, so that what else runs on the machine meets all of them alike. Prints wall-clock and processor time; the ratio
  * is of processor time, which does not grow because others use the machine too.
  *
- * <p>{@code memory BUDGET SEQUENCES} instead takes a few steps in this process and prints its largest resident size.
+ * <p>{@code memory BUDGET SEQUENCES [opob]} instead takes a few steps in this process and prints its largest resident size;
+ * {@code forward-backward} times the gradient alone, of the batches that {@code policy/src/test/python/torch_speed.py} gives to
+ * PyTorch.
  */
 public final class StepSpeed {
     private static final int ROUNDS = 15;
@@ -38,9 +40,19 @@ public final class StepSpeed {
     public static void main(String[] arguments) throws IOException {
         System.out.println("machine: " + System.getProperty("os.arch") + ", " + Runtime.getRuntime().availableProcessors()
             + " processors, " + System.getProperty("java.vm.name") + " " + Runtime.version());
-        if (arguments.length == 3 && arguments[0].equals("memory")) {
-            memory(Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]));
+        if (arguments.length >= 3 && arguments[0].equals("memory")) {
+            boolean opob = arguments.length > 3 && arguments[3].equals("opob");
+            memory(Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]), opob);
             return;
+        }
+        if (arguments.length == 1 && arguments[0].equals("forward-backward")) {
+            ForwardBackwardSpeed.measure(StepInput.shortAnswers());
+            ForwardBackwardSpeed.measure(StepInput.longAnswers());
+            return;
+        }
+        if (arguments.length > 0) {
+            throw new IllegalArgumentException("what is known is: nothing, memory BUDGET SEQUENCES [opob], forward-backward; not "
+                + String.join(" ", arguments));
         }
         for (StepInput input : new StepInput[] {StepInput.inc(), StepInput.shortAnswers(), StepInput.longAnswers()}) {
             compare(input);
@@ -111,9 +123,10 @@ public final class StepSpeed {
         return sorted[sorted.length / 2];
     }
 
-    private static void memory(int budget, int sequences) throws IOException {
+    private static void memory(int budget, int sequences, boolean opob) throws IOException {
         StepInput input = StepInput.longAnswers().withSequences(sequences);
-        StepConfig config = StepConfig.defaults().withProximal(ProximalSource.RECOMPUTED).withCut(budget, 2);
+        StepConfig config = StepConfig.defaults().withProximal(ProximalSource.RECOMPUTED).withCut(budget, 2)
+            .withBaseline(opob ? BaselineConfig.Opob.defaults() : new BaselineConfig.Group());
         try (BatchOptimizer optimizer =
                  new BatchOptimizer(Engine.cpu(), input.shape(), config, CorrectionConfig.defaults())) {
             AdamW adamW = optimizer.newOptimizer();
@@ -124,6 +137,7 @@ public final class StepSpeed {
         }
         String peak = Files.readAllLines(Path.of("/proc/self/status")).stream().filter(line -> line.startsWith("VmHWM"))
             .findFirst().orElse("VmHWM: not said here");
-        System.out.printf("budget %d, %d sequences of 512: %s%n", budget, sequences, peak.replaceAll("\\s+", " "));
+        System.out.printf("budget %d, %d sequences of 512%s: %s%n", budget, sequences, opob ? ", opob" : "",
+            peak.replaceAll("\\s+", " "));
     }
 }

@@ -109,17 +109,22 @@ class GradientSessionTest {
         Weights weights = RaggedBatches.weights(shape, 1);
         SequenceBatch batch = RaggedBatches.random(shape, 2, 12, 7, 30, 12, 12, 9);
         float[] temperatures = RaggedBatches.temperatures(3, 6);
-        Gradients narrow = new Gradients(shape);
-        Gradients wide = new Gradients(shape);
-        try (GradientSession one = new GradientSession(Engine.cpu(), shape, 1);
-             GradientSession all = new GradientSession(Engine.cpu(), shape, 1000)) {
-            one.accumulate(weights, batch, temperatures, coefficients(4, batch), coefficients(5, batch), narrow);
-            all.accumulate(weights, batch, temperatures, coefficients(4, batch), coefficients(5, batch), wide);
+        Gradients whole = new Gradients(shape);
+        accumulate(1000, weights, batch, temperatures, whole);
+        double norm = whole.l2Norm();
+        for (int budget : new int[] {1, 8, 13, 24, 40, 70}) {
+            Gradients parts = new Gradients(shape);
+            accumulate(budget, weights, batch, temperatures, parts);
+            parts.scale(-1);
+            parts.add(whole);
+            assertThat(parts.l2Norm()).as("micro-batches of %d tokens", budget).isLessThan(1e-6 * norm);
         }
-        double norm = wide.l2Norm();
-        narrow.scale(-1);
-        wide.add(narrow);
-        assertThat(wide.l2Norm()).isLessThan(1e-6 * norm);
+    }
+
+    private static void accumulate(int budget, Weights weights, SequenceBatch batch, float[] temperatures, Gradients into) {
+        try (GradientSession session = new GradientSession(Engine.cpu(), weights.shape(), budget)) {
+            session.accumulate(weights, batch, temperatures, coefficients(4, batch), coefficients(5, batch), into);
+        }
     }
 
     @Test
