@@ -38,7 +38,7 @@ public final class Engine {
         }
         this.device = device;
         this.intraOpThreads = intraOpThreads;
-        this.environment = OrtEnvironment.getEnvironment();
+        this.environment = QuietRuntime.environment();
     }
 
     /** The CPU with one thread per call. */

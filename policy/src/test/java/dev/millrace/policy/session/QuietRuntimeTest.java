@@ -1,0 +1,26 @@
+package dev.millrace.policy.session;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import org.junit.jupiter.api.Test;
+
+class QuietRuntimeTest {
+    @Test
+    void shouldRefuseACommandLineThatWouldEndTheProcess() {
+        assertThatThrownBy(() -> QuietRuntime.require(null, QuietRuntime.MOST_BYTES + 1L))
+            .hasMessageContaining("has 3001 bytes").hasMessageContaining("ORT_DISABLE_TELEMETRY=1");
+    }
+
+    @Test
+    void shouldTakeAnyWhereTelemetryIsOff() {
+        assertThatCode(() -> QuietRuntime.require("1", 100_000)).doesNotThrowAnyException();
+        assertThatCode(() -> QuietRuntime.require(null, QuietRuntime.MOST_BYTES)).doesNotThrowAnyException();
+    }
+
+    @Test
+    void shouldOpenTheEnvironment() {
+        assertThat(QuietRuntime.environment()).isNotNull();
+    }
+}
