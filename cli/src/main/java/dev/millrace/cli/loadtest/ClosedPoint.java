@@ -19,7 +19,7 @@ import java.util.Map;
  * @param tree what is left of the file: the run's configuration, with the sweep's values in it
  */
 record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectNode tree, MillraceConfig config) implements ClosedLoop.Point<ClosedPoint> {
-    private static final double SHORT_SECONDS = 5;
+    private static final long SHORT_TOKENS = 1500;
 
     static ClosedPoint of(Map<String, String> settings, ObjectNode file) {
         ObjectNode tree = file.deepCopy();
@@ -51,8 +51,8 @@ record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectNode tre
 
     @Override
     public ClosedPoint shortened() {
-        double seconds = plan.seconds() == 0 ? SHORT_SECONDS : Math.min(SHORT_SECONDS, plan.seconds());
-        return new ClosedPoint(settings, new ClosedPlan(plan.environmentMs(), plan.stepMs(), plan.batchSequences(), seconds, plan.tokens(),
+        long tokens = plan.tokens() == 0 ? SHORT_TOKENS : Math.min(SHORT_TOKENS, plan.tokens()); // steps, however long a cold one takes
+        return new ClosedPoint(settings, new ClosedPlan(plan.environmentMs(), plan.stepMs(), plan.batchSequences(), 0, tokens,
             plan.reward(), plan.overSteps(), plan.limitSeconds(), plan.brokerHeapMb(), plan.seed()), tree, config);
     }
 

@@ -41,7 +41,8 @@ class ClosedFileTest {
         ClosedPoint last = points.get(3);
         assertThat(last.synchronous().eta()).isZero();
         assertThat(last.synchronous().config().admission().batchSequences()).isEqualTo(64);
-        assertThat(last.shortened().plan().seconds()).isEqualTo(5);
+        assertThat(last.shortened().plan().seconds()).isZero();
+        assertThat(last.shortened().plan().tokens()).isEqualTo(1500);
         assertThat(last.named("load-1", "kafka:9092").run().topics().prefix()).isEqualTo("millrace.load-1.");
     }
 
