@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.archive.ArchivedRun;
 import dev.millrace.archive.RunImport;
 import dev.millrace.cli.audit.Lines;
-import dev.millrace.cli.config.ClientSettings;
 import dev.millrace.cli.config.ConfigBinder;
 import dev.millrace.cli.config.ConfigException;
 import dev.millrace.cli.config.ConfigTree;
