@@ -37,6 +37,7 @@ class CrashIT {
     private static final int GROUPS = 240;
     private static final int GROUP_SIZE = 4;
     private static final int BATCH = 16;
+    private static final int JOINS = 4;
 
     @TempDir
     static Path directory;
@@ -85,7 +86,10 @@ class CrashIT {
                 // an empty state directory every time: everything has to come back from the log
                 process = TopologyProcess.start(broker.bootstrapServers(), "crash.", directory.resolve("state-" + kill), "one", BATCH);
                 int batches = run.read(run.connection.topics().batches()).size();
+                int joined = run.read(run.connection.topics().trajectories()).size();
                 await("batches after start " + kill, () -> run.read(run.connection.topics().batches()).size() > batches + 3);
+                // what is killed before it has committed anything has not begun
+                await("trajectories of every join after start " + kill, () -> joins(run, joined) == JOINS);
                 TopologyProcess.kill(process);
             }
             assertThat(fed.get()).as("the kills came while records flowed").isLessThan(GROUPS);
@@ -100,6 +104,12 @@ class CrashIT {
             requireExact(run);
             requireReplay(run);
         }
+    }
+
+    /** How many of the joins have made a trajectory after so many of all. */
+    private static long joins(RunOnBroker run, int after) {
+        return run.read(run.connection.topics().trajectories(), Trajectory.class).stream().skip(after)
+            .map(trajectory -> trajectory.getRolloutSource().getPartition()).distinct().count();
     }
 
     /** What the killed instances left behind explains, byte for byte, everything that they and their successors made. */

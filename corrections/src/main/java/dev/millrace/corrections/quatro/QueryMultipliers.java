@@ -66,6 +66,28 @@ public record QueryMultipliers(double budget, double smallestMultiplier) {
     }
 
     /**
+     * The trust region of every group.
+     *
+     * @param advantages one per sequence; those without a trained token are not looked at
+     * @return one per group index of the batch, null for groups without a trained token
+     */
+    public QueryTrustRegion[] solve(TokenBatch batch, double[] advantages) {
+        double[][] perGroup = new double[batch.groupCount()][0];
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            if (batch.trainedTokens(s) > 0) {
+                double[] group = perGroup[batch.group(s)];
+                perGroup[batch.group(s)] = Arrays.copyOf(group, group.length + 1);
+                perGroup[batch.group(s)][group.length] = advantages[s];
+            }
+        }
+        QueryTrustRegion[] regions = new QueryTrustRegion[perGroup.length];
+        for (int g = 0; g < regions.length; g++) {
+            regions[g] = perGroup[g].length == 0 ? null : solve(perGroup[g]);
+        }
+        return regions;
+    }
+
+    /**
      * Overwrites {@code coefficients}, one per sequence: the factor of the gradient of its log-prob, 0 without a
      * trained token.
      *
@@ -82,18 +104,7 @@ public record QueryMultipliers(double budget, double smallestMultiplier) {
                     + advantages.length + ", coefficients=" + coefficients.length + ", sequences="
                     + batch.sequenceCount());
         }
-        double[][] perGroup = new double[batch.groupCount()][0];
-        for (int s = 0; s < batch.sequenceCount(); s++) {
-            if (batch.trainedTokens(s) > 0) {
-                double[] group = perGroup[batch.group(s)];
-                perGroup[batch.group(s)] = Arrays.copyOf(group, group.length + 1);
-                perGroup[batch.group(s)][group.length] = advantages[s];
-            }
-        }
-        QueryTrustRegion[] regions = new QueryTrustRegion[perGroup.length];
-        for (int g = 0; g < regions.length; g++) {
-            regions[g] = perGroup[g].length == 0 ? null : solve(perGroup[g]);
-        }
+        QueryTrustRegion[] regions = solve(batch, advantages);
         for (int s = 0; s < batch.sequenceCount(); s++) {
             coefficients[s] = 0.0;
             if (batch.trainedTokens(s) > 0) {

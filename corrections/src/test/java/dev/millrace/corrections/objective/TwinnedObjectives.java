@@ -1,5 +1,8 @@
 package dev.millrace.corrections.objective;
 
+import dev.millrace.corrections.quatro.QueryMultipliers;
+import dev.millrace.corrections.quatro.QueryTrustRegion;
+import dev.millrace.corrections.r2vpo.RatioVariancePenalty;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -53,6 +56,12 @@ final class TwinnedObjectives {
                 sequencewise(MEAN, (s, n, a) -> gate(Math.exp(s / n), a), RandomInput::proximal), false, false));
         all.add(new TwinnedObjective("OAPL", new Oapl(0.3, GlobalBatch.WHOLE), sequencewise(SEQUENCES,
                 (s, n, a) -> Math.pow(0.3 * s - a, 2), RandomInput::behavior), false, false));
+        all.add(new TwinnedObjective("R2VPO", new R2vpo(new RatioVariancePenalty(0.1), MEAN),
+                NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) -> {
+                    double ratio = Math.exp(current - proximal);
+                    return -(ratio * a - 0.1 * (ratio - 1) * (ratio - 1));
+                }), false, false));
+        all.add(quatro());
         all.add(gspoToken());
         all.add(gmpo(false));
         all.add(gmpo(true));
@@ -133,6 +142,41 @@ final class TwinnedObjectives {
             }
             return loss;
         };
+    }
+
+    /** The regions are solved for outside; here the Lagrangian at them. */
+    private static TwinnedObjective quatro() {
+        QueryMultipliers multipliers = new QueryMultipliers(0.05, 0.1);
+        NaiveLoss twin = (in, current, detached) -> {
+            double loss = 0;
+            int counted = 0;
+            for (int s = 0; s < in.batch().sequenceCount(); s++) {
+                int n = in.batch().trainedTokens(s);
+                if (n == 0) {
+                    continue;
+                }
+                counted++;
+                double logRatio = 0;
+                double weight = 0;
+                for (int t : trained(in, s)) {
+                    logRatio += current[t] - in.behavior()[t];
+                    weight += in.weights()[t];
+                }
+                int group = in.batch().group(s);
+                QueryTrustRegion region = multipliers.solve(IntStream.range(0, in.batch().sequenceCount())
+                        .filter(i -> in.batch().group(i) == group && in.batch().trainedTokens(i) > 0)
+                        .mapToDouble(i -> meanAdvantage(in, i)).toArray());
+                double ratio = Math.exp(logRatio);
+                loss -= weight / n * (ratio * (meanAdvantage(in, s) - region.offset())
+                        - region.multiplier() * ratio * (logRatio - 1));
+            }
+            return loss / counted;
+        };
+        return new TwinnedObjective("QUATRO", new Quatro(multipliers, GlobalBatch.WHOLE), twin, false, false);
+    }
+
+    private static double meanAdvantage(RandomInput in, int s) {
+        return Arrays.stream(trained(in, s)).mapToDouble(t -> in.advantages()[t]).sum() / in.batch().trainedTokens(s);
     }
 
     private static TwinnedObjective gspoToken() {

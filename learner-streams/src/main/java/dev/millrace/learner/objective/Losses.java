@@ -16,11 +16,17 @@ import dev.millrace.corrections.objective.KlCov;
 import dev.millrace.corrections.objective.M2po;
 import dev.millrace.corrections.objective.Oapl;
 import dev.millrace.corrections.objective.Objective;
+import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.corrections.objective.PolicyGradient;
 import dev.millrace.corrections.objective.PpoClip;
+import dev.millrace.corrections.objective.Quatro;
+import dev.millrace.corrections.objective.R2vpo;
 import dev.millrace.corrections.objective.Sapo;
 import dev.millrace.corrections.objective.SequenceSapo;
 import dev.millrace.corrections.objective.SignedPolicyGradient;
+import dev.millrace.corrections.quatro.QueryMultipliers;
+import dev.millrace.corrections.r2vpo.RatioVariancePenalty;
+import dev.millrace.corrections.r2vpo.VarianceMultiplier;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 import dev.millrace.corrections.weights.AspoWeights;
@@ -90,6 +96,20 @@ final class Losses {
 
     static Objective oapl(double beta) {
         return new Oapl(beta, GlobalBatch.WHOLE);
+    }
+
+    static Objective r2vpo(double multiplier, Aggregation aggregation) {
+        return new R2vpo(new RatioVariancePenalty(multiplier), aggregation);
+    }
+
+    /** The multiplier after an update, by the variance that it measured. */
+    static double nextMultiplier(ObjectiveConfig.R2vpo config, double now, ObjectiveResult result) {
+        return new VarianceMultiplier(now, config.budget(), config.rate(), config.smallest(), config.largest())
+            .after(result.metrics().get(R2vpo.RATIO_VARIANCE)).multiplier();
+    }
+
+    static Objective quatro(double budget, double smallestMultiplier) {
+        return new Quatro(new QueryMultipliers(budget, smallestMultiplier), GlobalBatch.WHOLE);
     }
 
     static Objective topr(Aggregation aggregation) {

@@ -10,6 +10,8 @@ import static dev.millrace.learner.objective.Losses.bypassReinforce;
 
 import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.Objective;
+import dev.millrace.corrections.objective.ObjectiveResult;
+import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.objective.AggregationConfig.SeqMeanTokenMean;
 import dev.millrace.learner.objective.AggregationConfig.TokenMean;
 import dev.millrace.stages.ComparedPolicies;
@@ -45,6 +47,16 @@ public sealed interface ObjectiveConfig {
      */
     default boolean linear() {
         return false;
+    }
+
+    /** True if a decision is about whole groups, so that no group may be cut into minibatches. */
+    default boolean needsWholeGroups() {
+        return false;
+    }
+
+    /** What is to be remembered after an update with this result; objectives without a memory change nothing. */
+    default ControlState remembered(ControlState controls, ObjectiveResult result) {
+        return controls;
     }
 
     /** True if the advantages have to be those of the KL-regularised optimum. */
@@ -473,6 +485,89 @@ public sealed interface ObjectiveConfig {
 
         @Override
         public boolean regressesOnOptimalAdvantage() {
+            return true;
+        }
+    }
+
+    /**
+     * R²VPO: a penalty on the variance of the ratio in the place of clipping. Its multiplier rises after an update whose ratios
+     * varied more than the budget, and falls after one that kept it; it is part of the version.
+     *
+     * @param anchor      the policy that the ratio is taken to
+     * @param multiplier  of the penalty at the first update
+     * @param budget      largest variance of the ratio wanted, over trained tokens; positive
+     * @param rate        how far the multiplier moves for each unit of variance beyond the budget; 0 keeps it where it is
+     * @param smallest    lower limit of the multiplier, positive
+     * @param largest     upper limit
+     * @param aggregation how token losses become one number
+     */
+    record R2vpo(Anchor anchor, double multiplier, double budget, double rate, double smallest, double largest,
+                 AggregationConfig aggregation) implements ObjectiveConfig {
+        /** Under which the multiplier is remembered. */
+        static final String MULTIPLIER = "objective.r2vpo.multiplier";
+
+        public R2vpo {
+            positive("budget", budget);
+            atLeastZero("rate", rate);
+            positive("smallest", smallest);
+            if (!(smallest <= multiplier && multiplier <= largest && largest < Double.POSITIVE_INFINITY)) {
+                throw new IllegalArgumentException("smallest <= multiplier <= largest must hold, and largest be finite: smallest="
+                    + smallest + ", multiplier=" + multiplier + ", largest=" + largest);
+            }
+        }
+
+        public static R2vpo defaults() {
+            return new R2vpo(Anchor.PROXIMAL, 1, 0.02, 1, 0.01, 100, new TokenMean());
+        }
+
+        private double now(ControlState controls) {
+            return Math.max(smallest, Math.min(largest, controls.get(MULTIPLIER).orElse(multiplier)));
+        }
+
+        @Override
+        public Objective objective(UpdateFacts facts) {
+            return Losses.r2vpo(now(facts.controls()), aggregation.over(GlobalBatch.WHOLE));
+        }
+
+        @Override
+        public ControlState remembered(ControlState controls, ObjectiveResult result) {
+            return rate == 0 ? controls : controls.with(MULTIPLIER, Losses.nextMultiplier(this, now(controls), result));
+        }
+    }
+
+    /**
+     * QUATRO: a trust region for every prompt, whose multiplier is solved for over the prompt's answers. A mean over sequences.
+     *
+     * @param budget             divergence from the behavior policy allowed for each prompt, in nats, over whole answers; positive
+     * @param smallestMultiplier the multiplier where the budget does not bind, and the least one otherwise; positive
+     */
+    record Quatro(double budget, double smallestMultiplier) implements ObjectiveConfig {
+        public Quatro {
+            positive("budget", budget);
+            positive("smallest_multiplier", smallestMultiplier);
+        }
+
+        public static Quatro defaults() {
+            return new Quatro(0.05, 0.1);
+        }
+
+        @Override
+        public AggregationConfig aggregation() {
+            return new SeqMeanTokenMean();
+        }
+
+        @Override
+        public Objective objective(UpdateFacts facts) {
+            return Losses.quatro(budget, smallestMultiplier);
+        }
+
+        @Override
+        public Anchor anchor() {
+            return Anchor.BEHAVIOR;
+        }
+
+        @Override
+        public boolean needsWholeGroups() {
             return true;
         }
     }

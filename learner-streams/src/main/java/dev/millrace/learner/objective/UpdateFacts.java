@@ -1,6 +1,7 @@
 package dev.millrace.learner.objective;
 
 import dev.millrace.corrections.objective.GlobalBatch;
+import dev.millrace.learner.control.ControlState;
 
 /**
  * What an update's loss may depend on besides log-probs.
@@ -9,8 +10,9 @@ import dev.millrace.corrections.objective.GlobalBatch;
  * @param tokensBeforeMasking tokens of the minibatch before the second-moment mask; at least the trained ones
  * @param trainedTokens       tokens of the minibatch that are trained on
  * @param sequences           sequences of the minibatch
+ * @param controls            what the updates before have left to be remembered
  */
-public record UpdateFacts(long optimizerSteps, long tokensBeforeMasking, long trainedTokens, long sequences) {
+public record UpdateFacts(long optimizerSteps, long tokensBeforeMasking, long trainedTokens, long sequences, ControlState controls) {
 
     /** The minibatch as it is before an objective's own rejections. */
     GlobalBatch beforeRejection() {

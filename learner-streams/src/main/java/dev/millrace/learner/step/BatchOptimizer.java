@@ -117,7 +117,8 @@ public final class BatchOptimizer implements AutoCloseable {
                 for (int epoch = 0; epoch < config.epochs(); epoch++) {
                     for (int[] part : minibatches(trained)) {
                         Minibatch minibatch = new Minibatch(members, start, part);
-                        rate = update(batch, minibatch, start, scale, weights, optimizer, means);
+                        remembered = differentiate(batch, minibatch, start, weights, optimizer.state().steps(), remembered, means);
+                        rate = update(batch, scale, weights, optimizer, means);
                     }
                 }
                 requireFinite(batch, weights, optimizer.state());
@@ -175,15 +176,7 @@ public final class BatchOptimizer implements AutoCloseable {
         return Math.toIntExact((long) members.length * i / count);
     }
 
-    private double update(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, double scale, Weights weights,
-                          AdamW optimizer, UpdateMeans means) {
-        means.beginUpdate();
-        try {
-            differentiate(batch, minibatch, start, weights, optimizer.state().steps(), means);
-        } catch (NonFiniteLogProbException e) {
-            throw new NonFiniteStepException(batch.batch().getBatchId(),
-                "rollout " + minibatch.rolloutId(e.sequence()) + ": " + e.getMessage(), e);
-        }
+    private double update(TrainingBatch batch, double scale, Weights weights, AdamW optimizer, UpdateMeans means) {
         clip(batch, means);
         long begun = System.nanoTime();
         double rate = learningRate.at(optimizer.state().steps()) * scale;
@@ -197,15 +190,28 @@ public final class BatchOptimizer implements AutoCloseable {
             "rollout " + members.rolloutId(member) + ": " + e.getMessage(), e);
     }
 
-    private void differentiate(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, Weights weights,
-                               long optimizerSteps, UpdateMeans means) {
-        Differential of = differential(batch, minibatch, start, weights, optimizerSteps, means);
-        long begun = System.nanoTime();
-        GradientShards.Scores scores =
-            shards.differentiate(weights, minibatch.sequences(), of.coefficients(), of.entropyCoefficients(), gradients);
-        means.addSeconds("gradient", begun);
-        ObjectiveResult result = config.needsCurrentLogProbs() ? of.result()
-            : of.objective().evaluate(minibatch.input(config.objective(), scores.logProbs()));
+    /** Overwrites the gradients; what the controls remember after it. */
+    private ControlState differentiate(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, Weights weights,
+                                       long optimizerSteps, ControlState controls, UpdateMeans means) {
+        means.beginUpdate();
+        try {
+            Differential of = differential(batch, minibatch, start, weights, optimizerSteps, controls, means);
+            long begun = System.nanoTime();
+            GradientShards.Scores scores =
+                shards.differentiate(weights, minibatch.sequences(), of.coefficients(), of.entropyCoefficients(), gradients);
+            means.addSeconds("gradient", begun);
+            ObjectiveResult result = config.needsCurrentLogProbs() ? of.result()
+                : of.objective().evaluate(minibatch.input(config.objective(), scores.logProbs()));
+            sayLoss(batch, minibatch, start, of, scores, result, means);
+            return config.objective().remembered(controls, result);
+        } catch (NonFiniteLogProbException e) {
+            throw new NonFiniteStepException(batch.batch().getBatchId(),
+                "rollout " + minibatch.rolloutId(e.sequence()) + ": " + e.getMessage(), e);
+        }
+    }
+
+    private static void sayLoss(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, Differential of,
+                                GradientShards.Scores scores, ObjectiveResult result, UpdateMeans means) {
         double loss = new LossMetrics(minibatch, scores, result, of.aggregation(), of.entropyCoefficient(), of.kl(),
             start.klCoefficient()).addTo(means);
         if (!Double.isFinite(loss)) {
@@ -224,10 +230,10 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     private Differential differential(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, Weights weights,
-                                      long optimizerSteps, UpdateMeans means) {
+                                      long optimizerSteps, ControlState controls, UpdateMeans means) {
         TokenBatch layout = minibatch.layout();
         ObjectiveConfig kind = config.objective();
-        Objective objective = kind.objective(minibatch.facts(optimizerSteps));
+        Objective objective = kind.objective(minibatch.facts(optimizerSteps, controls));
         // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come out of the
         // backward pass
         float[] current = config.needsCurrentLogProbs()
@@ -339,7 +345,7 @@ public final class BatchOptimizer implements AutoCloseable {
             if (decision.trained().length > 0) {
                 means.beginUpdate();
                 Minibatch whole = new Minibatch(members, start, decision.trained());
-                Differential of = differential(batch, whole, start, weights, optimizerSteps, means);
+                Differential of = differential(batch, whole, start, weights, optimizerSteps, start.controls(), means);
                 shards.differentiate(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients(), sum);
                 norms = shards.sequenceNorms(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients());
             }

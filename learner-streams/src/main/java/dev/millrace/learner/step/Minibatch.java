@@ -2,6 +2,7 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.objective.ObjectiveInput;
+import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.learner.objective.UpdateFacts;
 
@@ -46,10 +47,12 @@ final class Minibatch {
             offsets[s + 1] = offsets[s] + whole.length(indices[s]);
         }
         byte[] mask = new byte[offsets[indices.length]];
+        int[] groups = new int[indices.length];
         for (int s = 0; s < indices.length; s++) {
+            groups[s] = whole.group(indices[s]);
             whole.copyMask(whole.start(indices[s]), mask, offsets[s], whole.length(indices[s]));
         }
-        return new TokenBatch(offsets, mask);
+        return new TokenBatch(offsets, mask, groups);
     }
 
     /** The objective's input for log-probs of the policy being differentiated. */
@@ -64,13 +67,13 @@ final class Minibatch {
     }
 
     /** What the loss of this minibatch is divided by. */
-    UpdateFacts facts(long optimizerSteps) {
+    UpdateFacts facts(long optimizerSteps, ControlState controls) {
         StepDecision decision = start.decision();
         // with several minibatches each gets its share of what the second-moment mask took
         long before = Math.round((double) decision.tokensBeforeMomentMask() * layout.trainedTokens()
             / decision.left().trainedTokens());
         return new UpdateFacts(optimizerSteps, Math.max(layout.trainedTokens(), before), layout.trainedTokens(),
-            layout.sequenceCount());
+            layout.sequenceCount(), controls);
     }
 
     /** Log-probs of the step's starting weights, if all of them were computed; else null. */

@@ -37,6 +37,10 @@ public record StepConfig(
                 + " objective.kind=reinforce, minibatches=" + minibatches + ", epochs=" + epochs
                 + "; choose objective.kind=decoupled_ppo");
         }
+        if (objective.needsWholeGroups() && minibatches > 1) {
+            throw new IllegalArgumentException("objective.kind=quatro solves for a trust region over all answers of a prompt, and minibatches"
+                + " cut groups apart: minibatches=" + minibatches + "; set it to 1, or choose another objective");
+        }
         if (objective.regressesOnOptimalAdvantage() != baseline instanceof BaselineConfig.SoftMaximum) {
             throw new IllegalArgumentException(objective.regressesOnOptimalAdvantage()
                 ? "objective.kind=oapl regresses on the optimal advantage, so baseline.kind must be soft_maximum: "

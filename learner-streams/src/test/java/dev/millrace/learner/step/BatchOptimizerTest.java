@@ -1,19 +1,23 @@
 package dev.millrace.learner.step;
 
+import static java.util.stream.Collectors.groupingBy;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.quatro.QueryMultipliers;
 import dev.millrace.learner.SyntheticRollouts;
-import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
+import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.control.ControlState;
+import dev.millrace.learner.objective.AggregationConfig.TokenMean;
 import dev.millrace.learner.objective.AggregationConfig;
-import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.learner.objective.Anchor;
 import dev.millrace.learner.objective.ObjectiveConfig.DecoupledPpo;
 import dev.millrace.learner.objective.ObjectiveConfig.PpoClip;
 import dev.millrace.learner.objective.ObjectiveConfig.Reinforce;
+import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.learner.step.EntropyConfig.Rule;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
@@ -39,6 +43,7 @@ import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.function.Function;
@@ -235,6 +240,37 @@ class BatchOptimizerTest {
         BatchOptimizer often = optimizer(DecoupledPpo.defaults(), 1, 30, 1, 0);
         StepReport later = often.train(batch(8), 0, ControlState.initial(), initial(), often.newOptimizer());
         assertThat(later.metrics().get("clip_fraction")).isPositive();
+    }
+
+    @Test
+    void shouldRememberTheMultiplierByWhichRatiosAreHeld() {
+        ObjectiveConfig.R2vpo kind = new ObjectiveConfig.R2vpo(Anchor.PROXIMAL, 2, 0.01, 5, 0.1, 10, new TokenMean());
+        BatchOptimizer learner = optimizer(kind, 1, 1, 1, 0);
+        Weights weights = initial();
+        AdamW adamW = learner.newOptimizer();
+
+        StepReport first = learner.train(batch(7), 0, ControlState.initial(), weights, adamW);
+        StepReport second = learner.train(batch(7), 1, first.controls(), weights, adamW);
+
+        double after = Math.max(0.1, 2 + 5 * (first.metrics().get("ratio_variance") - 0.01));
+        assertThat(first.controls().get("objective.r2vpo.multiplier")).hasValueCloseTo(after, within(1e-12));
+        assertThat(second.controls().get("objective.r2vpo.multiplier"))
+            .hasValueCloseTo(Math.max(0.1, after + 5 * (second.metrics().get("ratio_variance") - 0.01)), within(1e-12));
+    }
+
+    @Test
+    void shouldSolveForATrustRegionOfEveryGroup() {
+        TrainingBatch batch = batch(7);
+        BatchOptimizer learner = optimizer(ObjectiveConfig.Quatro.defaults(), 1, 1, 2, 0);
+
+        StepReport report = learner.train(batch, 0, ControlState.initial(), initial(), learner.newOptimizer());
+
+        double[] multipliers = batch.trained().stream().collect(groupingBy(member -> member.entry().getGroupId())).values().stream()
+            .mapToDouble(group -> new QueryMultipliers(0.05, 0.1)
+                .solve(group.stream().mapToDouble(member -> (float) member.entry().getAdvantage()).toArray()).multiplier())
+            .toArray();
+        assertThat(multipliers).hasSizeLessThan(batch.trained().size());
+        assertThat(report.metrics().get("quatro_multiplier")).isCloseTo(Arrays.stream(multipliers).average().orElseThrow(), within(1e-9));
     }
 
     @Test

@@ -47,6 +47,14 @@ class StepConfigTest {
     }
 
     @Test
+    void shouldNotCutGroupsWhoseTrustRegionIsOne() {
+        assertThatIllegalArgumentException()
+            .isThrownBy(() -> StepConfig.defaults().withObjective(ObjectiveConfig.Quatro.defaults()).withUpdates(2, 1))
+            .withMessageContainingAll("objective.kind=quatro", "minibatches=2", "set it to 1");
+        assertThat(StepConfig.defaults().withObjective(ObjectiveConfig.Quatro.defaults()).withUpdates(1, 3).epochs()).isEqualTo(3);
+    }
+
+    @Test
     void shouldRefuseValuesOutOfRangeByTheirKey() {
         assertThatIllegalArgumentException().isThrownBy(() -> StepConfig.defaults().withUpdates(0, 1))
             .withMessage("minibatches must be at least 1: 0");

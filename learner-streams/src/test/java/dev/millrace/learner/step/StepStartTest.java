@@ -305,7 +305,9 @@ class StepStartTest {
         for (int s = 0; s < 8; s++) {
             offsets[s + 1] = offsets[s] + behavior(s).length;
         }
-        TokenBatch layout = new TokenBatch(offsets, bytes(s -> PackedMask.toArray(trajectories.get(s).getMask()), offsets));
+        List<String> groups = trajectories.stream().map(Trajectory::getGroupId).distinct().toList();
+        TokenBatch layout = new TokenBatch(offsets, bytes(s -> PackedMask.toArray(trajectories.get(s).getMask()), offsets),
+            trajectories.stream().mapToInt(trajectory -> groups.indexOf(trajectory.getGroupId())).toArray());
         float[] advantages = new float[offsets[8]];
         for (int s = 0; s < 8; s++) {
             double advantage = kind instanceof ObjectiveConfig.Oapl ? softAdvantage(s, 0.5) : advantage(s);
@@ -322,7 +324,7 @@ class StepStartTest {
             input = input.withWeights(floats(s -> PackedFloats.toArray(trajectories.get(s).getImportanceWeights()), offsets));
         }
         ObjectiveResult expected =
-            kind.objective(new UpdateFacts(0, trainedTokens(), trainedTokens(), 8)).evaluate(input);
+            kind.objective(new UpdateFacts(0, trainedTokens(), trainedTokens(), 8, ControlState.initial())).evaluate(input);
         assertThat(report.metrics().get("policy_loss")).isCloseTo(expected.loss(), within(2e-5));
         assertThat(report.metrics().get("grad_norm")).isPositive().isFinite();
         expected.metrics().forEach((name, value) -> {

@@ -1,0 +1,65 @@
+package dev.millrace.corrections.objective;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.quatro.QueryMultipliers;
+import dev.millrace.corrections.quatro.QueryTrustRegion;
+import dev.millrace.corrections.ratio.LogRatio;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Objects;
+
+/**
+ * QUATRO: a trust region for every prompt. Per sequence {@code ℓ = −(ρ (A − η) − λ (ρ log ρ − ρ))}, with {@code ρ} the ratio of the
+ * whole answer, current over behavior, and multiplier λ and offset η those of its group.
+ *
+ * <p>Unit of correction: group; the batch must hold groups whole. The derivative by a token's log-prob is
+ * {@code −ρ (A − η − λ log ρ)}, 0 where the solution puts the answer, and pointing back beyond it. A is the mean advantage of the
+ * sequence. The log ratio is bounded to ±20. Metrics: approximate KL, {@value #MULTIPLIER}, and {@value #BINDING}.
+ *
+ * <p>Source: see {@link QueryMultipliers}' package. A mean over sequences.
+ */
+public final class Quatro implements Objective {
+    /** Mean multiplier of the groups with a trained token. */
+    public static final String MULTIPLIER = "quatro_multiplier";
+    /** Share of these groups whose budget limits them. */
+    public static final String BINDING = "quatro_binding";
+
+    private final QueryMultipliers multipliers;
+    private final Aggregation aggregation;
+
+    /** @param whole over how many sequences the loss is averaged */
+    public Quatro(QueryMultipliers multipliers, GlobalBatch whole) {
+        this.multipliers = multipliers;
+        this.aggregation = new Aggregation.SequenceMeanTokenMean(whole);
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.GROUP;
+    }
+
+    @Override
+    public ObjectiveResult evaluate(ObjectiveInput input) {
+        TokenBatch batch = input.batch();
+        float[] behavior = input.requireBehavior("QUATRO");
+        SequenceMeans means = SequenceMeans.of(input, behavior);
+        double[] advantages = new double[batch.sequenceCount()];
+        Arrays.setAll(advantages, means::advantage);
+        QueryTrustRegion[] regions = multipliers.solve(batch, advantages);
+        ObjectiveResult result = new SequencewiseLoss(input, aggregation).apply((mean, advantage, term) -> {
+            int trained = batch.trainedTokens(term.sequence);
+            QueryTrustRegion region = regions[batch.group(term.sequence)];
+            double logRatio = LogRatio.bounded(trained * mean);
+            double ratio = Math.exp(logRatio);
+            term.loss = -(ratio * (advantage - region.offset()) - region.multiplier() * (ratio * logRatio - ratio));
+            term.derivative = -region.coefficient(advantage, logRatio) * trained; // by the mean log ratio
+        }, behavior).withKlMetric();
+        Map<String, Double> metrics = new LinkedHashMap<>(result.metrics());
+        QueryTrustRegion[] solved = Arrays.stream(regions).filter(Objects::nonNull).toArray(QueryTrustRegion[]::new);
+        metrics.put(MULTIPLIER, Arrays.stream(solved).mapToDouble(QueryTrustRegion::multiplier).average().orElse(0));
+        metrics.put(BINDING, Arrays.stream(solved).mapToDouble(region -> region.binds() ? 1 : 0).average().orElse(0));
+        return new ObjectiveResult(result.loss(), result.gradient(), result.clipFlags(), metrics);
+    }
+}
