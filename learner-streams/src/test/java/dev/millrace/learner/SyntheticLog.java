@@ -4,6 +4,7 @@ import dev.millrace.infra.run.RunLog;
 import dev.millrace.infra.topics.TopicsConfig;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.TrainingStep;
@@ -21,6 +22,7 @@ import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
+import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.CloseOptions;
@@ -70,9 +72,18 @@ final class SyntheticLog implements AutoCloseable {
      * between them that no batch takes, then the batches. Every third member of a batch is fully masked.
      */
     void produce(int count, int size) {
+        produce(count, size, trajectory -> trajectory);
+    }
+
+    /** As {@link #produce(int, int)}, with the rollout of every trajectory on its topic, so that a ledger finds it. */
+    void produceGenerated(int count, int size) {
+        produce(count, size, this::generated);
+    }
+
+    private void produce(int count, int size, UnaryOperator<Trajectory> prepare) {
         List<Trajectory> trajectories = new ArrayList<>();
         for (int i = 0; i < count * size + count; i++) {
-            trajectories.add(rollouts.next());
+            trajectories.add(prepare.apply(rollouts.next()));
         }
         List<Integer> order = new ArrayList<>(IntStream.range(0, trajectories.size()).boxed().toList());
         Collections.shuffle(order, shuffles);
@@ -89,6 +100,12 @@ final class SyntheticLog implements AutoCloseable {
             }
             produce(entries);
         }
+    }
+
+    private Trajectory generated(Trajectory trajectory) {
+        long offset = send(connection.topics().rollouts(), SyntheticRollouts.rollout(trajectory));
+        return Trajectory.newBuilder(trajectory)
+            .setRolloutSource(new LogCoordinates(connection.topics().rollouts(), 0, offset)).build();
     }
 
     /** Writes the next batch with these entries. */

@@ -6,10 +6,16 @@ import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.LogProbDistribution;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.Speaker;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
@@ -80,6 +86,24 @@ public final class SyntheticRollouts implements AutoCloseable {
             .setProximalLogProbs(PackedFloats.of(old)).setProximalVersion(0)
             .setImportanceWeights(PackedFloats.of(importance))
             .setStages(List.of()).setReward(reward).setFinishReason("STOP").setFinishedAtMs(1).setScoredAtMs(2)
+            .build();
+    }
+
+    /** What a generator would have written of it. */
+    public static Rollout rollout(Trajectory trajectory) {
+        int tokens = PackedMask.length(trajectory.getMask());
+        return Rollout.newBuilder()
+            .setRunId(RUN.runId()).setEpoch(RUN.epoch())
+            .setRolloutId(trajectory.getRolloutId()).setGroupId(trajectory.getGroupId()).setOrdinal(trajectory.getOrdinal())
+            .setSampleIndex(trajectory.getSampleIndex()).setGroupSize(trajectory.getGroupSize())
+            .setGeneratorId("generator-0").setEnvironment("synthetic").setTokenizerHash(TOKENIZER_HASH)
+            .setPromptTokens(trajectory.getPromptTokens()).setResponseTokens(trajectory.getResponseTokens())
+            .setMask(trajectory.getMask()).setBehaviorLogProbs(trajectory.getBehaviorLogProbs())
+            .setLogProbDistribution(LogProbDistribution.TEMPERED)
+            .setSampling(new SamplingParameters(1.0, 0, 1.0, tokens, 1L))
+            .setTurns(List.of(new Turn(Speaker.POLICY, 0, tokens))).setVersionSpans(trajectory.getVersionSpans())
+            .setReward(trajectory.getReward()).setFinishReason(FinishReason.STOP).setAdmittedVersion(0)
+            .setStartedAtMs(0).setFinishedAtMs(trajectory.getFinishedAtMs())
             .build();
     }
 

@@ -36,7 +36,8 @@ final class QuietRuntime {
 
     /** @param disabled the variable's value; null where it is not set */
     static void require(String disabled, long commandLineBytes) {
-        if (disabled == null && commandLineBytes > MOST_BYTES) {
+        boolean on = disabled == null || disabled.isEmpty() || disabled.equals("0");
+        if (on && commandLineBytes > MOST_BYTES) {
             throw new IllegalStateException("the command line of this process has " + commandLineBytes + " bytes, and above " + MOST_BYTES
                 + " ONNX Runtime's telemetry may end it without a word; start it with " + VARIABLE
                 + "=1 in its environment, as the launcher does, or pass the class path as CLASSPATH");

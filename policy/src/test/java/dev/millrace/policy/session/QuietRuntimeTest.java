@@ -10,6 +10,13 @@ class QuietRuntimeTest {
     @Test
     void shouldRefuseACommandLineThatWouldEndTheProcess() {
         assertThatThrownBy(() -> QuietRuntime.require(null, QuietRuntime.MOST_BYTES + 1L))
+            .hasMessageContaining("has 3001 bytes");
+        assertThatThrownBy(() -> QuietRuntime.require("0", 3001)).hasMessageContaining("ORT_DISABLE_TELEMETRY=1");
+    }
+
+    @Test
+    void shouldSayWhatToDo() {
+        assertThatThrownBy(() -> QuietRuntime.require("", 3001))
             .hasMessageContaining("has 3001 bytes").hasMessageContaining("ORT_DISABLE_TELEMETRY=1");
     }
 
