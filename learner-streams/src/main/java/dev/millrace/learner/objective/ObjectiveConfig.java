@@ -23,7 +23,13 @@ import java.util.Optional;
  *
  * <p>In all kinds that take them, the batch's importance weights multiply a token's loss and are not differentiated.
  */
-public sealed interface ObjectiveConfig {
+public sealed interface ObjectiveConfig
+        permits ObjectiveConfig.Reinforce, ObjectiveConfig.PpoClip, ObjectiveConfig.DecoupledPpo, ObjectiveConfig.Gspo,
+            ObjectiveConfig.GspoToken, ObjectiveConfig.Gmpo, ObjectiveConfig.DppoTv, ObjectiveConfig.DppoKl,
+            ObjectiveConfig.Sapo, ObjectiveConfig.SequenceSapo, ObjectiveConfig.Cispo, ObjectiveConfig.Dro,
+            ObjectiveConfig.KlCov, ObjectiveConfig.ClipCov, ObjectiveConfig.M2po, ObjectiveConfig.Oapl,
+            ObjectiveConfig.R2vpo, ObjectiveConfig.Quatro, ObjectiveConfig.Topr, ObjectiveConfig.Aspo,
+            ObjectiveConfig.Dispo, ObjectiveConfig.BypassPpoClip, ObjectiveConfig.BypassReinforce {
 
     /** How token losses, the entropy bonus and a KL term become one number. */
     AggregationConfig aggregation();
