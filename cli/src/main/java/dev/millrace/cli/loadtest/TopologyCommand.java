@@ -7,6 +7,8 @@ import dev.millrace.loadtests.topology.TopologyTable;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
+import java.util.EnumSet;
+import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -30,6 +32,10 @@ public final class TopologyCommand implements Callable<Integer> {
     @Option(names = "--repetitions", paramLabel = "N", description = "Repetitions of each case (default: 5, with --quick 3).")
     private Integer repetitions;
 
+    @Option(names = "--only", split = ",", paramLabel = "PART",
+        description = "Measure only this: ${COMPLETION-CANDIDATES} (default: all of it). May be repeated.")
+    private List<TopologyBenchmark.Part> only = List.of();
+
     @Spec
     private CommandSpec spec;
 
@@ -40,8 +46,10 @@ public final class TopologyCommand implements Callable<Integer> {
         }
         TopologyBenchmark.Plan plan = quick ? TopologyBenchmark.Plan.quick() : TopologyBenchmark.Plan.whole();
         if (repetitions != null) {
-            plan = new TopologyBenchmark.Plan(plan.responseTokens(), plan.threads(), plan.instances(), plan.backlogMegabytes(), repetitions,
-                plan.memoryRollouts());
+            plan = plan.withRepetitions(repetitions);
+        }
+        if (!only.isEmpty()) {
+            plan = plan.only(EnumSet.copyOf(only));
         }
         PrintWriter out = spec.commandLine().getOut();
         TopologyBenchmark.Report measured;

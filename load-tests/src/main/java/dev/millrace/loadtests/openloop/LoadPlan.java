@@ -33,4 +33,9 @@ public record LoadPlan(double rolloutsPerSecond, Schedule.Arrivals arrivals, int
     public LoadPlan withRate(double perSecond) {
         return new LoadPlan(perSecond, arrivals, generators, scoreAfterMs, lingerMs);
     }
+
+    /** The same with scores so long after their rollouts. */
+    public LoadPlan withScoreAfterMs(long millis) {
+        return new LoadPlan(rolloutsPerSecond, arrivals, generators, Distribution.fixed(millis), lingerMs);
+    }
 }

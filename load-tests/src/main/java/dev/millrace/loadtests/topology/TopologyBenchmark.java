@@ -8,15 +8,17 @@ import dev.millrace.loadtests.report.Origin;
 import dev.millrace.topology.TopologyConfig;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Consumer;
 
 /**
  * The topology with its full join and default corrections, exactly once, against its goals on a broker in a process of its
  * own: beside a raw transactional copy of the same bytes, over response lengths, threads and instances; bytes written;
- * latency added at half the rate that was reached; restarts; memory.
+ * latency added at half load; restarts; memory.
  */
 public final class TopologyBenchmark {
     /** The least that is asked of the throughput. */
@@ -27,7 +29,6 @@ public final class TopologyBenchmark {
     /** So that state that grows with the payloads of a backlog does not fit. */
     private static final int MEMORY_HEAP_MEGABYTES = 384;
     private static final int LEARNER_STOPPED_AT = 4;
-    private static final int LATENCY_SECONDS = 60;
     /** Beside its response a rollout and its score have a prompt and their fields. */
     private static final int BYTES_PER_TOKEN = 17;
 
@@ -42,27 +43,41 @@ public final class TopologyBenchmark {
         this.progress = progress;
     }
 
+    /** What can be measured by itself. */
+    public enum Part { THROUGHPUT, LATENCY, RESTARTS, MEMORY }
+
     /**
      * How much is measured.
      *
+     * @param parts which of it
      * @param responseTokens lengths of responses
      * @param threads of one instance
      * @param instances of one thread each, more than one
      * @param backlogMegabytes of input that each repetition works off, nearly
      * @param repetitions of each case, beside the warm-up
-     * @param memoryRollouts rollouts of the backlog under which memory is measured; 0 leaves it out
+     * @param memoryRollouts rollouts of the backlog under which memory is measured
      */
-    public record Plan(List<Integer> responseTokens, List<Integer> threads, List<Integer> instances, int backlogMegabytes, int repetitions,
-        int memoryRollouts) {
+    public record Plan(Set<Part> parts, List<Integer> responseTokens, List<Integer> threads, List<Integer> instances, int backlogMegabytes,
+        int repetitions, int memoryRollouts) {
 
         /** Everything. */
         public static Plan whole() {
-            return new Plan(List.of(512, 4096, 32_768), List.of(1, 2, 4), List.of(2), 128, 5, 100_000);
+            return new Plan(EnumSet.allOf(Part.class), List.of(512, 4096, 32_768), List.of(1, 2, 4), List.of(2), 128, 5, 100_000);
         }
 
         /** One length, one thread, small backlogs: a few minutes. */
         public static Plan quick() {
-            return new Plan(List.of(512, 4096), List.of(1), List.of(), 48, 3, 10_000);
+            return new Plan(EnumSet.allOf(Part.class), List.of(512, 4096), List.of(1), List.of(), 48, 3, 10_000);
+        }
+
+        /** The same with other repetitions, at least 1. */
+        public Plan withRepetitions(int count) {
+            return new Plan(parts, responseTokens, threads, instances, backlogMegabytes, count, memoryRollouts);
+        }
+
+        /** Of the same only these parts, at least one. */
+        public Plan only(Set<Part> some) {
+            return new Plan(some, responseTokens, threads, instances, backlogMegabytes, repetitions, memoryRollouts);
         }
     }
 
@@ -91,22 +106,30 @@ public final class TopologyBenchmark {
         List<BacklogMemory.Result> memory = new ArrayList<>();
         try (BrokerProcess broker = BrokerProcess.start(scratch.resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx1g"))) {
             Map<String, Object> client = Map.of("bootstrap.servers", broker.bootstrapServers());
-            Throughput meter = new Throughput(client, ProcessHandle.of(broker.pid()).orElseThrow(), config, topics, scratch);
-            for (int tokens : plan.responseTokens()) {
-                List<ThroughputCase> cases = cases(tokens, config.batch().sequences());
-                meter.warmUp(cases.get(0), line -> progress.accept("warming up: " + line));
-                for (ThroughputCase what : cases) {
-                    throughput.add(meter.measure(what, plan.repetitions(), progress));
+            if (plan.parts().contains(Part.THROUGHPUT)) {
+                Throughput meter = new Throughput(client, ProcessHandle.of(broker.pid()).orElseThrow(), config, topics, scratch);
+                for (int tokens : plan.responseTokens()) {
+                    List<ThroughputCase> cases = cases(tokens, config.batch().sequences());
+                    meter.warmUp(cases.get(0), line -> progress.accept("warming up: " + line));
+                    for (ThroughputCase what : cases) {
+                        throughput.add(meter.measure(what, plan.repetitions(), progress));
+                    }
                 }
-                double reached = throughput.get(throughput.size() - cases.size()).rollouts().median();
-                latency.add(new AddedLatency(client, config, topics, scratch).measure(tokens, reached / 2, LATENCY_SECONDS));
-                progress.accept("latency at half load: " + latency.get(latency.size() - 1));
             }
-            for (Restart.Way way : Restart.Way.values()) {
-                restarts.add(new Restart(broker.bootstrapServers(), topics, scratch).measure(way));
-                progress.accept("restart: " + restarts.get(restarts.size() - 1));
+            if (plan.parts().contains(Part.LATENCY)) {
+                AddedLatency meter = new AddedLatency(client, config, topics, scratch);
+                for (int tokens : plan.responseTokens()) {
+                    latency.add(meter.measure(tokens, tokens * BYTES_PER_TOKEN, progress));
+                    progress.accept("latency at half load: " + latency.get(latency.size() - 1));
+                }
             }
-            if (plan.memoryRollouts() > 0) {
+            if (plan.parts().contains(Part.RESTARTS)) {
+                for (Restart.Way way : Restart.Way.values()) {
+                    restarts.add(new Restart(broker.bootstrapServers(), topics, scratch).measure(way));
+                    progress.accept("restart: " + restarts.get(restarts.size() - 1));
+                }
+            }
+            if (plan.parts().contains(Part.MEMORY)) {
                 for (int outstanding : List.of(0, LEARNER_STOPPED_AT)) {
                     memory.add(new BacklogMemory(broker.bootstrapServers(), topics, scratch)
                         .measure(plan.memoryRollouts(), MEMORY_TOKENS, outstanding, MEMORY_HEAP_MEGABYTES));
@@ -144,7 +167,8 @@ public final class TopologyBenchmark {
         }
         for (AddedLatency.Result result : latency) {
             goals.add(new Goal("latency added at half load, " + result.responseTokens() + " tokens",
-                format("p50 %.0f ms, p99 %.0f ms of %d batches", result.p50(), result.p99(), result.batches()), format("p99 below %.0f ms", result.limitMs()),
+                format("p50 %.0f ms, p95 %.0f ms, p99 %.0f ms of %d batches at %.0f of %.0f rollouts/s", result.p50(), result.p95(), result.p99(),
+                    result.batches(), result.rolloutsPerSecond(), result.knee()), format("p99 below %.0f ms", result.limitMs()),
                 result.p99() < result.limitMs()));
         }
         for (Restart.Result result : restarts) {
