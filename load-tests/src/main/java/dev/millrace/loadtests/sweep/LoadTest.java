@@ -21,6 +21,8 @@ import java.util.function.Consumer;
 public final class LoadTest {
     /** The key whose values make a curve; all others make another one. */
     public static final String RATE = "load.rollouts_per_second";
+    /** Where a search begins at a rate, what it warms up with: enough that what matters is compiled. */
+    private static final int WARM_UP_RATE = 8;
     /** Where nothing is achieved at all a curve of logarithms still needs a number. */
     private static final double NOTHING = 1e-3;
 
@@ -66,7 +68,7 @@ public final class LoadTest {
             100 * baseline.generatorShare(), baseline.copyMegabytesPerSecond()));
         if (first) {
             progress.accept("warming up");
-            point(workload, Map.of(), baseline);
+            point(workload.knee().search() ? workload.withRate(WARM_UP_RATE * workload.load().rolloutsPerSecond()) : workload, Map.of(), baseline);
         }
         List<PointResult> results = new ArrayList<>();
         if (workload.knee().search()) {

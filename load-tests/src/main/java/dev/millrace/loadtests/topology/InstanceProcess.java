@@ -21,6 +21,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -37,6 +38,8 @@ import java.util.function.Predicate;
  * has partitions to work on. What it logs goes to a file beside its state.
  */
 public final class InstanceProcess implements AutoCloseable {
+    /** System property: options of a Java machine that runs an instance and nothing else, with spaces between them. */
+    private static final String OPTIONS = "millrace.instance.options";
     private static final long LIMIT_S = 90;
     private static final String HEAP = "heap";
     private static final String STARTED = "started";
@@ -75,6 +78,7 @@ public final class InstanceProcess implements AutoCloseable {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         ManagementFactory.getRuntimeMXBean().getInputArguments().stream().filter(InstanceProcess::isOfTheMachine).forEach(command::add);
+        Arrays.stream(System.getProperty(OPTIONS, "").split(" ")).filter(option -> !option.isEmpty()).forEach(command::add);
         command.addAll(List.of("-Xmx" + heapMegabytes + "m", "-cp", System.getProperty("java.class.path"),
             InstanceProcess.class.getName(), bootstrapServers, run, state.toString(), file.toString()));
         try {
@@ -101,7 +105,7 @@ public final class InstanceProcess implements AutoCloseable {
         }
     }
 
-    /** Collector, compiler and class archive are the parent's, as the launcher starts it; heap, agents and properties are not. */
+    /** Collector and class archive are the parent's, as the launcher starts it; heap, agents and properties are not. */
     private static boolean isOfTheMachine(String argument) {
         return argument.startsWith("-XX:") && !argument.contains("Heap") && !argument.contains("ArchiveClassesAtExit")
             || argument.startsWith("-Xlog:cds") || argument.startsWith("--");
