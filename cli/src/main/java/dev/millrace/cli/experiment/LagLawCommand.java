@@ -39,7 +39,7 @@ public final class LagLawCommand implements Callable<Integer> {
         description = "Of initial weights, prompts and draws (default ${DEFAULT-VALUE}).")
     private List<Long> seeds;
 
-    @Option(names = "--steps", paramLabel = "N", defaultValue = "1200",
+    @Option(names = "--steps", paramLabel = "N", defaultValue = "2400",
         description = "Steps of a run after the warm start, more than the largest lag (default ${DEFAULT-VALUE}).")
     private int steps;
 
@@ -47,11 +47,11 @@ public final class LagLawCommand implements Callable<Integer> {
         description = "On-policy steps of the warm start (default ${DEFAULT-VALUE}).")
     private int warmUp;
 
-    @Option(names = "--batch-sequences", paramLabel = "N", defaultValue = "32",
+    @Option(names = "--batch-sequences", paramLabel = "N", defaultValue = "64",
         description = "Sequences per step; the least ESS ratio there can be is one over it (default ${DEFAULT-VALUE}).")
     private int batchSequences;
 
-    @Option(names = "--learning-rate", paramLabel = "RATE", defaultValue = "1e-3", description = "Of AdamW (default ${DEFAULT-VALUE}).")
+    @Option(names = "--learning-rate", paramLabel = "RATE", defaultValue = "3e-4", description = "Of AdamW (default ${DEFAULT-VALUE}).")
     private double learningRate;
 
     @Option(names = "--parallel", paramLabel = "N", defaultValue = "1",

@@ -1,19 +1,19 @@
 package dev.millrace.loadtests.knee;
 
-import java.util.Comparator;
 import java.util.List;
 
 /**
- * The rate beyond which more load brings no more throughput: the c of {@code achieved = min(offered, c)} that fits a curve
- * best, by least squares of the logarithms.
+ * The rate beyond which more load brings no more throughput: the most that was achieved of what was offered, {@code max_i min(offered_i,
+ * achieved_i)}.
  *
- * <p>Every point has a say, so that one that was disturbed does not decide.
+ * <p>A point that was disturbed achieves less, never more, and so does one that is offered far more than can be done: its load
+ * takes processors from the system. Neither decides. What is achieved beyond what was offered had waited before, and does not count.
  *
  * @param rate the knee; where it was not reached, the highest rate that was offered
- * @param reached false if the system followed every load: the knee is somewhere above
+ * @param reached false if the system followed the highest load: the knee is somewhere above
  */
 public record Knee(double rate, boolean reached) {
-    /** A system that achieves less than this of the highest offered rate has a knee below it. */
+    /** A system that achieves less than this of a rate does not follow it. */
     private static final double FOLLOWS = 0.93;
 
     /**
@@ -37,22 +37,13 @@ public record Knee(double rate, boolean reached) {
 
     /** Of at least one point, in any order. */
     public static Knee of(List<Point> curve) {
-        List<Point> byRate = curve.stream().sorted(Comparator.comparingDouble(Point::offered)).toList();
-        Point highest = byRate.get(byRate.size() - 1);
-        if (byRate.stream().allMatch(Point::followed)) {
-            return new Knee(highest.offered(), false);
-        }
-        double best = Double.POSITIVE_INFINITY;
-        double knee = highest.offered();
-        for (int first = 0; first < byRate.size(); first++) { // the first point that lies on the plateau
-            List<Point> plateau = byRate.subList(first, byRate.size());
-            double c = Math.exp(plateau.stream().mapToDouble(p -> Math.log(p.achieved())).average().orElseThrow());
-            double misfit = byRate.stream().mapToDouble(p -> Math.pow(Math.log(p.achieved() / Math.min(p.offered(), c)), 2)).sum();
-            if (misfit < best) {
-                best = misfit;
-                knee = c;
-            }
-        }
-        return new Knee(knee, true);
+        double highest = curve.stream().mapToDouble(Point::offered).max().orElseThrow();
+        return highestFollowed(curve) == highest ? new Knee(highest, false)
+            : new Knee(curve.stream().mapToDouble(p -> Math.min(p.offered(), p.achieved())).max().orElseThrow(), true);
+    }
+
+    /** The highest rate that was followed at least once; 0 if none was. */
+    static double highestFollowed(List<Point> curve) {
+        return curve.stream().filter(Point::followed).mapToDouble(Point::offered).max().orElse(0);
     }
 }

@@ -5,11 +5,13 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Finds the knee with few measurements: doubles the rate until the system no longer follows, then measures around where the
- * knee seems to be.
+ * Finds the knee with few measurements: doubles the rate until the system no longer follows, then halves the interval between the
+ * highest rate that it followed and the lowest above that it did not, geometrically. Where that is narrow, its upper end is measured
+ * again: a point that was only disturbed is taken back, and the search goes on above it.
  */
 public final class KneeSearch {
-    private static final double[] AROUND = {0.9, 1.1, 0.8, 1.25, 1.0, 0.7, 1.4};
+    private static final double DOUBLE = 2;
+    private static final double NARROW = 1.12;
 
     private KneeSearch() {
     }
@@ -28,19 +30,25 @@ public final class KneeSearch {
      */
     public static List<Point> run(double from, int points, Measurement measurement) throws InterruptedException {
         List<Point> measured = new ArrayList<>();
-        double rate = from;
         while (measured.size() < points) {
-            Point point = new Point(rate, measurement.achieved(rate));
-            measured.add(point);
-            if (!point.followed()) {
-                break;
-            }
-            rate *= 2;
-        }
-        for (int i = 0; measured.size() < points; i++) {
-            double around = Knee.of(measured).rate() * AROUND[i % AROUND.length];
-            measured.add(new Point(around, measurement.achieved(around)));
+            double rate = next(from, measured);
+            measured.add(new Point(rate, measurement.achieved(rate)));
         }
         return measured;
+    }
+
+    private static double next(double from, List<Point> measured) {
+        double followed = Knee.highestFollowed(measured);
+        double notFollowed = measured.stream().mapToDouble(Point::offered).filter(rate -> rate > followed).min().orElse(0);
+        if (measured.isEmpty()) {
+            return from;
+        }
+        if (notFollowed == 0) {
+            return followed * DOUBLE;
+        }
+        if (followed == 0) {
+            return notFollowed / DOUBLE;
+        }
+        return notFollowed / followed > NARROW ? Math.sqrt(followed * notFollowed) : notFollowed;
     }
 }

@@ -45,6 +45,7 @@ public final class PointRun {
     private final Histogram added = new Histogram(3);
     private final List<Double> essRatios = new ArrayList<>();
     private long windowFrom = Long.MAX_VALUE;
+    private long batchBeforeWindow;
     private long windowRollouts;
     private long windowTokens;
     private long windowTrained;
@@ -152,6 +153,7 @@ public final class PointRun {
 
     private synchronized void openWindow(OpenLoop load) {
         windowFrom = System.nanoTime();
+        batchBeforeWindow = lastBatchNanos;
         load.publishDelay().getIntervalHistogram(); // what was recorded in the warm-up is left behind
         load.publishLatency().getIntervalHistogram();
     }
@@ -187,7 +189,7 @@ public final class PointRun {
     private synchronized PointResult result(OpenLoop load, List<LagSample> lags, double windowSeconds, long bytesPerRollout,
             double processorLoad, long began, long killed) {
         double offered = workload.load().rolloutsPerSecond();
-        double achieved = windowRollouts / windowSeconds;
+        double achieved = windowRollouts / countedSeconds(windowSeconds);
         double megabytes = achieved * bytesPerRollout / 1e6;
         Latency delay = Latency.of(load.publishDelay().getIntervalHistogram());
         boolean followed = achieved > 0 && new Knee.Point(offered, achieved).followed();
@@ -201,6 +203,16 @@ public final class PointRun {
             Limit.of(followed, processorLoad, delay.p99(), heldBack),
             workload.backlog().rollouts() > 0 && drainedNanos != 0 ? (drainedNanos - began) / 1e9 : -1,
             killed == 0 ? -1 : recovery(lags, (killed - began) / 1e9), killed == 0 ? -1 : longestGapNanos / 1e9, lags);
+    }
+
+    /**
+     * What the window's batches took: from the last one before it to its last one, so that it holds as many intervals as batches. Where
+     * more time has gone since than between any two of them, until the window's end.
+     */
+    private double countedSeconds(double windowSeconds) {
+        long end = windowFrom + nanos(windowSeconds);
+        long counted = (end - lastBatchNanos > longestGapNanos ? end : lastBatchNanos) - batchBeforeWindow;
+        return windowRollouts == 0 ? windowSeconds : counted / 1e9;
     }
 
     /** From the kill until no more records were behind than at most before it. */

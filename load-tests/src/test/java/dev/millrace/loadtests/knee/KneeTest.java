@@ -25,6 +25,16 @@ class KneeTest {
     }
 
     @Test
+    void shouldNotLetAnOverloadDecide() {
+        assertThat(Knee.of(List.of(new Point(200, 200), new Point(300, 290), new Point(800, 120))).rate()).isEqualTo(290);
+    }
+
+    @Test
+    void shouldNotCountWhatHadWaitedBefore() {
+        assertThat(Knee.of(List.of(new Point(200, 230), new Point(400, 190)))).isEqualTo(new Knee(200, true));
+    }
+
+    @Test
     void shouldTakeAPlateauThatBeginsWithTheFirstPoint() {
         assertThat(Knee.of(List.of(new Point(100, 40), new Point(200, 40))).rate()).isCloseTo(40, within(1e-9));
     }
@@ -66,5 +76,24 @@ class KneeTest {
         List<Point> measured = KneeSearch.run(50, 5, rate -> rate);
         assertThat(measured).extracting(Point::offered).containsExactly(50.0, 100.0, 200.0, 400.0, 800.0);
         assertThat(Knee.of(measured).reached()).isFalse();
+    }
+
+    /** A rate that was not followed only because something else ran is measured again. */
+    @Test
+    void shouldTakeBackAPointThatWasDisturbed() throws InterruptedException {
+        List<Double> asked = new ArrayList<>();
+        List<Point> measured = KneeSearch.run(100, 9, rate -> {
+            asked.add(rate);
+            return asked.size() == 3 ? 0.5 * rate : Math.min(rate, 430);
+        });
+        assertThat(asked).startsWith(100.0, 200.0, 400.0).filteredOn(rate -> rate == 400).hasSize(2);
+        assertThat(Knee.of(measured).rate()).isCloseTo(430, within(0.05 * 430));
+    }
+
+    @Test
+    void shouldGoDownWhereTheFirstRateIsNotFollowed() throws InterruptedException {
+        List<Point> measured = KneeSearch.run(800, 8, rate -> Math.min(rate, 150));
+        assertThat(Knee.of(measured).rate()).isCloseTo(150, within(1e-9));
+        assertThat(measured).anyMatch(Point::followed);
     }
 }
