@@ -9,6 +9,7 @@ import dev.millrace.topology.fetch.RecordFetcher;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -30,6 +31,10 @@ public final class LiveRun implements RecordedRun {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
     /** A replay has many cursors; each may hold this much. */
     private static final int FETCH_BYTES = 1 << 20;
+    /** What is recorded is there: nobody waits for more, and a cursor that is closed waits for its last question. */
+    private static final int FETCH_WAIT_MS = 10;
+    /** The operating system decides; the client's own 64 KiB would make a fetch wait for a poll every 64 KiB. */
+    private static final int RECEIVE_BUFFER = -1;
 
     private final LogConnection connection;
     private final Optional<String> configuration;
@@ -49,15 +54,16 @@ public final class LiveRun implements RecordedRun {
         TreeMap<TopicPartition, Range> found =
             new TreeMap<>(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
         try (KafkaConsumer<byte[], byte[]> consumer = consumer()) {
+            Map<TopicPartition, Long> ends = new HashMap<>();
             for (String topic : lastFirst(connection.topics())) {
                 List<TopicPartition> partitions = new ArrayList<>();
                 for (PartitionInfo info : consumer.partitionsFor(topic, PATIENCE)) {
                     partitions.add(new TopicPartition(topic, info.partition()));
                 }
-                Map<TopicPartition, Long> ends = consumer.endOffsets(partitions, PATIENCE);
-                Map<TopicPartition, Long> begins = consumer.beginningOffsets(partitions, PATIENCE);
-                partitions.forEach(each -> found.put(each, new Range(begins.get(each), ends.get(each))));
+                ends.putAll(consumer.endOffsets(partitions, PATIENCE));
             }
+            Map<TopicPartition, Long> begins = consumer.beginningOffsets(ends.keySet(), PATIENCE);
+            ends.forEach((partition, end) -> found.put(partition, new Range(begins.get(partition), end)));
         }
         return found;
     }
@@ -75,6 +81,8 @@ public final class LiveRun implements RecordedRun {
             ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
             ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
             ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "none",
+            ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, FETCH_WAIT_MS,
+            ConsumerConfig.RECEIVE_BUFFER_CONFIG, RECEIVE_BUFFER,
             ConsumerConfig.FETCH_MAX_BYTES_CONFIG, FETCH_BYTES,
             ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG, FETCH_BYTES)),
             new ByteArrayDeserializer(), new ByteArrayDeserializer());

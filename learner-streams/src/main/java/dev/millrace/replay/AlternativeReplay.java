@@ -86,16 +86,16 @@ final class AlternativeReplay {
         float[] weights = new float[left.tokenCount()];
         List<StageReport> reports = weighting.compute(
             alternative.corrections().missingOldLogProbs().trainable(input.tokens(), input.withoutOld()), input.logProbs(), weights);
+        byte[] kept = left.mask();
         double sum = 0;
-        double max = 0;
+        float max = 0;
         for (int t = 0; t < weights.length; t++) {
-            if (left.isTrained(t)) {
-                sum += weights[t];
-                max = Math.max(max, weights[t]);
-            }
+            float weight = weights[t] * kept[t]; // no branch: which tokens are masked is what a branch predictor cannot know
+            sum += weight;
+            max = Math.max(max, weight);
         }
         Divergence gap = Divergence.of(left, input.logProbs().ratio(ComparedPolicies.ANCHOR));
-        Counted counted = new Counted(input, verdict);
+        Counted counted = new Counted(input, verdict, kept);
         long changed = 0;
         double absolute = 0;
         for (int s = 0; s < left.sequenceCount(); s++) {
@@ -116,7 +116,7 @@ final class AlternativeReplay {
         private final SortedMap<Long, Share> bySign = new TreeMap<>();
         private Share sequences = Share.NONE;
 
-        Counted(BatchInput input, BatchVerdict verdict) {
+        Counted(BatchInput input, BatchVerdict verdict, byte[] kept) {
             TokenBatch own = input.tokens();
             for (int s = 0; s < own.sequenceCount(); s++) {
                 if (own.trainedTokens(s) == 0) {
@@ -127,15 +127,13 @@ final class AlternativeReplay {
                 byLength.merge(Breakdown.classOf(own.end(s) - own.start(s)), one, Share::plus);
                 bySign.merge((long) Math.signum(verdict.advantages()[s]), one, Share::plus);
                 for (VersionSpan span : input.versions().spans(s)) {
-                    long of = 0;
-                    long masked = 0;
+                    int of = 0;
+                    int left = 0;
                     for (int t = own.start(s) + span.start(); t < own.start(s) + span.end(); t++) {
-                        if (own.isTrained(t)) {
-                            of++;
-                            masked += verdict.tokens().isTrained(t) ? 0 : 1;
-                        }
+                        of += own.isTrained(t) ? 1 : 0;
+                        left += kept[t]; // of the trainable
                     }
-                    byLag.merge(Breakdown.classOf(input.currentVersion() - span.version()), new Share(of, masked), Share::plus);
+                    byLag.merge(Breakdown.classOf(input.currentVersion() - span.version()), new Share(of, of - left), Share::plus);
                 }
             }
         }

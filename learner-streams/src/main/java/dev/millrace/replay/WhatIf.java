@@ -13,12 +13,14 @@ import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
 import dev.millrace.corrections.diagnostics.OffPolicyReport;
 import dev.millrace.corrections.diagnostics.PolicyGap;
 import dev.millrace.corrections.diagnostics.TreeBounds;
+import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.replay.rescore.Rescorer;
 import dev.millrace.replay.rescore.Rescorer.Rescored;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.stages.BatchInput;
@@ -58,6 +60,8 @@ public final class WhatIf {
     private final RecordedRun run;
     private final StepRange range;
     private final List<AlternativeReplay> alternatives;
+    private final AvroRecordDeserializer<LearnerBatch> batchReader;
+    private final AvroRecordDeserializer<Trajectory> trajectoryReader;
     private final DecisionTree tree = new DecisionTree(TreeBounds.DEFAULT);
     private final Rescorer rescorer;
     private final boolean isLearnersDecision;
@@ -97,6 +101,8 @@ public final class WhatIf {
         this.run = run;
         this.range = range;
         this.alternatives = alternatives.stream().map(AlternativeReplay::new).toList();
+        this.batchReader = AvroSerde.of(LearnerBatch.class, run.registry()).deserializer();
+        this.trajectoryReader = AvroSerde.of(Trajectory.class, run.registry()).deserializer();
         this.rescorer = rescorer;
         this.isLearnersDecision = isLearnersDecision;
         if (rescorer == null && alternatives.stream().anyMatch(Alternative::isRescored)) {
@@ -181,8 +187,7 @@ public final class WhatIf {
     /** The batch, if the record is one of this run and of the range; others' records are not ours to judge. */
     private Optional<LearnerBatch> batch(ConsumerRecord<byte[], byte[]> record) {
         try {
-            LearnerBatch batch =
-                AvroSerde.of(LearnerBatch.class, run.registry()).deserializer().deserialize(record.topic(), record.value());
+            LearnerBatch batch = batchReader.deserialize(record.topic(), record.value());
             return batch != null && run.run().owns(batch.getRunId(), batch.getEpoch()) && range.contains(batch)
                 ? Optional.of(batch) : Optional.empty();
         } catch (MalformedRecordException notABatch) {
@@ -224,19 +229,22 @@ public final class WhatIf {
         if (input.tokens().trainedTokens() == 0) {
             return Optional.empty();
         }
-        OffPolicyReport gap = DIAGNOSTICS.compute(input.versions(), input.currentVersion(),
-            input.logProbs().ratio(ComparedPolicies.ANCHOR), input.tokens().mask());
+        LogRatio anchor = input.logProbs().ratio(ComparedPolicies.ANCHOR);
         TokenBatch scored = MissingOldLogProbs.without(input.tokens(), input.withoutOld());
-        Optional<PolicyGap> engines = scored.trainedTokens() == 0 ? Optional.empty()
-            : Optional.of(DIAGNOSTICS.compute(scored, input.logProbs().ratio(ComparedPolicies.ENGINE_MISMATCH)).all());
+        if (scored.trainedTokens() == 0) { // only the newest tokens can stand for the engines
+            return Optional.of(new DiagnosticsStep(DIAGNOSTICS.compute(input.versions(), input.currentVersion(), anchor,
+                input.tokens().mask()), Optional.empty(), Optional.empty()));
+        }
+        OffPolicyReport gap = DIAGNOSTICS.computeRatios(input.versions(), input.currentVersion(), anchor);
+        Optional<PolicyGap> engines =
+            Optional.of(DIAGNOSTICS.compute(scored, input.logProbs().ratio(ComparedPolicies.ENGINE_MISMATCH)).all());
         return Optional.of(new DiagnosticsStep(gap, engines, Optional.empty()));
     }
 
     private List<Trajectory> decoded(LearnerBatch batch, List<ConsumerRecord<byte[], byte[]>> members) {
-        var deserializer = AvroSerde.of(Trajectory.class, run.registry()).deserializer();
         List<Trajectory> trajectories = new ArrayList<>(members.size());
         for (int i = 0; i < members.size(); i++) {
-            Trajectory trajectory = deserializer.deserialize(members.get(i).topic(), members.get(i).value());
+            Trajectory trajectory = trajectoryReader.deserialize(members.get(i).topic(), members.get(i).value());
             BatchEntry entry = batch.getEntries().get(i);
             if (trajectory == null || !trajectory.getRolloutId().equals(entry.getRolloutId())) {
                 throw TrajectoryFeed.missing(members.get(i).topic(), batch, entry, "another lies there");

@@ -2,7 +2,6 @@ package dev.millrace.stages;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.advantage.Grpo;
-import dev.millrace.corrections.advantage.TokenAdvantages;
 import dev.millrace.corrections.m2po.SecondMoment;
 import dev.millrace.corrections.m2po.SecondMomentMask;
 import dev.millrace.corrections.rollout.RolloutCorrection;
@@ -57,7 +56,8 @@ public final class BatchCorrections {
         if (config.sequenceMask().enabled()) {
             maskSequences(input, advantages, ledger);
         }
-        double secondMoment = secondMomentOf(ledger.left(), input);
+        // over all trained tokens, whatever the mask goes by
+        double secondMoment = SecondMomentMask.mean(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR));
         if (config.m2po().enabled()) {
             maskMoments(input, advantages, ledger);
         }
@@ -162,8 +162,7 @@ public final class BatchCorrections {
         byte[] mask = new byte[input.tokens().tokenCount()];
         SecondMomentMask m2po = new SecondMomentMask(config.m2po().threshold());
         SecondMoment moment = config.m2po().harmfulOnly()
-            ? m2po.computeHarmful(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR),
-                TokenAdvantages.spread(ledger.left(), advantages), mask)
+            ? m2po.computeHarmful(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR), advantages, mask)
             : m2po.compute(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR), mask);
         Map<String, Double> values = new TreeMap<>();
         values.put("threshold", config.m2po().threshold());
@@ -173,12 +172,6 @@ public final class BatchCorrections {
         values.put("second_moment_after", moment.after());
         values.put("within_threshold", moment.withinThreshold() ? 1.0 : 0.0);
         ledger.masked("m2po", mask, values);
-    }
-
-    /** Over all trained tokens, whatever the mask goes by. */
-    private double secondMomentOf(TokenBatch batch, BatchInput input) {
-        return new SecondMomentMask(config.m2po().threshold())
-            .compute(batch, input.logProbs().ratio(ComparedPolicies.ANCHOR), new byte[batch.tokenCount()]).before();
     }
 
     private record EssRatios(double raw, double truncated, double stepScale) {

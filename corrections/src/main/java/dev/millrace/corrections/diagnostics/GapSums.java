@@ -5,24 +5,24 @@ import dev.millrace.corrections.diagnostics.PolicyGap.WeightMoments;
 import dev.millrace.corrections.ratio.LogRatio;
 import java.util.OptionalDouble;
 
-/** Adds up one {@link PolicyGap}, token by token, sequence by sequence. Confined to one call. */
+/** Adds up one {@link PolicyGap}, block by block, sequence by sequence. Confined to one call. */
 final class GapSums {
-    private final DiagnosticBounds bounds;
-
     private int tokens;
     private int rejected;
     private double logRatios;
     private double k3;
     private double ratios;
     private double ratioSquares;
-    private double minRatio = Double.POSITIVE_INFINITY;
-    private double maxRatio = Double.NEGATIVE_INFINITY;
+    private double minLogRatio = Double.POSITIVE_INFINITY;
+    private double maxLogRatio = Double.NEGATIVE_INFINITY;
     private int aboveCap;
     private int clippedHigh;
     private int clippedLow;
-    private double halfDistances;
+    private double distances;
     private final PairMoments probabilities = new PairMoments();
-    private final PairMoments differences = new PairMoments();
+    private double firstDifference;
+    private double differences;
+    private double differenceSquares;
     private double maxDifference;
 
     private int sequences;
@@ -37,58 +37,28 @@ final class GapSums {
     private double samplerHere;
     private double logRatioHere;
 
-    GapSums(DiagnosticBounds bounds) {
-        this.bounds = bounds;
-    }
-
-    /** What of a token costs: computed once, however many sums it goes into. Overwritten for each token. */
-    static final class Token {
-        private double target;
-        private double sampler;
-        private boolean kept;
-        private double bounded;
-        private double excess;
-        private double ratio;
-        private double p;
-        private double q;
-
-        Token set(double targetLogProb, double samplerLogProb, boolean isKept) {
-            target = targetLogProb;
-            sampler = samplerLogProb;
-            kept = isKept;
-            bounded = LogRatio.bounded(target - sampler);
-            excess = Math.expm1(bounded);
-            ratio = Math.exp(bounded);
-            p = Math.exp(target);
-            q = Math.exp(sampler);
-            return this;
-        }
-    }
-
-    void add(Token token) {
-        double l = token.target - token.sampler;
-        double excess = token.excess;
-        double ratio = token.ratio;
-        tokens++;
-        rejected += token.kept ? 0 : 1;
-        logRatios += l;
-        k3 += excess - token.bounded;
-        ratios += ratio;
-        ratioSquares += ratio * ratio;
-        minRatio = Math.min(minRatio, ratio);
-        maxRatio = Math.max(maxRatio, ratio);
-        aboveCap += ratio > bounds.cap() ? 1 : 0;
-        clippedHigh += ratio > 1 + bounds.clipHigh() ? 1 : 0;
-        clippedLow += ratio < 1 - bounds.clipLow() ? 1 : 0;
-        halfDistances += 0.5 * Math.abs(excess);
-        double difference = Math.abs(token.p - token.q);
-        probabilities.add(token.p, token.q);
-        differences.add(difference, 0.0);
-        maxDifference = Math.max(maxDifference, difference);
-        tokensHere++;
-        targetHere += token.target;
-        samplerHere += token.sampler;
-        logRatioHere += l;
+    void add(GapBlock block) {
+        tokens += block.tokens;
+        rejected += block.rejected;
+        logRatios += block.logRatios;
+        k3 += block.k3;
+        ratios += block.ratios;
+        ratioSquares += block.ratioSquares;
+        minLogRatio = Math.min(minLogRatio, block.minLogRatio);
+        maxLogRatio = Math.max(maxLogRatio, block.maxLogRatio);
+        aboveCap += block.aboveCap;
+        clippedHigh += block.clippedHigh;
+        clippedLow += block.clippedLow;
+        distances += block.distances;
+        probabilities.add(block);
+        firstDifference = block.firstDifference;
+        differences += block.differences;
+        differenceSquares += block.differenceSquares;
+        maxDifference = Math.max(maxDifference, block.maxDifference);
+        tokensHere += block.tokens;
+        targetHere += block.targets;
+        samplerHere += block.samplers;
+        logRatioHere += block.logRatios;
     }
 
     /** Closes a sequence; one that had no token in the set is not counted. */
@@ -115,15 +85,19 @@ final class GapSums {
         double n = tokens;
         double mean = ratios / n;
         double meanSquare = ratioSquares / n;
-        WeightMoments weights = new WeightMoments(mean, Math.sqrt(Math.max(0, meanSquare - mean * mean)), minRatio,
-                maxRatio, Math.min(1.0, mean * mean / meanSquare));
-        ProbabilityAgreement agreement = new ProbabilityAgreement(differences.meanOfFirst(), maxDifference,
-                differences.deviationOfFirst(), halfDistances / n, probabilities.correlation());
+        WeightMoments weights = new WeightMoments(mean, Math.sqrt(Math.max(0, meanSquare - mean * mean)),
+                Math.exp(minLogRatio), Math.exp(maxLogRatio), Math.min(1.0, mean * mean / meanSquare));
+        ProbabilityAgreement agreement = new ProbabilityAgreement(firstDifference + differences / n, maxDifference,
+                differenceDeviation(), 0.5 * distances / n, probabilities.correlation());
         return new PolicyGap(tokens, sequences, -logRatios / n, k3 / n, meanSquare - 1.0,
                 squaredSequenceRatios / sequences - 1.0, targetPerplexities / sequences,
                 samplerPerplexities / sequences, perplexityRatios / sequences, weights,
                 sequenceWeights.effectiveSampleSize(), aboveCap / n, clippedHigh / n, clippedLow / n, rejected / n,
                 agreement);
+    }
+
+    private double differenceDeviation() {
+        return tokens < 2 ? 0 : Math.sqrt(Math.max(0, (differenceSquares - differences * differences / tokens) / (tokens - 1)));
     }
 
     /**

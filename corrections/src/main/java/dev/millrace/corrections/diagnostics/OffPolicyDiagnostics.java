@@ -1,6 +1,7 @@
 package dev.millrace.corrections.diagnostics;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.block.TokenBlock;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.corrections.staleness.VersionSpan;
@@ -29,7 +30,7 @@ public final class OffPolicyDiagnostics {
      * @throws dev.millrace.corrections.NonFiniteLogProbException naming policy, sequence and token
      */
     public OffPolicyReport compute(TokenBatch batch, LogRatio ratio) {
-        return compute(batch, ratio, batch.mask());
+        return compute(batch, ratio, null);
     }
 
     /**
@@ -39,14 +40,13 @@ public final class OffPolicyDiagnostics {
      */
     public OffPolicyReport compute(TokenBatch batch, LogRatio ratio, byte[] kept) {
         ratio.requireFits(batch);
-        batch.requireLength("kept mask", kept.length);
-        GapSums all = new GapSums(bounds);
-        GapSums.Token token = new GapSums.Token();
+        requireFits(batch, kept);
+        GapSums all = new GapSums();
+        GapBlock block = new GapBlock(bounds, true);
         for (int s = 0; s < batch.sequenceCount(); s++) {
-            for (int t = batch.start(s); t < batch.end(s); t++) {
-                if (batch.isTrained(t)) {
-                    ratio.finiteAt(batch, s, t);
-                    all.add(token.set(ratio.targetAt(t), ratio.samplerAt(t), kept[t] != 0));
+            for (int t = batch.start(s); t < batch.end(s); t += TokenBlock.CAPACITY) {
+                if (block.load(batch, ratio, kept, s, t, Math.min(t + TokenBlock.CAPACITY, batch.end(s)))) {
+                    all.add(block);
                 }
             }
             all.endOfSequence();
@@ -62,21 +62,41 @@ public final class OffPolicyDiagnostics {
      * @throws IllegalArgumentException if a token is newer than {@code currentVersion}
      */
     public OffPolicyReport compute(BatchVersions versions, long currentVersion, LogRatio ratio, byte[] kept) {
+        return compute(versions, currentVersion, ratio, kept, true);
+    }
+
+    /**
+     * The diagnostics of a batch that nothing has been rejected from, in all and by lag, without what compares the two
+     * probabilities, which is half of the work: {@link PolicyGap#probabilities()} has zeros, its total variation aside, and no
+     * correlation. For where the engines are compared by another report.
+     *
+     * @throws IllegalArgumentException if a token is newer than {@code currentVersion}
+     */
+    public OffPolicyReport computeRatios(BatchVersions versions, long currentVersion, LogRatio ratio) {
+        return compute(versions, currentVersion, ratio, null, false);
+    }
+
+    private static void requireFits(TokenBatch batch, byte[] kept) {
+        if (kept != null) {
+            batch.requireLength("kept mask", kept.length);
+        }
+    }
+
+    private OffPolicyReport compute(BatchVersions versions, long currentVersion, LogRatio ratio, byte[] kept, boolean withProbabilities) {
         TokenBatch batch = versions.batch();
         ratio.requireFits(batch);
-        batch.requireLength("kept mask", kept.length);
-        GapSums all = new GapSums(bounds);
-        GapSums.Token token = new GapSums.Token();
+        requireFits(batch, kept);
+        GapSums all = new GapSums();
+        GapBlock block = new GapBlock(bounds, withProbabilities);
         SortedMap<Long, GapSums> byLag = new TreeMap<>();
         for (int s = 0; s < batch.sequenceCount(); s++) {
             for (VersionSpan span : versions.spans(s)) {
-                GapSums ofLag = byLag.computeIfAbsent(lag(s, span, currentVersion), lag -> new GapSums(bounds));
-                for (int t = batch.start(s) + span.start(); t < batch.start(s) + span.end(); t++) {
-                    if (batch.isTrained(t)) {
-                        ratio.finiteAt(batch, s, t);
-                        token.set(ratio.targetAt(t), ratio.samplerAt(t), kept[t] != 0);
-                        all.add(token);
-                        ofLag.add(token);
+                GapSums ofLag = byLag.computeIfAbsent(lag(s, span, currentVersion), lag -> new GapSums());
+                int end = batch.start(s) + span.end();
+                for (int t = batch.start(s) + span.start(); t < end; t += TokenBlock.CAPACITY) {
+                    if (block.load(batch, ratio, kept, s, t, Math.min(t + TokenBlock.CAPACITY, end))) {
+                        all.add(block);
+                        ofLag.add(block);
                     }
                 }
             }

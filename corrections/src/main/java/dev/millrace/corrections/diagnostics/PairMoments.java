@@ -2,54 +2,41 @@ package dev.millrace.corrections.diagnostics;
 
 import java.util.OptionalDouble;
 
-/**
- * Means, spread and correlation of pairs of numbers, in one pass.
- *
- * <p>Sums are of differences to the first pair. Probabilities near 1 that differ in the sixth digit would lose their
- * variance in plain sums of squares.
- */
+/** The correlation of two probabilities of each token, added up block by block; see {@link GapBlock} for what is added. */
 final class PairMoments {
     private int count;
-    private double firstX;
-    private double firstY;
-    private double sumX;
-    private double sumY;
-    private double sumXX;
-    private double sumYY;
-    private double sumXY;
+    private double minP = Double.POSITIVE_INFINITY;
+    private double maxP = Double.NEGATIVE_INFINITY;
+    private double minQ = Double.POSITIVE_INFINITY;
+    private double maxQ = Double.NEGATIVE_INFINITY;
+    private double sumP;
+    private double sumQ;
+    private double squaresP;
+    private double squaresQ;
+    private double products;
 
-    void add(double x, double y) {
-        if (count == 0) {
-            firstX = x;
-            firstY = y;
-        }
-        count++;
-        double dx = x - firstX;
-        double dy = y - firstY;
-        sumX += dx;
-        sumY += dy;
-        sumXX += dx * dx;
-        sumYY += dy * dy;
-        sumXY += dx * dy;
+    void add(GapBlock block) {
+        count += block.tokens;
+        minP = Math.min(minP, block.minP);
+        maxP = Math.max(maxP, block.maxP);
+        minQ = Math.min(minQ, block.minQ);
+        maxQ = Math.max(maxQ, block.maxQ);
+        sumP += block.sumP;
+        sumQ += block.sumQ;
+        squaresP += block.squaresP;
+        squaresQ += block.squaresQ;
+        products += block.products;
     }
 
-    double meanOfFirst() {
-        return firstX + sumX / count;
-    }
-
-    /** With n - 1; 0 of a single pair. */
-    double deviationOfFirst() {
-        return count < 2 ? 0 : Math.sqrt(Math.max(0, (sumXX - sumX * sumX / count) / (count - 1)));
-    }
-
-    /** Pearson's r in [-1, 1]; empty of fewer than two pairs, or if one of the two never varies. */
+    /** Pearson's r in [-1, 1]; empty of fewer than two tokens, or if one of the two never varies. */
     OptionalDouble correlation() {
-        double varianceX = sumXX - sumX * sumX / count;
-        double varianceY = sumYY - sumY * sumY / count;
-        if (count < 2 || !(varianceX > 0) || !(varianceY > 0)) {
+        double varianceP = squaresP - sumP * sumP / count;
+        double varianceQ = squaresQ - sumQ * sumQ / count;
+        // that nothing varies is asked of the numbers themselves: rounding leaves a little of a variance of 0
+        if (count < 2 || minP == maxP || minQ == maxQ || !(varianceP > 0) || !(varianceQ > 0)) {
             return OptionalDouble.empty();
         }
-        double r = (sumXY - sumX * sumY / count) / (Math.sqrt(varianceX) * Math.sqrt(varianceY));
+        double r = (products - sumP * sumQ / count) / (Math.sqrt(varianceP) * Math.sqrt(varianceQ));
         return OptionalDouble.of(Math.max(-1, Math.min(1, r)));
     }
 }

@@ -9,6 +9,11 @@ import dev.millrace.corrections.ratio.LogRatio;
  * <p>m2 is computed again in every pass. Reading nine bytes of a token and squaring costs less than keeping eight.
  */
 final class Candidates {
+    /** A mark that is neither 0 (context) nor 1 (trained). */
+    static final byte HARMFUL = 2;
+    private static final long EXPONENT = 0x7ff0_0000_0000_0000L;
+    private static final long LOWEST_OF_EXPONENT = 0x0010_0000_0000_0000L;
+
     private final LogRatio ratio;
     private final byte[] mask;
     private final byte mark;
@@ -17,6 +22,35 @@ final class Candidates {
         this.ratio = ratio;
         this.mask = mask;
         this.mark = mark;
+    }
+
+    /**
+     * Marks the trained tokens of which an update moves the policy further away, and counts them.
+     *
+     * <p>Without a branch, since the sign of a ratio is what a branch predictor cannot know.
+     *
+     * @param advantages one per sequence
+     * @throws dev.millrace.corrections.NonFiniteLogProbException naming sequence and token
+     */
+    int mark(TokenBatch batch, double[] advantages) {
+        int marked = 0;
+        long infinite = 0;
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            double sign = -Math.signum(advantages[s]);
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                double logRatio = ratio.at(t);
+                int trained = mask[t];
+                // the exponent of what is not finite is all ones, and one more overflows into the sign
+                infinite |= ((Double.doubleToRawLongBits(logRatio) & EXPONENT) + LOWEST_OF_EXPONENT >>> 63) & trained;
+                int harmful = (int) (Double.doubleToRawLongBits(sign * logRatio + 0.0) >>> 63) & trained; // -0 becomes 0
+                mask[t] = (byte) (trained << harmful);
+                marked += harmful;
+            }
+        }
+        if (infinite != 0) {
+            ratio.requireFinite(batch);
+        }
+        return marked;
     }
 
     int positions() {
@@ -45,20 +79,21 @@ final class Candidates {
         int below = 0;
         double high = 0.0; // the running sum as in ExactSum, in locals: this loop is where the time goes
         double low = 0.0;
+        int shift = mark >> 1; // a mark of 1 is the lowest bit of the byte, one of 2 the next
         for (int t = 0; t < mask.length; t++) {
-            if (mask[t] == mark) {
-                double m2 = squared(t);
-                if (m2 < threshold) {
-                    double next = high + m2;
-                    double part = next - high;
-                    low += (high - (next - part)) + (m2 - part);
-                    high = next;
-                    below++;
-                } else if (m2 < Double.POSITIVE_INFINITY) {
-                    above.add(m2);
-                } else { // NaN compares false twice and ends here too
-                    ratio.requireFinite(batch);
-                }
+            int marked = mask[t] >> shift;
+            // 0 where there is no mark, whatever is there: nothing to add, and no branch
+            double m2 = Double.longBitsToDouble(key(t) & -(long) marked);
+            if (m2 < threshold || marked == 0) {
+                double next = high + m2;
+                double part = next - high;
+                low += (high - (next - part)) + (m2 - part);
+                high = next;
+                below += marked;
+            } else if (m2 < Double.POSITIVE_INFINITY) {
+                above.add(m2);
+            } else { // NaN compares false twice and ends here too
+                ratio.requireFinite(batch);
             }
         }
         sum.add(high, low);
@@ -81,9 +116,31 @@ final class Candidates {
 
     /** Overwrites every mark with 1 if kept, 0 if masked. */
     void apply(Cut cut) {
-        if (cut.equals(Cut.NOTHING_MASKED) && mark == 1) {
-            return;
+        if (cut.equals(Cut.NOTHING_MASKED)) {
+            unmark();
+        } else if (cut.tiesMasked() == 0) {
+            applyWithoutTies(cut.key());
+        } else {
+            applyInOrder(cut);
         }
+    }
+
+    private void unmark() {
+        for (int t = 0; mark != 1 && t < mask.length; t++) {
+            mask[t] = (byte) (mask[t] + 1 >> 1);
+        }
+    }
+
+    /** Without a branch, as in {@link #mark}. */
+    private void applyWithoutTies(long largestKept) {
+        int shift = mark >> 1;
+        for (int t = 0; t < mask.length; t++) {
+            int kept = 1 ^ (int) (largestKept - key(t) >>> 63); // keys are not negative: the difference does not overflow
+            mask[t] = (byte) (mask[t] & mark - 1 | mask[t] >> shift & kept);
+        }
+    }
+
+    private void applyInOrder(Cut cut) {
         int tiesToMask = cut.tiesMasked();
         for (int t = 0; t < mask.length; t++) {
             if (mask[t] == mark) {

@@ -30,8 +30,6 @@ import dev.millrace.corrections.ratio.LogRatio;
  * <p>Immutable and thread-safe.
  */
 public final class SecondMomentMask {
-    private static final byte HARMFUL = 2; // a mark that is neither 0 (context) nor 1 (trained)
-
     private final double threshold;
 
     /** @param threshold bound on the mean squared log ratio; finite, not negative. At 0 exactly one token is kept */
@@ -61,21 +59,46 @@ public final class SecondMomentMask {
     /**
      * As {@link #compute}, but only harmful tokens are candidates; every other trained token is kept.
      *
-     * @param advantages one per packed token; finite at trained tokens. At 0 a token is not harmful
+     * @param advantages one per sequence; finite. At 0 no token is harmful
      */
-    public SecondMoment computeHarmful(TokenBatch batch, LogRatio ratio, float[] advantages, byte[] mask) {
-        ratio.requireFinite(batch);
-        batch.requireFinite("advantages", advantages);
+    public SecondMoment computeHarmful(TokenBatch batch, LogRatio ratio, double[] advantages, byte[] mask) {
+        ratio.requireFits(batch);
+        requireFinite(batch, advantages);
         batch.requireLength("mask", mask.length);
         batch.copyMask(0, mask, 0, mask.length);
-        int harmful = 0;
-        for (int t = 0; t < mask.length; t++) {
-            if (mask[t] != 0 && (advantages[t] > 0 && ratio.at(t) > 0 || advantages[t] < 0 && ratio.at(t) < 0)) {
-                mask[t] = HARMFUL;
-                harmful++;
+        Candidates candidates = new Candidates(ratio, mask, Candidates.HARMFUL);
+        return decide(batch, candidates, candidates.mark(batch, advantages));
+    }
+
+    private static void requireFinite(TokenBatch batch, double[] advantages) {
+        if (advantages.length != batch.sequenceCount()) {
+            throw new IllegalArgumentException("advantages: one per sequence is needed: length=" + advantages.length
+                    + ", sequences=" + batch.sequenceCount());
+        }
+        for (int s = 0; s < advantages.length; s++) {
+            if (!Double.isFinite(advantages[s])) {
+                throw new IllegalArgumentException("advantages must be finite: sequence=" + s + ", value=" + advantages[s]);
             }
         }
-        return decide(batch, new Candidates(ratio, mask, HARMFUL), harmful);
+    }
+
+    /**
+     * The mean {@code m2} of all trained tokens, which {@link #compute} calls {@code before}, to the last bits; 0 without one.
+     *
+     * @throws NonFiniteLogProbException naming sequence and token
+     */
+    public static double mean(TokenBatch batch, LogRatio ratio) {
+        ratio.requireFits(batch);
+        double sum = 0;
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            if (batch.trainedTokens(s) > 0) {
+                sum += ratio.sumOfSquares(batch, s);
+            }
+        }
+        if (!Double.isFinite(sum)) {
+            ratio.requireFinite(batch);
+        }
+        return batch.trainedTokens() == 0 ? 0 : sum / batch.trainedTokens();
     }
 
     private SecondMoment decide(TokenBatch batch, Candidates candidates, int count) {

@@ -127,6 +127,25 @@ public final class LogRatio {
         }
     }
 
+    /** The sum of the squared log ratios of a sequence's trained tokens; not finite where one of them is not. */
+    public double sumOfSquares(TokenBatch batch, int sequence) {
+        double a = 0; // two chains: one would wait for the latency of every addition
+        double b = 0;
+        int end = batch.end(sequence);
+        boolean gapless = batch.trainedTokens(sequence) == batch.length(sequence);
+        int t = batch.start(sequence);
+        for (; t < end - 1; t += 2) {
+            double first = gapless || batch.isTrained(t) ? at(t) : 0.0;
+            double second = gapless || batch.isTrained(t + 1) ? at(t + 1) : 0.0;
+            a += first * first;
+            b += second * second;
+        }
+        if (t < end && batch.isTrained(t)) {
+            a += at(t) * at(t);
+        }
+        return a + b;
+    }
+
     /** The target's log-prob at a packed token. */
     public float targetAt(int token) {
         return target[token];

@@ -1,5 +1,7 @@
 package dev.millrace.corrections.rollout;
 
+import dev.millrace.corrections.block.TokenBlock;
+
 /**
  * One thing to find out, or to write, while the blocks of a batch go by.
  *

@@ -1,6 +1,7 @@
 package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.block.TokenBlock;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.rejection.Aggregation;
 import dev.millrace.corrections.rejection.RejectionRule;

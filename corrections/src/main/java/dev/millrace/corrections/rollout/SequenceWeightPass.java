@@ -1,6 +1,7 @@
 package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.block.TokenBlock;
 import dev.millrace.corrections.ratio.LogRatio;
 
 /** One weight per sequence, from the product of its ratios: truncated, or kept within a band and 0 outside. */

@@ -2,22 +2,28 @@ package dev.millrace.corrections.weights;
 
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.block.BlockExp;
+import dev.millrace.corrections.block.BlockSums;
+import dev.millrace.corrections.block.TokenBlock;
 import dev.millrace.corrections.ratio.LogRatio;
 
 /**
  * Truncated importance weights, one per token: {@code w_t = min(rho_t, cap)}.
  *
  * <p>Low variance whatever the length, at the price of a bias: a token's weight ignores how unlikely the tokens before
- * it have become. Ratios are bounded to {@code e^-20} below.
+ * it have become. Ratios are bounded to {@code e^-20} and {@code e^20}; those below the cap are right to
+ * {@value BlockExp#EXP_RELATIVE_ERROR} before they are rounded to float.
  *
  * <p>Source: Yao et al., "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training" (2025), token-level
  * TIS; verl {@code rollout_is=token} with a single threshold.
  */
 public final class TokenTruncatedWeights implements WeightMethod {
+    private final double cap;
     private final double logCap;
 
     /** @param cap largest weight; finite and at least 1, so that on-policy tokens keep weight 1 */
     public TokenTruncatedWeights(double cap) {
+        this.cap = cap;
         this.logCap = Caps.logOfCap(cap);
     }
 
@@ -31,22 +37,30 @@ public final class TokenTruncatedWeights implements WeightMethod {
         ratio.requireFits(batch);
         batch.requireLength("weights", weights.length);
         WeightTally tally = new WeightTally();
+        TokenBlock block = new TokenBlock();
         for (int s = 0; s < batch.sequenceCount(); s++) {
             tally.nextSequence();
-            for (int t = batch.start(s); t < batch.end(s); t++) {
-                weights[t] = batch.isTrained(t) ? (float) weight(ratio.finiteAt(batch, s, t), tally) : 0f;
+            for (int t = batch.start(s); t < batch.end(s); t += TokenBlock.CAPACITY) {
+                block.load(batch, ratio, s, t, Math.min(t + TokenBlock.CAPACITY, batch.end(s)));
+                weigh(block, weights, tally);
             }
         }
         return tally.summary();
     }
 
-    private double weight(double logRatio, WeightTally tally) {
-        double weight = Math.exp(LogRatio.bounded(Math.min(logRatio, logCap)));
-        if (logRatio > logCap) {
-            tally.truncated(weight, 1);
-        } else {
-            tally.kept(weight, 1);
+    private void weigh(TokenBlock block, float[] weights, WeightTally tally) {
+        int tokens = block.size();
+        if (!(block.max() > logCap)) {
+            tally.block(tokens, 0, block.ratioSum(), Math.exp(block.min()), Math.exp(block.max()));
+            block.scatter(block.ratio, weights);
+            return;
         }
-        return weight;
+        for (int i = 0; i < tokens; i++) {
+            block.scratch[i] = Math.min(block.ratio[i], cap);
+        }
+        // in log space, where the ratio is exact and its exponential is not
+        tally.block(tokens, BlockSums.countAbove(block.bounded(), tokens, logCap), BlockSums.sum(block.scratch, tokens),
+                Math.min(Math.exp(block.min()), cap), cap);
+        block.scatter(block.scratch, weights);
     }
 }

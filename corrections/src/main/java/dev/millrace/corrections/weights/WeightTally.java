@@ -30,6 +30,21 @@ final class WeightTally {
         truncatedTokens += tokens;
     }
 
+    /**
+     * A block of tokens with weights of their own.
+     *
+     * @param truncated those of them whose weight was moved onto a bound
+     * @param least smallest of the weights
+     * @param most largest
+     */
+    void block(int tokens, int truncated, double sumOfWeights, double least, double most) {
+        trainedTokens += tokens;
+        truncatedTokens += truncated;
+        sum += sumOfWeights;
+        min = Math.min(min, least);
+        max = Math.max(max, most);
+    }
+
     void masked(int tokens) {
         add(0.0, tokens);
         maskedTokens += tokens;

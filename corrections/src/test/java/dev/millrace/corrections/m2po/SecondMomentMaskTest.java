@@ -148,12 +148,13 @@ class SecondMomentMaskTest {
     @Test
     void shouldConsiderOnlyTokensWhoseUpdateLeavesThePolicyWhenHarmfulOnly() {
         float[] proximal = {2f, 2f, -2f, -2f, 1f};
-        float[] advantages = {1f, -1f, 1f, -1f, 0f};
+        double[] advantages = {1, -1, 1, -1, 0};
+        TokenBatch ofOneTokenEach = new TokenBatch(new int[] {0, 1, 2, 3, 4, 5}, new byte[] {1, 1, 1, 1, 1});
         byte[] mask = new byte[5];
 
         SecondMoment moment =
                 new SecondMomentMask(0.04).computeHarmful(
-                        oneSequence(5), LogRatio.anchor(proximal, new float[5]), advantages, mask);
+                        ofOneTokenEach, LogRatio.anchor(proximal, new float[5]), advantages, mask);
 
         // harmful are the first (up, ratio > 1) and the fourth (down, ratio < 1); one of them must stay
         assertThat(mask).containsExactly(0, 1, 1, 1, 1);
@@ -163,10 +164,10 @@ class SecondMomentMaskTest {
     @Test
     void shouldRefuseNonFiniteValuesOfHarmlessTokensToo() {
         assertThatThrownBy(() -> new SecondMomentMask(0.04).computeHarmful(
-                oneSequence(1), LogRatio.anchor(new float[1], new float[] {Float.NaN}), new float[1], new byte[1]))
+                oneSequence(1), LogRatio.anchor(new float[1], new float[] {Float.NaN}), new double[1], new byte[1]))
                 .isInstanceOf(NonFiniteLogProbException.class);
         assertThatThrownBy(() -> new SecondMomentMask(0.04).computeHarmful(
-                oneSequence(1), LogRatio.anchor(new float[1], new float[1]), new float[] {Float.NaN}, new byte[1]))
+                oneSequence(1), LogRatio.anchor(new float[1], new float[1]), new double[] {Double.NaN}, new byte[1]))
                 .hasMessageContaining("advantages");
     }
 
@@ -232,13 +233,13 @@ class SecondMomentMaskTest {
             TokenBatch batch = raggedBatch(random, 8, 30);
             float[] behavior = gaussians(random, batch.tokenCount(), 2.0);
             float[] proximal = withRatios(random, behavior, round % 6);
-            float[] advantages = gaussians(random, batch.tokenCount(), 1.0);
+            double[] advantages = random.doubles(batch.sequenceCount(), -1, 1).toArray();
             byte[] mask = new byte[batch.tokenCount()];
             new SecondMomentMask(0.1).computeHarmful(batch, LogRatio.anchor(proximal, behavior), advantages, mask);
 
             List<Integer> harmful = new ArrayList<>();
             for (int t = 0; t < batch.tokenCount(); t++) {
-                if (batch.isTrained(t) && (proximal[t] - behavior[t]) * advantages[t] > 0) {
+                if (batch.isTrained(t) && (proximal[t] - behavior[t]) * advantages[batch.sequenceOf(t)] > 0) {
                     harmful.add(t);
                 }
             }
@@ -246,6 +247,22 @@ class SecondMomentMaskTest {
             SortedSecondMomentRule.masked(harmful, behavior, proximal, 0.1).forEach(t -> expected[t] = 0);
             assertThat(mask).as("round %d", round).isEqualTo(expected);
         }
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3})
+    void shouldGiveTheMeanThatTheMaskStartsFrom(long seed) {
+        Random random = new Random(seed);
+        for (int round = 0; round < 60; round++) {
+            TokenBatch batch = raggedBatch(random, 12, 40);
+            float[] behavior = gaussians(random, batch.tokenCount(), 2.0);
+            LogRatio ratio = LogRatio.anchor(withRatios(random, behavior, round % 6), behavior);
+            double before = new SecondMomentMask(0.04).compute(batch, ratio, new byte[batch.tokenCount()]).before();
+
+            assertThat(SecondMomentMask.mean(batch, ratio)).isCloseTo(before, within(1e-12 * (1 + before)));
+        }
+        assertThatThrownBy(() -> SecondMomentMask.mean(oneSequence(1), LogRatio.anchor(new float[] {Float.NaN}, new float[1])))
+                .isInstanceOf(NonFiniteLogProbException.class);
     }
 
     @Test

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.RandomBatches;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.block.TokenBlock;
 import dev.millrace.corrections.preset.Preset;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.rejection.DivergenceRejection;

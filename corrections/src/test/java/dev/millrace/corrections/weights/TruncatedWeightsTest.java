@@ -87,6 +87,30 @@ class TruncatedWeightsTest {
         }
     }
 
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4, 5})
+    void shouldAgreeWithAPlainLoopOnRandomRaggedBatches(long seed) {
+        RandomBatches random = new RandomBatches(seed);
+        for (int round = 0; round < 40; round++) {
+            TokenBatch batch = random.next();
+            float[] behavior = random.logProbs(batch);
+            float[] old = random.near(batch, behavior, 1.0);
+            float[] weights = new float[batch.tokenCount()];
+            WeightSummary summary = new TokenTruncatedWeights(1.5).compute(batch, LogRatio.engineMismatch(old, behavior), weights);
+
+            double sum = 0;
+            int truncated = 0;
+            for (int t = 0; t < weights.length; t++) {
+                double weight = batch.isTrained(t) ? Math.min(Math.exp((double) old[t] - behavior[t]), 1.5) : 0;
+                truncated += weight == 1.5 ? 1 : 0;
+                sum += weight;
+                assertThat(weights[t]).isCloseTo((float) weight, within(1e-7f));
+            }
+            assertThat(summary.truncatedTokens()).isEqualTo(truncated);
+            assertThat(summary.meanWeight()).isCloseTo(sum / Math.max(1, batch.trainedTokens()), within(1e-13));
+        }
+    }
+
     @Test
     void shouldAnswerABatchWithoutTrainedTokens() {
         TokenBatch batch = new TokenBatch(new int[] {0, 2}, new byte[2]);

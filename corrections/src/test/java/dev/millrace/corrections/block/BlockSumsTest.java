@@ -1,4 +1,4 @@
-package dev.millrace.corrections.rollout;
+package dev.millrace.corrections.block;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;

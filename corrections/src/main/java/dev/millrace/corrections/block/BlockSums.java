@@ -1,4 +1,4 @@
-package dev.millrace.corrections.rollout;
+package dev.millrace.corrections.block;
 
 /**
  * Sums over the first {@code n} elements of a block, in eight interleaved chains.
@@ -6,12 +6,12 @@ package dev.millrace.corrections.rollout;
  * <p>One chain would wait for the latency of every addition, since Java may not reorder floating point. The order is
  * fixed, so equal blocks give equal sums on every machine.
  */
-final class BlockSums {
+public final class BlockSums {
     private BlockSums() {
     }
 
     /** {@code sum x[i]}. */
-    static double sum(double[] x, int n) {
+    public static double sum(double[] x, int n) {
         double a = 0;
         double b = 0;
         double c = 0;
@@ -38,12 +38,12 @@ final class BlockSums {
     }
 
     /** {@code sum x[i]^2}. */
-    static double sumOfSquares(double[] x, int n) {
+    public static double sumOfSquares(double[] x, int n) {
         return sumOfProducts(x, x, n);
     }
 
     /** {@code sum x[i] y[i]}. */
-    static double sumOfProducts(double[] x, double[] y, int n) {
+    public static double sumOfProducts(double[] x, double[] y, int n) {
         double a = 0;
         double b = 0;
         double c = 0;
@@ -69,33 +69,68 @@ final class BlockSums {
         return ((a + b) + (c + d)) + ((e + f) + (g + h));
     }
 
-    /** {@code max x[i]}, {@code -infinity} of none. */
-    static double max(double[] x, int n) {
-        double max = Double.NEGATIVE_INFINITY;
-        for (int i = 0; i < n; i++) {
-            if (x[i] > max) {
-                max = x[i];
-            }
+    /** {@code sum |x[i]|}. */
+    public static double sumOfMagnitudes(double[] x, int n) {
+        double a = 0;
+        double b = 0;
+        double c = 0;
+        double d = 0;
+        int i = 0;
+        for (; i < n - 3; i += 4) {
+            a += Math.abs(x[i]);
+            b += Math.abs(x[i + 1]);
+            c += Math.abs(x[i + 2]);
+            d += Math.abs(x[i + 3]);
         }
-        return max;
+        for (; i < n; i++) {
+            a += Math.abs(x[i]);
+        }
+        return (a + b) + (c + d);
+    }
+
+    /** {@code max x[i]}, {@code -infinity} of none. */
+    public static double max(double[] x, int n) {
+        double a = Double.NEGATIVE_INFINITY;
+        double b = a;
+        double c = a;
+        double d = a;
+        int i = 0;
+        for (; i < n - 3; i += 4) {
+            a = x[i] > a ? x[i] : a;
+            b = x[i + 1] > b ? x[i + 1] : b;
+            c = x[i + 2] > c ? x[i + 2] : c;
+            d = x[i + 3] > d ? x[i + 3] : d;
+        }
+        for (; i < n; i++) {
+            a = x[i] > a ? x[i] : a;
+        }
+        return Math.max(Math.max(a, b), Math.max(c, d));
     }
 
     /** {@code min x[i]}, {@code +infinity} of none. */
-    static double min(double[] x, int n) {
-        double min = Double.POSITIVE_INFINITY;
-        for (int i = 0; i < n; i++) {
-            if (x[i] < min) {
-                min = x[i];
-            }
+    public static double min(double[] x, int n) {
+        double a = Double.POSITIVE_INFINITY;
+        double b = a;
+        double c = a;
+        double d = a;
+        int i = 0;
+        for (; i < n - 3; i += 4) {
+            a = x[i] < a ? x[i] : a;
+            b = x[i + 1] < b ? x[i + 1] : b;
+            c = x[i + 2] < c ? x[i + 2] : c;
+            d = x[i + 3] < d ? x[i + 3] : d;
         }
-        return min;
+        for (; i < n; i++) {
+            a = x[i] < a ? x[i] : a;
+        }
+        return Math.min(Math.min(a, b), Math.min(c, d));
     }
 
     /**
      * How many {@code x[i] > bound}, by the sign of the difference: no branch, since which elements exceed a bound is
      * what a branch predictor cannot know. Adding 0 turns a difference of -0 into 0.
      */
-    static int countAbove(double[] x, int n, double bound) {
+    public static int countAbove(double[] x, int n, double bound) {
         long count = 0;
         for (int i = 0; i < n; i++) {
             count += Double.doubleToRawLongBits(bound - x[i] + 0.0) >>> 63;
@@ -104,7 +139,7 @@ final class BlockSums {
     }
 
     /** How many {@code x[i] < bound}; see {@link #countAbove}. */
-    static int countBelow(double[] x, int n, double bound) {
+    public static int countBelow(double[] x, int n, double bound) {
         long count = 0;
         for (int i = 0; i < n; i++) {
             count += Double.doubleToRawLongBits(x[i] - bound + 0.0) >>> 63;

@@ -1,4 +1,4 @@
-package dev.millrace.corrections.rollout;
+package dev.millrace.corrections.block;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -24,14 +24,33 @@ class BlockExpTest {
             x[1] = BlockExp.RANGE * scale;
 
             BlockExp.both(x, expm1, exp, N);
-
-            for (int i = 0; i < N; i++) {
-                double trueExp = StrictMath.exp(x[i]);
-                double trueExpm1 = StrictMath.expm1(x[i]);
-                assertThat(Math.abs(exp[i] - trueExp)).isLessThanOrEqualTo(BlockExp.EXP_RELATIVE_ERROR * trueExp);
-                assertThat(Math.abs(expm1[i] - trueExpm1))
-                        .isLessThanOrEqualTo(BlockExp.EXPM1_RELATIVE_ERROR * Math.abs(trueExpm1));
+            requireWithinBounds();
+            BlockExp.exp(x, expm1, exp, N);
+            BlockExp.both(x, expm1, new double[N], N); // exp took it for scratch
+            requireWithinBounds();
+            if (BlockExp.RANGE * scale <= BlockExp.SMALL) {
+                BlockExp.bothOfSmall(x, expm1, exp, N);
+                requireWithinBounds();
             }
+        }
+    }
+
+    @Test
+    void shouldStayWithinThemToTheEndOfTheSmallOnes() {
+        for (int i = 0; i < N; i++) {
+            x[i] = BlockExp.SMALL * (2.0 * i / (N - 1) - 1);
+        }
+        BlockExp.bothOfSmall(x, expm1, exp, N);
+        requireWithinBounds();
+    }
+
+    private void requireWithinBounds() {
+        for (int i = 0; i < N; i++) {
+            double trueExp = StrictMath.exp(x[i]);
+            double trueExpm1 = StrictMath.expm1(x[i]);
+            assertThat(Math.abs(exp[i] - trueExp)).isLessThanOrEqualTo(BlockExp.EXP_RELATIVE_ERROR * trueExp);
+            assertThat(Math.abs(expm1[i] - trueExpm1))
+                    .isLessThanOrEqualTo(BlockExp.EXPM1_RELATIVE_ERROR * Math.abs(trueExpm1));
         }
     }
 

@@ -1,4 +1,4 @@
-package dev.millrace.corrections.rollout;
+package dev.millrace.corrections.block;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
@@ -15,24 +15,24 @@ import dev.millrace.corrections.rejection.RejectionRule;
  *
  * <p>Reused from block to block, so it allocates once. Not thread-safe: one per worker.
  */
-final class TokenBlock {
+public final class TokenBlock {
     /** Most packed tokens of one block. */
-    static final int CAPACITY = 256;
+    public static final int CAPACITY = 256;
 
     /** The target's log-probs. */
-    final double[] target = new double[CAPACITY + 1];
+    public final double[] target = new double[CAPACITY + 1];
     /** The sampler's log-probs. */
-    final double[] sampler = new double[CAPACITY + 1];
+    public final double[] sampler = new double[CAPACITY + 1];
     /** {@code target - sampler}. */
-    final double[] logRatio = new double[CAPACITY + 1];
+    public final double[] logRatio = new double[CAPACITY + 1];
     /** {@code e^bounded}. */
-    final double[] ratio = new double[CAPACITY + 1];
+    public final double[] ratio = new double[CAPACITY + 1];
     /** {@code e^bounded - 1}. */
-    final double[] ratioLessOne = new double[CAPACITY + 1];
+    public final double[] ratioLessOne = new double[CAPACITY + 1];
     /** {@code k3 = e^bounded - 1 - bounded}. */
-    final double[] k3 = new double[CAPACITY + 1];
+    public final double[] k3 = new double[CAPACITY + 1];
     /** Free for any pass. */
-    final double[] scratch = new double[CAPACITY + 1];
+    public final double[] scratch = new double[CAPACITY + 1];
 
     private final byte[] mask = new byte[CAPACITY];
     private final double[] moved = new double[CAPACITY + 1];
@@ -55,7 +55,7 @@ final class TokenBlock {
      *
      * @throws NonFiniteLogProbException naming the first trained token of the range whose log-prob is not finite
      */
-    void load(TokenBatch batch, LogRatio ratios, int sequence, int from, int to) {
+    public void load(TokenBatch batch, LogRatio ratios, int sequence, int from, int to) {
         this.from = from;
         this.length = to - from;
         this.gapless = batch.trainedTokens(sequence) == batch.length(sequence);
@@ -90,7 +90,11 @@ final class TokenBlock {
             min = LogRatio.bounded(min);
             max = LogRatio.bounded(max);
         }
-        BlockExp.both(bounded, ratioLessOne, ratio, size);
+        if (max <= BlockExp.SMALL && min >= -BlockExp.SMALL) {
+            BlockExp.bothOfSmall(bounded, ratioLessOne, ratio, size);
+        } else {
+            BlockExp.both(bounded, ratioLessOne, ratio, size);
+        }
         subtractFrom(ratioLessOne, bounded, k3, size);
         ratioSum = BlockSums.sum(ratio, size);
         ratioSquares = BlockSums.sumOfSquares(ratio, size);
@@ -103,19 +107,8 @@ final class TokenBlock {
     }
 
     private void findExtremes() {
-        double least = Double.POSITIVE_INFINITY;
-        double most = Double.NEGATIVE_INFINITY;
-        for (int i = 0; i < size; i++) {
-            double l = logRatio[i];
-            if (l < least) {
-                least = l;
-            }
-            if (l > most) {
-                most = l;
-            }
-        }
-        min = least;
-        max = most;
+        max = BlockSums.max(logRatio, size);
+        min = BlockSums.min(logRatio, size);
     }
 
     private NonFiniteLogProbException firstNonFinite(TokenBatch batch, LogRatio ratios, int sequence) {
@@ -132,52 +125,52 @@ final class TokenBlock {
     }
 
     /** How many trained tokens. */
-    int size() {
+    public int size() {
         return size;
     }
 
     /** {@code logRatio} bounded to {@code [-20, 20]}; the same array unless {@link #beyondBound()}. */
-    double[] bounded() {
+    public double[] bounded() {
         return bounded;
     }
 
     /** Smallest of {@link #bounded()}; positive infinity without trained tokens. */
-    double min() {
+    public double min() {
         return min;
     }
 
     /** Largest of {@link #bounded()}; negative infinity without trained tokens. */
-    double max() {
+    public double max() {
         return max;
     }
 
     /** Sum of {@link #ratio}. */
-    double ratioSum() {
+    public double ratioSum() {
         return ratioSum;
     }
 
     /** Sum of squares of {@link #ratio}. */
-    double ratioSquares() {
+    public double ratioSquares() {
         return ratioSquares;
     }
 
     /** Whether a log ratio was moved by the bound. */
-    boolean beyondBound() {
+    public boolean beyondBound() {
         return beyondBound;
     }
 
     /** Sum of {@link #target}. */
-    double targetSum() {
+    public double targetSum() {
         return targetSum;
     }
 
     /** Sum of {@link #sampler}. */
-    double samplerSum() {
+    public double samplerSum() {
         return samplerSum;
     }
 
     /** Sum of {@link #logRatio}. */
-    double logRatioSum() {
+    public double logRatioSum() {
         return logRatioSum;
     }
 
@@ -186,7 +179,7 @@ final class TokenBlock {
      *
      * @param values one per trained token; its slot at {@link #size()} is read and must be finite
      */
-    void scatter(double[] values, float[] packed) {
+    public void scatter(double[] values, float[] packed) {
         if (gapless) {
             for (int i = 0; i < length; i++) {
                 packed[from + i] = (float) values[i];
@@ -201,7 +194,7 @@ final class TokenBlock {
     }
 
     /** Clears the mask elements of the trained tokens whose {@code statistic} the rule does not keep. */
-    void clearWhere(double[] statistic, RejectionRule rule, byte[] packed) {
+    public void clearWhere(double[] statistic, RejectionRule rule, byte[] packed) {
         int n = 0;
         for (int i = 0; i < length; i++) {
             boolean trained = gapless || mask[i] != 0;

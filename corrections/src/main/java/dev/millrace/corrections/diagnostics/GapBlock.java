@@ -1,0 +1,147 @@
+package dev.millrace.corrections.diagnostics;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.block.BlockExp;
+import dev.millrace.corrections.block.BlockSums;
+import dev.millrace.corrections.block.TokenBlock;
+import dev.millrace.corrections.ratio.LogRatio;
+
+/**
+ * The sums of one block of tokens that {@link GapSums} are made of: computed once, however many of them the block goes into.
+ *
+ * <p>Sums of products are of differences to the first token of all: probabilities near 1 that differ in the sixth digit would
+ * lose their variance in plain sums of squares. Overwritten from block to block; confined to one call.
+ */
+final class GapBlock {
+    private final DiagnosticBounds bounds;
+    private final boolean withProbabilities;
+    private final TokenBlock block = new TokenBlock();
+    private final double[] p = new double[TokenBlock.CAPACITY];
+    private final double[] q = new double[TokenBlock.CAPACITY];
+    private final double[] scratch = new double[TokenBlock.CAPACITY];
+    private boolean isFirst = true;
+
+    /** The probabilities of the first token, and how far they are apart. */
+    double firstP;
+    double firstQ;
+    double firstDifference;
+
+    int tokens;
+    int rejected;
+    double targets;
+    double samplers;
+    double logRatios;
+    double k3;
+    double ratios;
+    double ratioSquares;
+    double minLogRatio;
+    double maxLogRatio;
+    int aboveCap;
+    int clippedHigh;
+    int clippedLow;
+    double distances;
+    double minP;
+    double maxP;
+    double minQ;
+    double maxQ;
+    double sumP;
+    double sumQ;
+    double squaresP;
+    double squaresQ;
+    double products;
+    double differences;
+    double differenceSquares;
+    double maxDifference;
+
+    /** @param withProbabilities whether the two probabilities are compared, which is half of the work; else they count as 0 */
+    GapBlock(DiagnosticBounds bounds, boolean withProbabilities) {
+        this.bounds = bounds;
+        this.withProbabilities = withProbabilities;
+    }
+
+    /**
+     * Takes in the packed tokens {@code [from, to)} of a sequence, at most {@link TokenBlock#CAPACITY}.
+     *
+     * @param kept one per packed token: 1 = still trained; null if all are
+     * @return whether one of them is trained
+     * @throws dev.millrace.corrections.NonFiniteLogProbException naming policy, sequence and token
+     */
+    boolean load(TokenBatch batch, LogRatio ratio, byte[] kept, int sequence, int from, int to) {
+        block.load(batch, ratio, sequence, from, to);
+        tokens = block.size();
+        if (tokens == 0) {
+            return false;
+        }
+        rejected = 0;
+        for (int t = from; kept != null && t < to; t++) {
+            rejected += kept[t] == 0 && batch.isTrained(t) ? 1 : 0;
+        }
+        addRatios();
+        if (withProbabilities) {
+            addProbabilities();
+        }
+        return true;
+    }
+
+    private void addRatios() {
+        targets = block.targetSum();
+        samplers = block.samplerSum();
+        logRatios = block.logRatioSum();
+        k3 = BlockSums.sum(block.k3, tokens);
+        ratios = block.ratioSum();
+        ratioSquares = block.ratioSquares();
+        minLogRatio = block.min();
+        maxLogRatio = block.max();
+        double highest = Math.exp(maxLogRatio);
+        aboveCap = highest >= bounds.cap() ? BlockSums.countAbove(block.ratio, tokens, bounds.cap()) : 0;
+        clippedHigh = highest >= 1 + bounds.clipHigh() ? BlockSums.countAbove(block.ratio, tokens, 1 + bounds.clipHigh()) : 0;
+        clippedLow = Math.exp(minLogRatio) <= 1 - bounds.clipLow()
+            ? BlockSums.countBelow(block.ratio, tokens, 1 - bounds.clipLow()) : 0;
+        distances = BlockSums.sumOfMagnitudes(block.ratioLessOne, tokens);
+    }
+
+    private void addProbabilities() {
+        exponentiate(block.target, p);
+        exponentiate(block.sampler, q);
+        minP = BlockSums.min(p, tokens);
+        maxP = BlockSums.max(p, tokens);
+        minQ = BlockSums.min(q, tokens);
+        maxQ = BlockSums.max(q, tokens);
+        for (int i = 0; i < tokens; i++) {
+            scratch[i] = Math.abs(p[i] - q[i]);
+        }
+        maxDifference = BlockSums.max(scratch, tokens);
+        if (isFirst) {
+            isFirst = false;
+            firstP = p[0];
+            firstQ = q[0];
+            firstDifference = scratch[0];
+        }
+        move(scratch, firstDifference);
+        differences = BlockSums.sum(scratch, tokens);
+        differenceSquares = BlockSums.sumOfSquares(scratch, tokens);
+        move(p, firstP);
+        move(q, firstQ);
+        sumP = BlockSums.sum(p, tokens);
+        sumQ = BlockSums.sum(q, tokens);
+        squaresP = BlockSums.sumOfSquares(p, tokens);
+        squaresQ = BlockSums.sumOfSquares(q, tokens);
+        products = BlockSums.sumOfProducts(p, q, tokens);
+    }
+
+    private void exponentiate(double[] logProbs, double[] into) {
+        if (BlockSums.min(logProbs, tokens) < -BlockExp.RANGE || BlockSums.max(logProbs, tokens) > BlockExp.RANGE) {
+            for (int i = 0; i < tokens; i++) {
+                into[i] = Math.exp(logProbs[i]);
+            }
+        } else {
+            BlockExp.exp(logProbs, scratch, into, tokens);
+        }
+    }
+
+    private void move(double[] values, double by) {
+        for (int i = 0; i < tokens; i++) {
+            values[i] -= by;
+        }
+    }
+}
