@@ -70,6 +70,7 @@ public final class WhatIf {
     private final LongAdder passed = new LongAdder();
     private final LongAdder tokens = new LongAdder();
     private final LongAdder untrained = new LongAdder();
+    private KeptBatch.Keeper keeper;
 
     /** The latest steps, over which a diagnosis is made. */
     private static final class Window {
@@ -138,7 +139,14 @@ public final class WhatIf {
     }
 
     /** One batch decided, before it is put behind those before it. */
-    private record Decided(ReplayedStep step, Optional<DiagnosticsStep> recorded, Optional<DiagnosticsStep> rescored) {
+    private record Decided(ReplayedStep step, Optional<DiagnosticsStep> recorded, Optional<DiagnosticsStep> rescored,
+        List<KeptBatch> kept) {
+    }
+
+    /** Has every batch kept as each alternative but the first makes it; before the replay. */
+    public WhatIf keeping(KeptBatch.Keeper taker) {
+        keeper = taker;
+        return this;
     }
 
     /**
@@ -202,6 +210,7 @@ public final class WhatIf {
         Optional<Rescored> rescored =
             rescorer == null ? Optional.empty() : Optional.of(rescorer.rescore(batch, trajectories, input));
         List<StepFigures> figures = new ArrayList<>();
+        List<KeptBatch> kept = new ArrayList<>();
         Optional<Boolean> isAsTrained = Optional.empty();
         boolean isAsRecorded = false;
         double staleness = 0;
@@ -210,6 +219,10 @@ public final class WhatIf {
             BatchInput seen = alternative.isRescored() ? rescored.orElseThrow().input() : input;
             BatchVerdict verdict = alternative.decide(seen);
             figures.add(alternative.figures(seen, verdict, batch));
+            if (keeper != null && a > 0) {
+                kept.add(alternative.kept(batch, trajectories,
+                    alternative.isRescored() ? rescored.orElseThrow().proximalVersions() : input.proximalVersions(), seen, verdict));
+            }
             if (a == 0) {
                 isAsRecorded = AlternativeReplay.isRecorded(verdict, batch);
                 staleness = verdict.stalenessMean();
@@ -222,7 +235,7 @@ public final class WhatIf {
         Optional<Boolean> asTrained = isAsTrained;
         return new Decided(new ReplayedStep(batch.getBatchId(), batch.getAssembledVersion(), batch.getAssembledAtMs(), reward,
             staleness, isAsRecorded, rescored.map(step -> new RescoredStep(step.agreement(), asTrained)), figures, List.of()),
-            diagnostics(input), rescored.flatMap(step -> diagnostics(step.input())));
+            diagnostics(input), rescored.flatMap(step -> diagnostics(step.input())), kept);
     }
 
     private static Optional<DiagnosticsStep> diagnostics(BatchInput input) {
@@ -260,6 +273,9 @@ public final class WhatIf {
             step = decided.get();
         } catch (ExecutionException e) {
             throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
+        }
+        if (keeper != null) {
+            keeper.keep(step.kept());
         }
         step.recorded().ifPresent(recordedWindow::add);
         step.rescored().ifPresent(rescoredWindow::add);

@@ -33,7 +33,8 @@ import picocli.CommandLine.Spec;
     footer = {"", "millrace replay --run-dir runs/<run id>",
         "millrace replay --archive my-run.archive --corrections none --corrections decoupled_k3_rs_token_tis --report report",
         "millrace replay --archive my-run.archive --retrain --from-version 20 --corrections decoupled_geo_rs --report report",
-        "millrace replay --run-dir runs/<run id> --rescore own,at-step --corrections none", "",
+        "millrace replay --run-dir runs/<run id> --rescore own,at-step --corrections none",
+        "millrace replay --run-dir runs/<run id> --corrections decoupled_geo_rs --report report --keep", "",
         "Exit codes: 0 the same; 4 a difference; 5 not all could be replayed; 1 a failure; 2 a mistake in the command line."})
 public final class ReplayCommand implements Callable<Integer> {
     /** Exit status if the replay and the run differ. */
@@ -61,6 +62,11 @@ public final class ReplayCommand implements Callable<Integer> {
         description = "Folder for a page, JSON, CSV and pictures (with --corrections, --rescore, --retrain or --gradients).")
     private Path report;
 
+    @Option(names = "--keep",
+        description = "Keep, under kept/ in the report's folder, the batches that each of the other corrections makes, and their trajectories "
+            + "with the weights that it gives them: Avro container files.")
+    private boolean keep;
+
     @Mixin
     private StepRangeOptions range;
 
@@ -87,6 +93,10 @@ public final class ReplayCommand implements Callable<Integer> {
             out.flush();
             if (counterfactual.isGiven() && rescore != null) {
                 throw new ConfigException("--rescore belongs to --corrections; --retrain and --gradients compute log-probs at their own weights, so leave it out");
+            }
+            if (keep && (report == null || counterfactual.isGiven() || corrections.isEmpty() && rescore == null)) {
+                throw new ConfigException("--keep keeps in the folder of --report what --corrections or --rescore make of the run; "
+                    + "give --report and one of these, or leave it out");
             }
             if (counterfactual.isGiven()) {
                 return new CounterfactualReplay(replayed, counterfactual, range, corrections, out, spec.commandLine().getErr()).run(report);
@@ -122,9 +132,13 @@ public final class ReplayCommand implements Callable<Integer> {
         }
         long start = System.nanoTime();
         try (RescoreSetup rescoring = new RescoreSetup(rescore, replayed);
-             StepsCsv csv = report == null ? null : new StepsCsv(report.resolve("steps.csv"), names)) {
+             StepsCsv csv = report == null ? null : new StepsCsv(report.resolve("steps.csv"), names);
+             KeptAlternatives kept = keep ? KeptAlternatives.begin(report, names, spec.commandLine().getErr()) : null) {
             WhatIf replay = new WhatIf(replayed.recorded(), range.range(), alternatives, rescoring.rescorer(),
                 rescoring.isLearnersDecision(replayed.config()));
+            if (kept != null) {
+                replay.keeping(kept.files());
+            }
             ProgressLine.during("replaying", replay::passed, replay.toPass(), spec.commandLine().getErr(), () -> {
                 replay.replay(threads, step -> {
                     totals.add(step);
@@ -136,6 +150,9 @@ public final class ReplayCommand implements Callable<Integer> {
             });
             WhatIfText.lines(totals, replay.tokens(), (System.nanoTime() - start) / 1e9).forEach(out::println);
             RescoreText.lines(totals, replay.untrained()).forEach(out::println);
+            if (kept != null) {
+                out.println(kept.finish());
+            }
         }
         if (report != null) {
             ReplayReport.write(report, replayed.recorded().run().runId(), totals, spec.commandLine().getErr());

@@ -68,8 +68,9 @@ public final class Rescorer implements AutoCloseable {
      *
      * @param input the batch under the new log-probs
      * @param agreement with what was recorded
+     * @param proximalVersions one for each trajectory: under which version its proximal log-probs are now
      */
-    public record Rescored(BatchInput input, Agreement agreement) {
+    public record Rescored(BatchInput input, Agreement agreement, long[] proximalVersions) {
     }
 
     /** A stretch of one member's response that a version is asked about. */
@@ -119,7 +120,8 @@ public final class Rescorer implements AutoCloseable {
         }
         long current = what.isAtStep() ? atStep(batch) : recorded.currentVersion();
         return new Rescored(new BatchInput(recorded.tokens(), new PolicyLogProbs(recorded.logProbs().behavior(), old, proximal),
-            what.own() ? new boolean[trajectories.size()] : recorded.withoutOld(), recorded.rewards(), recorded.versions(), recorded.proximalVersions(), recorded.agesMs(), current), agreement);
+            what.own() ? new boolean[trajectories.size()] : recorded.withoutOld(), recorded.rewards(), recorded.versions(), recorded.proximalVersions(), recorded.agesMs(), current), agreement,
+            isProximal ? trajectories.stream().mapToLong(t -> proximalVersion(batch, t)).toArray() : recorded.proximalVersions());
     }
 
     private long proximalVersion(LearnerBatch batch, Trajectory trajectory) {
