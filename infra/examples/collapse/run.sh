@@ -20,12 +20,14 @@ from=$(sed -n 's/.*"policy_version" *: *\([0-9][0-9]*\).*/\1/p' "$out/run/summar
 
 # 4. what happened, and what other corrections would have made of the same batches
 others=()
-for name in token-tis m2po decoupled-ppo ppo-clip sequence-tis-ess; do others+=(--corrections "$here/$name.yaml"); done
+for name in ppo-clip token-tis token-tis-ess m2po-ess decoupled-ppo-ess; do others+=(--corrections "$here/$name.yaml"); done
 "$millrace" replay --archive "$out/archive" --from-version "$from" --corrections decoupled_token_is \
   --corrections decoupled_seq_is --report "$out/what-if"
 
-# 5. would it have come? and which correction pointed the right way?
-"$millrace" replay --archive "$out/archive" --retrain --from-version "$from" "${others[@]}" \
+# 5. would it have come? each correction samples its own rollouts, as old as the recorded ones were, with three sets of draws
+"$millrace" replay --archive "$out/archive" --retrain --live --seeds 3 --from-version "$from" "${others[@]}" \
   --report "$out/learnt-again"
+
+# 6. which correction pointed the right way?
 "$millrace" replay --archive "$out/archive" --gradients "${others[@]}" --report "$out/gradients" \
   --at-version "$((from + 64)),$((from + 96)),$((from + 128)),$((from + 160)),$((from + 192))"

@@ -24,7 +24,7 @@ public record HeldRange(long firstBatch, long lastBatch, long fromVersion, long 
     public List<String> sentences() {
         List<String> all = new ArrayList<>();
         all.add("it holds batches " + firstBatch + " to " + lastBatch + ", assembled against versions " + fromVersion + " to " + toVersion
-            + ", with their trajectories, rollouts, scores and steps, and every version's manifest");
+            + ", with their trajectories, rollouts, scores and steps, their prompts as far as they were stored, and every version's manifest");
         all.add(!store.isEmpty() ? "weights are not in it: they lie in " + store
             : oldestWeights < 0 ? "weights are not in it: none of these versions was stored any more"
             : "weights of versions " + oldestWeights + " to " + newestWeights + " are in it"

@@ -5,6 +5,7 @@ import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
@@ -12,10 +13,12 @@ import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.Set;
 import java.util.function.Predicate;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -28,6 +31,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  *
  * <pre>
  *   batches            those that are wanted
+ *   prompts            that their groups answered, as far as these are there
  *   trajectories       that they name
  *   rollouts           that they name; scores and other partners that the trajectories name
  *   training-log       the steps on them
@@ -37,7 +41,8 @@ import org.apache.kafka.common.serialization.Deserializer;
  *   optimizer-state    of the version from which the first step began
  * </pre>
  *
- * <p>Reads batches and trajectories of the range once; holds one record and a pair of offsets for each partition.
+ * <p>Reads batches and trajectories of the range and all prompts once; holds one record, a pair of offsets for each partition
+ * and the names of the range's groups.
  */
 public final class RangeSelection {
     private final RecordedRun run;
@@ -60,6 +65,7 @@ public final class RangeSelection {
         private long fromVersion = Long.MAX_VALUE;
         private long toVersion = -1;
         private long oldestSampler = Long.MAX_VALUE;
+        private final Set<String> groups = new HashSet<>();
     }
 
     /** @param store as {@code weights.store} of the run's configuration */
@@ -82,6 +88,7 @@ public final class RangeSelection {
         if (batches.first < 0) {
             throw new ArchiveException("no batch of the run lies in the range that was asked for, so there is nothing to export");
         }
+        prompts(batches.groups);
         partners();
         OptionalLong lastStep = steps(batches);
         HeldRange held;
@@ -124,11 +131,23 @@ public final class RangeSelection {
                 for (BatchEntry entry : batch.getEntries()) {
                     need(new TopicPartition(topics.trajectories(), entry.getPartition()), entry.getOffset());
                     need(new TopicPartition(topics.rollouts(), entry.getRolloutPartition()), entry.getRolloutOffset());
+                    batches.groups.add(entry.getGroupId());
                     batches.oldestSampler = Math.min(batches.oldestSampler, entry.getOldestVersion());
                 }
             });
         }
         return batches;
+    }
+
+    /** What the groups answered; kept for a shorter time than rollouts, so they may be gone. */
+    private void prompts(Set<String> groups) {
+        for (TopicPartition partition : run.partitions(topics.prompts())) {
+            each(partition, run.range(partition), PromptRequest.class, (offset, request) -> {
+                if (run.run().owns(request.getRunId(), request.getEpoch()) && groups.contains(request.getGroupId())) {
+                    need(partition, offset);
+                }
+            });
+        }
     }
 
     /** Whoever the trajectories were joined with. */

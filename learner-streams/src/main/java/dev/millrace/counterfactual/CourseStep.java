@@ -11,6 +11,8 @@ package dev.millrace.counterfactual;
  * @param secondMoment of the log ratio, before its mask, as decided at the step
  * @param learningRate that was used, all controls included; 0 without an update
  * @param tokensTrained tokens that it trained on
+ * @param batchReward mean reward of the sequences that it learnt from
+ * @param rolloutsAsRecorded how many of them are the recorded ones, tokens, log-probs and reward, bit for bit
  * @param klToRecorded mean of {@code (log r)² / 2} (k2) over the batch's tokens, r = this course's policy over the recorded one
  *     of the same version: about KL(recorded, this) while they are close, on what recorded versions sampled; log r is kept
  *     within ±20
@@ -20,6 +22,6 @@ package dev.millrace.counterfactual;
  * @param distance L2 distance of the weights that it made from the recorded ones
  */
 public record CourseStep(boolean isAsRecorded, String weightsSha256, double loss, double gradNorm, double essRatio,
-    double secondMoment, double learningRate, long tokensTrained, double klToRecorded, double rewardEstimate,
-    double estimateEss, double distance) {
+    double secondMoment, double learningRate, long tokensTrained, double batchReward, int rolloutsAsRecorded, double klToRecorded,
+    double rewardEstimate, double estimateEss, double distance) {
 }

@@ -5,6 +5,7 @@ import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.stages.BatchCorrections;
 import dev.millrace.stages.BatchVerdict;
@@ -14,7 +15,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Recorded batches as other corrections would have assembled them: the same members in the same order, with masks,
+ * Batches as other corrections would have assembled them: the same members in the same order, with masks,
  * advantages and totals of theirs. Importance weights are left out of the trajectories, so that a step makes its own.
  */
 final class DecidedAnew {
@@ -25,10 +26,14 @@ final class DecidedAnew {
     }
 
     TrainingBatch of(TrainingBatch recorded) {
+        return of(recorded, recorded.members().stream().map(Member::trajectory).toList());
+    }
+
+    /** @param trajectories that stand in the places of the recorded members */
+    TrainingBatch of(TrainingBatch recorded, List<Trajectory> trajectories) {
         if (recorded.members().isEmpty()) {
             return recorded;
         }
-        List<Trajectory> trajectories = recorded.members().stream().map(Member::trajectory).toList();
         LearnerBatch batch = recorded.batch();
         BatchVerdict verdict = corrections.decide(AssembledInput.of(batch, trajectories));
         List<BatchEntry> entries = new ArrayList<>();
@@ -48,7 +53,8 @@ final class DecidedAnew {
         int trained = verdict.tokens().trainedTokens(sequence);
         byte[] left = new byte[PackedMask.length(trajectory.getMask())];
         verdict.tokens().copyMask(verdict.tokens().start(sequence), left, 0, left.length);
-        return BatchEntry.newBuilder(recorded)
+        return BatchEntry.newBuilder(recorded).setReward(trajectory.getReward())
+            .setOldestVersion(trajectory.getVersionSpans().stream().mapToLong(VersionSpan::getVersion).min().orElseThrow())
             .setAdvantage(verdict.advantages()[sequence]).setTrainedTokens(trained)
             .setMask(PackedMask.of(left)).setMaskedBy(verdict.maskedBy()[sequence]).build();
     }

@@ -11,12 +11,15 @@ import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.weights.VersionHash;
 import java.util.Arrays;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.stream.IntStream;
 
 /**
  * One course on its way: weights, optimiser and controls, beginning with a recorded version's.
@@ -29,6 +32,8 @@ final class Learning implements AutoCloseable {
     private final Weights weights;
     /** By what batches are decided; empty where the recorded decisions are this course's. */
     private final Optional<DecidedAnew> decisions;
+    /** Where its rollouts come from; empty where they are the recorded ones. */
+    private final Optional<LiveSampling.OfCourse> rollouts;
     private ControlState controls;
     private String sha256;
 
@@ -38,16 +43,18 @@ final class Learning implements AutoCloseable {
 
     /**
      * @param isRecorded whether its corrections are the run's
+     * @param live empty where it learns from the recorded rollouts
      * @param weights copied
      * @param state copied
      */
-    Learning(Engine engine, DecoderShape shape, Course course, boolean isRecorded, Weights weights, AdamW.State state,
-             PolicyVersion from) {
+    Learning(Engine engine, DecoderShape shape, Course course, boolean isRecorded, Optional<LiveRollouts> live, Weights weights,
+             AdamW.State state, PolicyVersion from) {
         this.optimizer = new BatchOptimizer(engine, shape, course.step(), course.corrections());
         this.adamW = optimizer.newOptimizer();
         adamW.restore(state);
         this.weights = weights.copy();
-        this.decisions = isRecorded ? Optional.empty() : Optional.of(new DecidedAnew(course.corrections()));
+        this.decisions = isRecorded && live.isEmpty() ? Optional.empty() : Optional.of(new DecidedAnew(course.corrections()));
+        this.rollouts = live.map(of -> of.sampling().course(weights, of.draws()));
         this.controls = new ControlState(from.getControls());
         this.sha256 = VersionHash.of(weights);
     }
@@ -77,16 +84,36 @@ final class Learning implements AutoCloseable {
      */
     CourseStep take(RecordedStep step, boolean startsAsRecorded, float[] own, float[] recorded) {
         Judged judged = judge(step.batch(), own, recorded);
-        TrainingBatch batch = decisions.isEmpty() ? step.batch() : decisions.get().of(step.batch());
-        optimizer.departFromRecord(!startsAsRecorded);
+        TrainingBatch batch = batch(step.batch());
+        optimizer.departFromRecord(!startsAsRecorded && rollouts.isEmpty());
         StepReport report = optimizer.train(batch, step.from(), controls, weights, adamW);
         controls = report.controls();
         sha256 = VersionHash.of(weights);
+        rollouts.ifPresent(of -> of.made(weights));
         Map<String, Double> metrics = report.metrics();
         return new CourseStep(sha256.equals(step.made().getWeights().getSha256()), sha256,
             metrics.getOrDefault("loss", Double.NaN), metrics.getOrDefault("grad_norm", Double.NaN), report.essRatio(),
-            metrics.getOrDefault("second_moment", Double.NaN), report.learningRate(), report.tokensTrained(), judged.kl(),
-            judged.reward(), judged.ess(), Double.NaN);
+            metrics.getOrDefault("second_moment", Double.NaN), report.learningRate(), report.tokensTrained(), batch.meanReward(),
+            asRecorded(step.batch(), batch), judged.kl(), judged.reward(), judged.ess(), Double.NaN);
+    }
+
+    private TrainingBatch batch(TrainingBatch recorded) {
+        if (rollouts.isPresent()) {
+            return decisions.orElseThrow().of(recorded, rollouts.get().trajectories(recorded));
+        }
+        return decisions.isEmpty() ? recorded : decisions.get().of(recorded);
+    }
+
+    /** Members whose rollouts, rewards and log-probs are the recorded ones, bit for bit. */
+    private static int asRecorded(TrainingBatch recorded, TrainingBatch learnt) {
+        return (int) IntStream.range(0, recorded.members().size()).filter(s -> {
+            Trajectory one = recorded.members().get(s).trajectory();
+            Trajectory other = learnt.members().get(s).trajectory();
+            return one.getResponseTokens().equals(other.getResponseTokens()) && one.getReward() == other.getReward()
+                && one.getBehaviorLogProbs().equals(other.getBehaviorLogProbs())
+                && Objects.equals(one.getOldLogProbs(), other.getOldLogProbs())
+                && one.getProximalLogProbs().equals(other.getProximalLogProbs());
+        }).count();
     }
 
     private static Judged judge(TrainingBatch batch, float[] own, float[] recorded) {

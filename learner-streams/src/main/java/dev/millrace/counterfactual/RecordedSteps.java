@@ -37,21 +37,34 @@ final class RecordedSteps {
      * @throws ArchiveException if the batch of one of them is not there
      */
     void forEach(VersionRange range, LongPredicate wanted, Consumer<RecordedStep> taker) {
-        long next = range.from();
         try (RecordFetcher fetcher = run.fetcher()) {
-            for (TopicPartition partition : run.partitions(run.topics().batches())) {
-                try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
-                    for (Optional<ConsumerRecord<byte[], byte[]>> record = cursor.next();
-                            record.isPresent() && next < range.to(); record = cursor.next()) {
-                        Optional<LearnerBatch> batch = batch(record.get());
-                        OptionalLong from = batch.isEmpty() ? OptionalLong.empty() : versions.beginningOf(batch.get().getBatchId());
-                        if (from.isPresent() && from.getAsLong() == next) {
-                            if (wanted.test(next)) {
-                                taker.accept(new RecordedStep(next, TrainingBatch.of(batch.get(),
-                                    BatchTrajectories.of(run, batch.get(), fetcher)), versions.manifest(next + 1)));
-                            }
-                            next++;
-                        }
+            forEachBatch(range, (version, batch) -> {
+                if (wanted.test(version)) {
+                    taker.accept(new RecordedStep(version, TrainingBatch.of(batch, BatchTrajectories.of(run, batch, fetcher)),
+                        versions.manifest(version + 1)));
+                }
+            });
+        }
+    }
+
+    /** Takes a batch. */
+    interface BatchTaker {
+        /** @param version from which the step on it began */
+        void take(long version, LearnerBatch batch);
+    }
+
+    /** Hands on the batches alone; throws as {@link #forEach}. */
+    void forEachBatch(VersionRange range, BatchTaker taker) {
+        long next = range.from();
+        for (TopicPartition partition : run.partitions(run.topics().batches())) {
+            try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
+                for (Optional<ConsumerRecord<byte[], byte[]>> record = cursor.next();
+                        record.isPresent() && next < range.to(); record = cursor.next()) {
+                    Optional<LearnerBatch> batch = batch(record.get());
+                    OptionalLong from = batch.isEmpty() ? OptionalLong.empty() : versions.beginningOf(batch.get().getBatchId());
+                    if (from.isPresent() && from.getAsLong() == next) {
+                        taker.take(next, batch.get());
+                        next++;
                     }
                 }
             }

@@ -10,9 +10,10 @@ import java.util.Optional;
  * @param batchId the batch's number
  * @param recordedReward mean over the batch's sequences
  * @param recordedStaleness mean in versions, as recorded
+ * @param sequences of the batch
  * @param courses one for each course, in their order; empty for one that has ended
  */
-public record RetrainedStep(long version, long batchId, double recordedReward, double recordedStaleness,
+public record RetrainedStep(long version, long batchId, double recordedReward, double recordedStaleness, int sequences,
     List<Optional<CourseStep>> courses) {
 
     public RetrainedStep {

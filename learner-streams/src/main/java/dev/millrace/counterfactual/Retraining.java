@@ -18,7 +18,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 
 /**
- * Learns again from the recorded batches of a run, from one of its versions on, under any number of courses side by side.
+ * Learns again from the recorded batches of a run, from one of its versions on, under any number of courses side by side:
+ * from the recorded rollouts, or from rollouts that each course samples by itself where those were sampled ({@link LiveSampling}).
  *
  * <p>The first course is the run's own: as long as its weights have the recorded hashes they are the recorded weights, by
  * which distances of the others are measured. Every course takes every batch; the recorded log-probs of a version are used
@@ -32,6 +33,7 @@ public final class Retraining {
     private final RecordedVersions versions;
     private final Engine engine;
     private final List<Course> courses;
+    private final Optional<LiveRollouts> live;
     private final Optional<TaskTrials> trials;
     private final int evaluateEvery;
     private final AtomicLong passed = new AtomicLong();
@@ -41,11 +43,12 @@ public final class Retraining {
 
     /**
      * @param courses the run's own first
+     * @param live empty where the courses learn from the recorded rollouts
      * @param trials empty if the task is not at hand
      * @param evaluateEvery steps between trials; at least 1
      */
-    public Retraining(RecordedRun run, RecordedVersions versions, Engine engine, List<Course> courses, Optional<TaskTrials> trials,
-                      int evaluateEvery) {
+    public Retraining(RecordedRun run, RecordedVersions versions, Engine engine, List<Course> courses, Optional<LiveRollouts> live,
+                      Optional<TaskTrials> trials, int evaluateEvery) {
         if (evaluateEvery < 1) {
             throw new IllegalArgumentException("evaluate-every must be at least 1: " + evaluateEvery);
         }
@@ -53,6 +56,7 @@ public final class Retraining {
         this.versions = versions;
         this.engine = engine;
         this.courses = List.copyOf(courses);
+        this.live = live;
         this.trials = trials;
         this.evaluateEvery = evaluateEvery;
     }
@@ -74,7 +78,7 @@ public final class Retraining {
         try {
             for (int c = 0; c < courses.size(); c++) {
                 boolean isRecorded = courses.get(c).corrections().equals(courses.get(0).corrections());
-                Learning learning = new Learning(engine, versions.shape(), courses.get(c), isRecorded, first, state,
+                Learning learning = new Learning(engine, versions.shape(), courses.get(c), isRecorded, live, first, state,
                     versions.manifest(range.from()));
                 learners.add(Optional.of(learning));
                 OptionalLong reference = learning.optimizer().referenceVersion();
@@ -116,12 +120,13 @@ public final class Retraining {
                 Directions.between(weights, learners.get(course).get().weights()).l2Norm()).orElse(Double.NaN))));
         }
         listener.step(new RetrainedStep(step.from() + 1, step.batch().batch().getBatchId(), step.batch().meanReward(),
-            step.batch().batch().getStalenessMean(), taken));
+            step.batch().batch().getStalenessMean(), step.batch().members().size(), taken));
     }
 
     private static CourseStep measured(CourseStep step, boolean isRecordedKnown, double distance) {
         return new CourseStep(step.isAsRecorded(), step.weightsSha256(), step.loss(), step.gradNorm(), step.essRatio(),
-            step.secondMoment(), step.learningRate(), step.tokensTrained(), isRecordedKnown ? step.klToRecorded() : Double.NaN,
+            step.secondMoment(), step.learningRate(), step.tokensTrained(), step.batchReward(), step.rolloutsAsRecorded(),
+            isRecordedKnown ? step.klToRecorded() : Double.NaN,
             step.rewardEstimate(), step.estimateEss(), distance);
     }
 

@@ -5,7 +5,9 @@
  * state that the log holds. Under the run's own settings it gives the recorded weights bit for bit, which is the proof that
  * the rest can be trusted. Nothing is written to the run.
  *
- * <p>The rollouts stay the recorded ones: what another policy would have sampled is not on the log. So a re-train says where
- * these batches would have led, and {@link dev.millrace.counterfactual.TaskTrials} what the policy that came out is worth.
+ * <p>What another policy would have sampled is not on the log. So either the rollouts stay the recorded ones, and a re-train says
+ * where these batches would have led; or each course samples its own in their place
+ * ({@link dev.millrace.counterfactual.LiveSampling}), which takes the run's environments, and it says where the run would have
+ * gone. {@link dev.millrace.counterfactual.TaskTrials} says what the policy that comes out is worth.
  */
 package dev.millrace.counterfactual;

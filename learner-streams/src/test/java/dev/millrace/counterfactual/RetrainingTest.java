@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.archive.ArchiveException;
+import dev.millrace.archive.RecordedRun;
 import dev.millrace.archive.RecordedVersions;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.step.OptimizerConfig;
@@ -28,7 +29,7 @@ class RetrainingTest {
     private static LearntRun learnt;
 
     /** What a re-train says, in order. */
-    private static final class Heard implements RetrainListener {
+    static final class Heard implements RetrainListener {
         final List<RetrainedStep> steps = new ArrayList<>();
         final List<Long> evaluatedAt = new ArrayList<>();
         final List<List<OptionalDouble>> rewards = new ArrayList<>();
@@ -60,23 +61,27 @@ class RetrainingTest {
         learnt = new LearntRun(OWN);
     }
 
-    private static Course course(String name, CorrectionConfig corrections, double learningRate) {
+    static Course course(String name, CorrectionConfig corrections, double learningRate) {
         OptimizerConfig usual = OptimizerConfig.defaults();
         return new Course(name, corrections, StepConfig.defaults().withCut(64, 2).withOptimizer(new OptimizerConfig(learningRate,
             0, usual.decay(), usual.beta1(), usual.beta2(), usual.epsilon(), usual.weightDecay(), usual.maxGradNorm())));
     }
 
     /** Weights and masks by what the recorded noise of 0.02 is too much for. */
-    private static CorrectionConfig strict() {
+    static CorrectionConfig strict() {
         CorrectionConfig usual = CorrectionConfig.defaults();
         return new CorrectionConfig(new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, "token", "2.0", "seq_mean_k3", "1e-5"),
             usual.advantage(), usual.staleness(), usual.sequenceMask(), usual.m2po(), usual.ess(), usual.missingOldLogProbs());
     }
 
     private static Heard retrain(Optional<TaskTrials> trials, long from, long to, Course... courses) {
+        return retrain(learnt.run, trials, from, to, courses);
+    }
+
+    static Heard retrain(RecordedRun run, Optional<TaskTrials> trials, long from, long to, Course... courses) {
         Heard heard = new Heard();
-        try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
-            Retraining retraining = new Retraining(learnt.run, versions, Engine.cpu(), List.of(courses), trials, 3);
+        try (RecordedVersions versions = new RecordedVersions(run, "kafka")) {
+            Retraining retraining = new Retraining(run, versions, Engine.cpu(), List.of(courses), Optional.empty(), trials, 3);
             retraining.replay(VersionRange.of(from, to, versions), heard);
             assertThat(retraining.passed()).isEqualTo(to - from);
         }

@@ -41,7 +41,8 @@ public final class SyntheticRollouts implements AutoCloseable {
     /** The initial weights' seed. */
     public static final long SEED = 5;
 
-    private static final int GROUP_SIZE = 2;
+    /** Rollouts of a prompt. */
+    public static final int GROUP_SIZE = 2;
 
     private final SplittableRandom random;
     private final ScoringSession session = new ScoringSession(Engine.cpu(), SHAPE, 1024);

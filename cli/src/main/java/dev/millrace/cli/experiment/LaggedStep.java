@@ -53,11 +53,8 @@ final class LaggedStep implements AutoCloseable {
         this.series = series;
         Engine engine = Engine.cpu();
         int capacity = series.task().capacityTokens();
-        GeneratorConfig defaults = GeneratorConfig.defaults();
         this.sampler = new RolloutSampler(engine, shape, Environments.builtIn(),
-            new GeneratorConfig(defaults.id(), settings.batchSequences(), capacity, capacity - 1, defaults.weightUpdate(), defaults.cacheOnSwap(),
-                defaults.versionWaitMs(), defaults.commitIntervalMs(), defaults.heartbeatMs(), defaults.drainMs(),
-                defaults.firstVersionTimeoutMs(), defaults.commitTimeoutMs()), NO_TIME);
+            GeneratorConfig.defaults().withSlots(settings.batchSequences(), capacity, capacity - 1), NO_TIME);
         this.scoring = new ScoringSession(engine, shape, TOKEN_BUDGET);
         this.trajectories = new GivenRollouts(run, correction.corrections().rolloutCorrection());
         this.batches = new DirectBatches(run, correction.corrections());

@@ -4,6 +4,7 @@ import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.learner.step.NonFiniteStepException;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.NonFiniteScoreException;
+import dev.millrace.policy.weights.WeightRing;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.run.RunIdentity;
 import java.util.ArrayList;
@@ -38,7 +39,7 @@ final class StalenessRuns {
             AdamW optimizer = step.newOptimizer();
             optimizer.restore(start.optimizer());
             Weights current = start.weights().copy();
-            WeightRing versions = new WeightRing(key.lag());
+            WeightRing versions = new WeightRing(key.lag(), 0);
             versions.add(current);
             evaluations.add(step.evaluate(current, 0));
             for (int t = 0; t < settings.steps(); t++) {

@@ -18,28 +18,39 @@ final class CounterfactualCsv {
     }
 
     /** {@code retrain.csv} and {@code evaluations.csv}. */
-    static void write(Path folder, RetrainRecord found) throws IOException {
-        List<String> lines = new ArrayList<>(List.of("version,batch,recorded_reward,recorded_staleness,course,as_recorded,weights_sha256,"
+    static void write(Path folder, RetrainSeeds found) throws IOException {
+        List<String> lines = new ArrayList<>(List.of("seed,rollouts,version,batch,recorded_reward,recorded_staleness,course,as_recorded,weights_sha256,"
             + CourseFigure.STEP.stream().map(CourseFigure::key).collect(Collectors.joining(","))));
+        List<String> tried = new ArrayList<>(List.of("seed,rollouts,version,course,reward"));
+        for (int seed = 0; seed < found.each().size(); seed++) {
+            String start = (seed + 1) + "," + (found.live() ? "own" : "recorded") + ",";
+            steps(start, found.each().get(seed), lines);
+            evaluations(start, found.each().get(seed), tried);
+        }
+        Files.write(folder.resolve("retrain.csv"), lines);
+        Files.write(folder.resolve("evaluations.csv"), tried);
+    }
+
+    private static void steps(String start, RetrainRecord found, List<String> lines) {
         for (RetrainedStep step : found.steps()) {
             for (int c = 0; c < found.names().size(); c++) {
                 Optional<CourseStep> one = step.courses().get(c);
                 if (one.isPresent()) {
-                    lines.add(step.version() + "," + step.batchId() + "," + step.recordedReward() + "," + step.recordedStaleness() + ","
+                    lines.add(start + step.version() + "," + step.batchId() + "," + step.recordedReward() + "," + step.recordedStaleness() + ","
                         + name(found.names().get(c)) + "," + one.get().isAsRecorded() + "," + one.get().weightsSha256() + ","
                         + numbers(CourseFigure.STEP, one.get()));
                 }
             }
         }
-        Files.write(folder.resolve("retrain.csv"), lines);
-        List<String> tried = new ArrayList<>(List.of("version,course,reward"));
+    }
+
+    private static void evaluations(String start, RetrainRecord found, List<String> lines) {
         for (int c = 0; c < found.names().size(); c++) {
             double[] rewards = found.rewards(c);
             for (int e = 0; e < rewards.length; e++) {
-                tried.add((long) found.evaluatedAt()[e] + "," + name(found.names().get(c)) + "," + rewards[e]);
+                lines.add(start + (long) found.evaluatedAt()[e] + "," + name(found.names().get(c)) + "," + rewards[e]);
             }
         }
-        Files.write(folder.resolve("evaluations.csv"), tried);
     }
 
     /** {@code gradients.csv}. */

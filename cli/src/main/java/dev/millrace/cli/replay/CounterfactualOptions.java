@@ -11,6 +11,14 @@ final class CounterfactualOptions {
         "recorded batches: by the run's own settings, which shows that the recorded weights come out bit for bit, and by each --corrections."})
     private boolean retrain;
 
+    @Option(names = "--live", description = {"With --retrain: each course samples its own rollouts, of the recorded prompts and as many versions behind as the",
+        "recorded ones were, in place of the recorded rollouts, which another policy sampled once it has parted from the run."})
+    private boolean live;
+
+    @Option(names = "--seeds", paramLabel = "N", defaultValue = "1",
+        description = "With --live: sets of draws to sample by, one after the other (default: ${DEFAULT-VALUE}); the first are the recorded ones.")
+    private int seeds;
+
     @Option(names = "--gradients", description = {"The gradient of recorded batches under each --corrections, held against what the run did and against",
         "an on-policy gradient, at the steps between --from-version and --to-version or those of --at-version."})
     private boolean gradients;
@@ -39,6 +47,15 @@ final class CounterfactualOptions {
         if (!gradients && !atVersions.isEmpty()) {
             throw new ConfigException("--at-version chooses steps for --gradients; give that too, or a range with --from-version and --to-version");
         }
+        if (live && !retrain) {
+            throw new ConfigException("--live says what --retrain learns from; give that too");
+        }
+        if (seeds < 1) {
+            throw new ConfigException("--seeds must be at least 1: " + seeds);
+        }
+        if (seeds > 1 && !live) {
+            throw new ConfigException("--seeds=" + seeds + " asks for other draws, and without --live nothing is drawn: give that too, or leave out --seeds");
+        }
         if (evaluateEvery < 1) {
             throw new ConfigException("--evaluate-every must be at least 1: " + evaluateEvery);
         }
@@ -50,6 +67,14 @@ final class CounterfactualOptions {
 
     boolean retrain() {
         return retrain;
+    }
+
+    boolean live() {
+        return live;
+    }
+
+    int seeds() {
+        return seeds;
     }
 
     boolean gradients() {

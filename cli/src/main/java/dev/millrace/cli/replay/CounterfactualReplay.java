@@ -5,6 +5,8 @@ import dev.millrace.cli.archive.ProgressLine;
 import dev.millrace.cli.config.ConfigException;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.counterfactual.Course;
+import dev.millrace.counterfactual.LiveRollouts;
+import dev.millrace.counterfactual.LiveSampling;
 import dev.millrace.counterfactual.Retraining;
 import dev.millrace.counterfactual.StepGradients;
 import dev.millrace.counterfactual.TaskTrials;
@@ -21,6 +23,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.TreeSet;
+import java.util.concurrent.atomic.AtomicLong;
 
 /** {@code replay --retrain} and {@code replay --gradients}. */
 final class CounterfactualReplay {
@@ -120,19 +123,41 @@ final class CounterfactualReplay {
 
     private int retrain(RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task, CounterfactualReport report)
             throws IOException {
-        RetrainRecord found = new RetrainRecord(courses.stream().map(Course::name).toList());
-        Retraining retraining = new Retraining(replayed.recorded(), versions, engine, courses, task, options.evaluateEvery());
         long start = System.nanoTime();
-        ProgressLine.during("learning again", retraining::passed, steps.steps(), err, () -> {
-            retraining.replay(steps, found);
-            return null;
-        });
+        RetrainSeeds found = new RetrainSeeds(options.live() ? live(versions, steps, engine, task)
+            : List.of(learn(versions, steps, engine, task, Optional.empty(), new AtomicLong())), options.live());
         List<String> text = RetrainText.lines(found, steps, (System.nanoTime() - start) / 1e9);
         text.forEach(out::println);
         if (report != null) {
             report.add(found, text);
         }
-        return found.parted().isEmpty() ? 0 : ReplayCommand.DIFFERS;
+        return found.first().parted().isEmpty() ? 0 : ReplayCommand.DIFFERS;
+    }
+
+    private List<RetrainRecord> live(RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task) {
+        MillraceConfig config = replayed.config();
+        AtomicLong before = new AtomicLong();
+        List<RetrainRecord> found = new ArrayList<>();
+        try (RunRollouts source = new RunRollouts(config, versions.shape(), engine);
+             LiveSampling sampling = new LiveSampling(replayed.recorded(), versions, steps, source, engine, config.learner().step().tokensPerMicrobatch())) {
+            for (int seed = 0; seed < options.seeds(); seed++) {
+                found.add(learn(versions, steps, engine, task, Optional.of(new LiveRollouts(sampling, seed)), before));
+                before.addAndGet(steps.steps());
+            }
+        }
+        return found;
+    }
+
+    /** @param before steps taken with other draws */
+    private RetrainRecord learn(RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task, Optional<LiveRollouts> live,
+                                AtomicLong before) {
+        RetrainRecord found = new RetrainRecord(courses.stream().map(Course::name).toList());
+        Retraining retraining = new Retraining(replayed.recorded(), versions, engine, courses, live, task, options.evaluateEvery());
+        ProgressLine.during("learning again", () -> before.get() + retraining.passed(), steps.steps() * options.seeds(), err, () -> {
+            retraining.replay(steps, found);
+            return null;
+        });
+        return found;
     }
 
     private void gradients(RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task, CounterfactualReport report)

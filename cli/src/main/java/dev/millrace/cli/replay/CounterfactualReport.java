@@ -31,6 +31,8 @@ final class CounterfactualReport {
     private final List<String> said = new ArrayList<>();
     private final ArrayNode sections = JsonNodeFactory.instance.arrayNode();
     private final PrintWriter err;
+    /** Of a re-train; null without one. */
+    private String rollouts;
 
     CounterfactualReport(Path folder, PrintWriter err) {
         this.folder = folder;
@@ -38,21 +40,27 @@ final class CounterfactualReport {
     }
 
     /** Adds a re-train. */
-    void add(RetrainRecord found, List<String> text) throws IOException {
+    void add(RetrainSeeds found, List<String> text) throws IOException {
         CounterfactualCsv.write(folder, found);
         said.addAll(text);
+        rollouts = found.live() ? "own" : "recorded";
         double[] versions = found.steps().stream().mapToDouble(RetrainedStep::version).toArray();
-        plot("reward of the policy in the run's task", "version", found.evaluatedAt(), found.names(),
-            c -> padded(found.rewards(c), found.evaluatedAt().length));
+        String means = found.each().size() == 1 ? "" : ", mean over seeds";
+        plot("reward of the policy in the run's task" + means, "version", found.evaluatedAt(), found.names(), found::rewards);
+        for (int seed = 0; seed < found.each().size() && found.each().size() > 1; seed++) {
+            RetrainRecord one = found.each().get(seed);
+            plot("reward of the policy in the run's task, seed " + (seed + 1), "version", found.evaluatedAt(), found.names(),
+                c -> padded(one.rewards(c), found.evaluatedAt().length));
+        }
         plot("reward of the batch (recorded)", "version", versions, List.of("recorded"),
             c -> found.steps().stream().mapToDouble(RetrainedStep::recordedReward).toArray());
         plot("staleness of the batch, versions (recorded)", "version", versions, List.of("recorded"),
             c -> found.steps().stream().mapToDouble(RetrainedStep::recordedStaleness).toArray());
         for (CourseFigure<CourseStep> figure : CourseFigure.STEP) {
-            plot(figure.title(), "version", versions, found.names(), c -> found.curve(c, figure.of()));
+            plot(figure.title() + means, "version", versions, found.names(), c -> found.curve(c, figure.of()));
         }
         List<XYChart> panels = new ArrayList<>();
-        panels.add(chart("reward in the task", found.evaluatedAt(), found.names(), c -> padded(found.rewards(c), found.evaluatedAt().length), true));
+        panels.add(chart("reward in the task" + means, found.evaluatedAt(), found.names(), found::rewards, true));
         panels.add(chart("ESS ratio", versions, found.names(), c -> found.curve(c, CourseStep::essRatio), false));
         panels.add(chart("KL to the recorded policy", versions, found.names(), c -> found.curve(c, CourseStep::klToRecorded), false));
         panels.add(chart("gradient norm", versions, found.names(), c -> found.curve(c, CourseStep::gradNorm), false));
@@ -76,6 +84,9 @@ final class CounterfactualReport {
     /** Writes page and JSON. */
     void write(String runId) throws IOException {
         ObjectNode tree = JsonNodeFactory.instance.objectNode().put("run", runId);
+        if (rollouts != null) {
+            tree.put("rollouts", rollouts);
+        }
         said.forEach(tree.putArray("text")::add);
         tree.set("plots", sections);
         Files.writeString(folder.resolve("counterfactual.json"), tree.toPrettyString());

@@ -16,6 +16,8 @@ record CourseFigure<T>(String key, String title, ToDoubleFunction<T> of) {
 
     /** Of a step, in the order in which they are shown. */
     static final List<CourseFigure<CourseStep>> STEP = List.of(
+        new CourseFigure<>("batch_reward", "reward of the batch that was learnt from", CourseStep::batchReward),
+        new CourseFigure<>("rollouts_as_recorded", "rollouts of the batch that are the recorded ones, bit for bit", step -> step.rolloutsAsRecorded()),
         new CourseFigure<>("kl_to_recorded", "KL to the recorded policy of the same version (k2, recorded tokens)", CourseStep::klToRecorded),
         new CourseFigure<>("distance", "distance of the weights from the recorded ones (L2)", CourseStep::distance),
         new CourseFigure<>("ess_ratio", "ESS ratio, raw weights, as decided", CourseStep::essRatio),

@@ -33,6 +33,7 @@ import picocli.CommandLine.Spec;
     footer = {"", "millrace replay --run-dir runs/<run id>",
         "millrace replay --archive my-run.archive --corrections none --corrections decoupled_k3_rs_token_tis --report report",
         "millrace replay --archive my-run.archive --retrain --from-version 20 --corrections decoupled_geo_rs --report report",
+        "millrace replay --archive my-run.archive --retrain --live --seeds 3 --from-version 20 --corrections decoupled_geo_rs",
         "millrace replay --run-dir runs/<run id> --rescore own,at-step --corrections none",
         "millrace replay --run-dir runs/<run id> --corrections decoupled_geo_rs --report report --keep", "",
         "Exit codes: 0 the same; 4 a difference; 5 not all could be replayed; 1 a failure; 2 a mistake in the command line."})

@@ -62,6 +62,16 @@ final class RetrainRecord implements RetrainListener {
         return parted;
     }
 
+    /** Sequences of all batches. */
+    long sequences() {
+        return steps.stream().mapToLong(RetrainedStep::sequences).sum();
+    }
+
+    /** Those of them that the run's own course learnt from as recorded. */
+    long sameRollouts() {
+        return steps.stream().mapToLong(step -> step.courses().get(0).map(CourseStep::rolloutsAsRecorded).orElse(0)).sum();
+    }
+
     /** Why a course ended early; null if it did not. */
     String ending(int course) {
         return endings.get(course);

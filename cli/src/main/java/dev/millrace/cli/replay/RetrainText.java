@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Collectors;
 
 /** What a re-train says to a person. */
 final class RetrainText {
@@ -15,22 +16,21 @@ final class RetrainText {
     private RetrainText() {
     }
 
-    static List<String> lines(RetrainRecord found, VersionRange range, double seconds) {
+    static List<String> lines(RetrainSeeds found, VersionRange range, double seconds) {
         List<String> lines = new ArrayList<>();
-        lines.add(String.format(Locale.ROOT, "learnt again from version %d to %d: %,d steps, %d courses in %.1f s",
-            range.from(), range.to(), found.steps().size(), found.names().size(), seconds));
+        lines.add(String.format(Locale.ROOT, "learnt again from version %d to %d: %,d steps, %d courses%s in %.1f s",
+            range.from(), range.to(), found.steps().size(), found.names().size(),
+            found.each().size() == 1 ? "" : ", " + found.each().size() + " seeds", seconds));
+        if (found.live()) {
+            lines.addAll(Lines.wrapped("", "live: every course samples its own rollouts, of the recorded prompts and as many versions behind"
+                + " as the recorded ones were" + (found.each().size() == 1 ? "" : "; seed 1 has the recorded draws, numbers are means over the seeds")));
+        }
         lines.addAll(Lines.wrapped("", proof(found, range)));
         lines.add(String.format(Locale.ROOT, "%-" + NAME + "s %17s %8s %8s %9s %8s", "", "reward", "mean", "mean", "last KL to", "last"));
         lines.add(String.format(Locale.ROOT, "%-" + NAME + "s %5s %5s %5s %8s %8s %9s %8s", "course", "first", "best", "last", "ESS",
             "|grad|", "recorded", "distance"));
         for (int c = 0; c < found.names().size(); c++) {
-            String name = found.names().get(c);
-            double[] rewards = found.rewards(c);
-            lines.add(String.format(Locale.ROOT, "%-" + NAME + "s %5s %5s %5s %8s %8s %9s %8s",
-                name.length() <= NAME ? name : name.substring(0, NAME - 3) + "...",
-                reward(rewards.length == 0 ? Double.NaN : rewards[0]), reward(Arrays.stream(rewards).max().orElse(Double.NaN)),
-                reward(found.lastReward(c)), number(found.mean(c, CourseStep::essRatio)), number(found.mean(c, CourseStep::gradNorm)),
-                number(found.last(c, CourseStep::klToRecorded)), number(found.last(c, CourseStep::distance))));
+            lines.add(row(found, c));
         }
         for (int c = 0; c < found.names().size(); c++) {
             lines.addAll(Lines.wrapped("  ", found.names().get(c) + ": " + fate(found, c)));
@@ -38,18 +38,57 @@ final class RetrainText {
         return lines;
     }
 
+    private static String row(RetrainSeeds found, int c) {
+        String name = found.names().get(c);
+        return String.format(Locale.ROOT, "%-" + NAME + "s %5s %5s %5s %8s %8s %9s %8s",
+            name.length() <= NAME ? name : name.substring(0, NAME - 3) + "...",
+            reward(found.mean(one -> Arrays.stream(one.rewards(c)).findFirst().orElse(Double.NaN))),
+            reward(found.mean(one -> Arrays.stream(one.rewards(c)).max().orElse(Double.NaN))),
+            reward(found.mean(one -> one.lastReward(c))), number(found.mean(one -> one.mean(c, CourseStep::essRatio))),
+            number(found.mean(one -> one.mean(c, CourseStep::gradNorm))),
+            number(found.first().last(c, CourseStep::klToRecorded)), number(found.mean(one -> one.last(c, CourseStep::distance))));
+    }
+
     /** Whether the run's own course is the run. */
-    static String proof(RetrainRecord found, VersionRange range) {
-        if (found.parted().isEmpty()) {
-            return "as recorded: the run's own settings make the weights of all " + range.steps() + " versions again, bit for bit";
+    static String proof(RetrainSeeds found, VersionRange range) {
+        if (found.first().parted().isEmpty()) {
+            return "as recorded: the run's own settings " + (found.live() ? "sample its rollouts again, all "
+                + String.format(Locale.ROOT, "%,d", found.first().sequences()) + " of them token for token, and " : "")
+                + "make the weights of all " + range.steps() + " versions again, bit for bit";
         }
-        return "not as recorded: under these settings the weights part from the recorded ones at version " + found.parted().getAsLong()
+        long parted = found.first().parted().getAsLong();
+        if (found.live()) {
+            return "not as recorded: the run's own settings sample " + String.format(Locale.ROOT, "%,d of its %,d", found.first().sameRollouts(),
+                found.first().sequences()) + " rollouts again, and the weights part from the recorded ones at version " + parted
+                + ". Without --live the replay says whether that is the sampling: a cache of keys that outlived a swap, another kind of machine or other"
+                + " settings of the generator; what follows is still one course against another";
+        }
+        return "not as recorded: under these settings the weights part from the recorded ones at version " + parted
             + ". The run had another configuration (give it with --config), another kind of machine or another number of learner.step.shards;"
             + " what follows is still one learner against another, from the same version over the same batches";
     }
 
     /** What became of a course, in words. */
-    static String fate(RetrainRecord found, int course) {
+    static String fate(RetrainSeeds found, int course) {
+        if (found.each().size() == 1) {
+            return fate(found.first(), course);
+        }
+        if (found.each().stream().allMatch(one -> one.ending(course) == null && one.rewards(course).length == 0)) {
+            return "not tried in the task";
+        }
+        long survived = found.each().stream().filter(one -> one.ending(course) == null && one.collapsedAt(course).isEmpty()).count();
+        return "did not collapse with " + survived + " of " + found.each().size() + " seeds: "
+            + found.each().stream().map(one -> brief(one, course)).collect(Collectors.joining(", "));
+    }
+
+    private static String brief(RetrainRecord one, int course) {
+        if (one.ending(course) != null) {
+            return one.ending(course);
+        }
+        return reward(one.lastReward(course)) + (one.collapsedAt(course).isPresent() ? " (collapsed at " + one.collapsedAt(course).getAsLong() + ")" : "");
+    }
+
+    private static String fate(RetrainRecord found, int course) {
         if (found.ending(course) != null) {
             return found.ending(course);
         }

@@ -53,6 +53,12 @@ public record GeneratorConfig(String id, int slots, int capacityTokens, int toke
                 60_000, 60_000);
     }
 
+    /** The same with other slots. */
+    public GeneratorConfig withSlots(int slots, int capacityTokens, int tokensPerCall) {
+        return new GeneratorConfig(id, slots, capacityTokens, tokensPerCall, weightUpdate, cacheOnSwap, versionWaitMs, commitIntervalMs,
+                heartbeatMs, drainMs, firstVersionTimeoutMs, commitTimeoutMs);
+    }
+
     /**
      * Refuses a task whose prompts and responses do not fit a slot.
      *

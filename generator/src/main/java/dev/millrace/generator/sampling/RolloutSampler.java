@@ -6,21 +6,26 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedInts;
 import java.time.Clock;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
 import java.util.Deque;
-import java.util.HashMap;
+import java.util.IdentityHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.function.LongFunction;
+import java.util.function.ToLongFunction;
+import java.util.stream.IntStream;
 import org.apache.kafka.common.TopicPartition;
 
 /**
  * Samples given requests with given weights, without a log: the slots, the environments and the records of a
  * {@link Generator}, for whoever decides by himself which version samples what.
  *
- * <p>Every token of a rollout is of the one version it was asked for with. The same requests, weights and engine give the
+ * <p>Every token of a rollout is of the version it was asked for with. The same requests, weights and engine give the
  * same rollouts, whatever was sampled before. Not thread-safe: one owner.
  */
 public final class RolloutSampler implements AutoCloseable {
@@ -51,28 +56,55 @@ public final class RolloutSampler implements AutoCloseable {
      * @throws dev.millrace.policy.session.NonFiniteScoreException if the weights are broken; the sampler is then to be closed
      */
     public List<Rollout> sample(List<PromptRequest> requests, Weights weights, long version) {
+        return sample(requests.stream().flatMap(request -> IntStream.range(0, request.getSamples())
+            .mapToObj(index -> new VersionedSample(request, index, List.of(new VersionSpan(version, 0, 1))))).toList(), any -> weights);
+    }
+
+    /**
+     * One rollout for each sample, in their order, every token by the version that the sample names for its position.
+     *
+     * <p>A version goes on where another ended as a generator does that takes up new weights between two calls: what a
+     * generator with these settings sampled under these versions comes out again, unless it kept a prompt's keys and values
+     * over a swap.
+     *
+     * @param weights of a version; read, and not kept
+     * @throws IllegalArgumentException as above
+     * @throws dev.millrace.policy.session.NonFiniteScoreException as above
+     */
+    public List<Rollout> sample(List<VersionedSample> samples, LongFunction<Weights> weights) {
         Deque<InFlight> waiting = new ArrayDeque<>();
-        List<String> order = new ArrayList<>();
-        for (PromptRequest request : requests) {
-            AcceptedPrompt prompt = accepted(request);
-            for (int sample = 0; sample < request.getSamples(); sample++) {
-                InFlight sequence = new InFlight(prompt, sample, vocabSize, clock.millis());
-                waiting.add(sequence);
-                order.add(sequence.rolloutId());
-            }
+        Map<InFlight, Integer> places = new IdentityHashMap<>();
+        Map<PromptRequest, AcceptedPrompt> prompts = new IdentityHashMap<>();
+        for (VersionedSample sample : samples) {
+            InFlight sequence = new InFlight(prompts.computeIfAbsent(sample.request(), this::accepted), sample.index(), vocabSize, clock.millis());
+            places.put(sequence, places.size());
+            waiting.add(sequence);
         }
-        Map<String, Rollout> finished = new HashMap<>();
+        Rollout[] finished = new Rollout[samples.size()];
+        Set<InFlight> sampling = new LinkedHashSet<>();
+        ToLongFunction<InFlight> next = sequence -> samples.get(places.get(sequence)).versionAt(sequence.length());
         while (!waiting.isEmpty() || slots.active() > 0) {
             while (slots.hasRoom() && !waiting.isEmpty()) {
+                sampling.add(waiting.peek());
                 slots.add(waiting.remove());
             }
-            boolean advanced = slots.advance(weights, version,
-                    sequence -> finished.put(sequence.rolloutId(), records.of(sequence, clock.millis())));
+            long version = oldest(sampling, next);
+            boolean advanced = slots.advance(weights.apply(version), version, sequence -> next.applyAsLong(sequence) == version,
+                sequence -> {
+                    sampling.remove(sequence);
+                    finished[places.get(sequence)] = records.of(sequence, clock.millis());
+                });
             if (!advanced) {
                 SamplingLoop.awaitEnvironments();
             }
         }
-        return order.stream().map(finished::get).toList();
+        return List.of(finished);
+    }
+
+    /** The oldest version by which one of them goes on now; where all wait for their environments, any of theirs. */
+    private static long oldest(Set<InFlight> sampling, ToLongFunction<InFlight> next) {
+        return sampling.stream().filter(sequence -> !sequence.waits()).mapToLong(next).min()
+            .orElseGet(() -> sampling.stream().mapToLong(next).min().orElseThrow());
     }
 
     private AcceptedPrompt accepted(PromptRequest request) {

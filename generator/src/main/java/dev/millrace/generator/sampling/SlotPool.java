@@ -11,6 +11,7 @@ import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import org.apache.kafka.common.TopicPartition;
 
 /**
@@ -29,9 +30,10 @@ final class SlotPool implements AutoCloseable {
     private final InFlight[] slots;
     private final CacheOnSwap cacheOnSwap;
     private final int[] knownBefore;
+    private final boolean[] advancing; // in the call that is being prepared
+    private final long[] heldVersion; // under which the slot's keys and values were made; -1 before its first call
     private int active;
     private int emptyHint; // no empty slot is before it
-    private long lastVersion = -1;
     private long sampledTokens;
     private long forcedTokens;
 
@@ -40,6 +42,8 @@ final class SlotPool implements AutoCloseable {
         this.input = new DecodeInput(config.slots(), config.tokensPerCall());
         this.slots = new InFlight[config.slots()];
         this.knownBefore = new int[config.slots()];
+        this.advancing = new boolean[config.slots()];
+        this.heldVersion = new long[config.slots()];
         this.cacheOnSwap = config.cacheOnSwap();
     }
 
@@ -69,6 +73,7 @@ final class SlotPool implements AutoCloseable {
         }
         emptyHint = slot + 1;
         slots[slot] = sequence;
+        heldVersion[slot] = -1;
         active++;
         begin(slot, sequence);
     }
@@ -85,17 +90,22 @@ final class SlotPool implements AutoCloseable {
      * @return false if there was nothing to do: all wait
      */
     boolean advance(Weights weights, long version, Consumer<InFlight> finished) {
-        if (version != lastVersion && lastVersion >= 0 && cacheOnSwap == CacheOnSwap.RECOMPUTE) {
-            beginAgain();
-        }
-        lastVersion = version;
+        return advance(weights, version, every -> true, finished);
+    }
+
+    /**
+     * The same of some of them.
+     *
+     * @param who goes on under this version; the others stay as they are
+     */
+    boolean advance(Weights weights, long version, Predicate<InFlight> who, Consumer<InFlight> finished) {
         boolean heard = hearEnvironments(finished);
-        if (!prepare()) {
+        if (!prepare(version, who)) {
             return heard;
         }
         DecodeSteps done = session.advance(weights, input);
         for (int slot = 0; slot < slots.length; slot++) {
-            if (slots[slot] != null && !slots[slot].waits()) {
+            if (advancing[slot]) {
                 take(slot, done, version);
                 handOverIfFinished(slot, finished);
             }
@@ -125,23 +135,21 @@ final class SlotPool implements AutoCloseable {
         return heard;
     }
 
-    private void beginAgain() {
-        for (int slot = 0; slot < slots.length; slot++) {
-            if (slots[slot] != null && slots[slot].held() > 1) {
-                begin(slot, slots[slot]);
-            }
-        }
-    }
-
     /** Says whether there is anything to advance. */
-    private boolean prepare() {
+    private boolean prepare(long version, Predicate<InFlight> who) {
         boolean any = false;
         input.clear();
         for (int slot = 0; slot < slots.length; slot++) {
             InFlight sequence = slots[slot];
-            if (sequence == null || sequence.waits()) {
+            advancing[slot] = sequence != null && !sequence.waits() && who.test(sequence);
+            if (!advancing[slot]) {
                 continue;
             }
+            boolean isSwapped = heldVersion[slot] >= 0 && heldVersion[slot] != version;
+            if (isSwapped && cacheOnSwap == CacheOnSwap.RECOMPUTE) {
+                begin(slot, sequence);
+            }
+            heldVersion[slot] = version;
             any = true;
             int held = sequence.held();
             int known = sequence.known();

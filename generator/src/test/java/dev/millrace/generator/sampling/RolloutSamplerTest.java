@@ -24,8 +24,11 @@ import java.time.Instant;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 class RolloutSamplerTest {
     private static final DecoderShape SHAPE = new DecoderShape(16, 8, 1, 2, 2, 4, 16, 16, 100, 1e-6, false, false);
@@ -99,5 +102,35 @@ class RolloutSamplerTest {
     void shouldRefuseARequestThatDoesNotFitASlot() {
         assertThatThrownBy(() -> sampler.sample(requests(1, 1, 4), weights, 0)).isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("need 9 positions, a slot has 8 (capacity_tokens)");
+    }
+
+    @ParameterizedTest
+    @EnumSource(CacheOnSwap.class)
+    void shouldSampleAgainWhatAGeneratorDidThatSwappedWeightsInMidSequence(CacheOnSwap cacheOnSwap) {
+        Weights newer = Weights.random(SHAPE, 2);
+        GeneratorConfig config = new GeneratorConfig("g", 5, 8, 2, WeightUpdate.IN_FLIGHT, cacheOnSwap, 0, 0, 1000, 0, 1, 1);
+        List<Rollout> swapped = new ArrayList<>();
+        try (SlotPool pool = new SlotPool(Engine.cpu(), SHAPE, config)) {
+            RolloutRecords records = new RolloutRecords("g");
+            for (PromptRequest request : requests(4, 1, DIGITS)) {
+                pool.add(new InFlight(new AcceptedPrompt(request, PackedInts.toArray(request.getPromptTokens()), new FixedAnswer(),
+                        new TopicPartition("prompts", 0), 0), 0, SHAPE.vocabSize(), 0));
+            }
+            for (int call = 0; pool.active() > 0; call++) {
+                pool.advance(call < 3 ? weights : newer, call < 3 ? 7 : 9, sequence -> swapped.add(records.of(sequence, 0)));
+            }
+        }
+        assertThat(swapped).hasSize(4).allSatisfy(rollout -> assertThat(rollout.getVersionSpans())
+                .containsExactly(new VersionSpan(7L, 0, 2), new VersionSpan(9L, 2, DIGITS)));
+        List<VersionedSample> samples = new ArrayList<>();
+        for (PromptRequest request : requests(4, 1, DIGITS)) {
+            samples.add(new VersionedSample(request, 0, swapped.get(samples.size()).getVersionSpans()));
+        }
+        samples.add(new VersionedSample(requests(1, 1, DIGITS).get(0), 3, List.of(new VersionSpan(9L, 0, DIGITS))));
+        try (RolloutSampler again = new RolloutSampler(Engine.cpu(), SHAPE, Environments.builtIn(), config, STILL)) {
+            List<Rollout> rollouts = again.sample(samples, version -> version == 7 ? weights : newer);
+            assertThat(rollouts.subList(0, 4)).isEqualTo(swapped);
+            assertThat(rollouts.get(4).getVersionSpans()).containsExactly(new VersionSpan(9L, 0, DIGITS));
+        }
     }
 }

@@ -3,14 +3,12 @@ package dev.millrace.replay.rescore;
 import dev.millrace.archive.ArchiveException;
 import dev.millrace.archive.RecordedVersions;
 import dev.millrace.policy.session.Engine;
-import dev.millrace.policy.session.ScoringSession;
-import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.rescore.Rescoring.Proximal;
+import dev.millrace.replay.rescore.StretchScoring.Stretch;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
-import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.stages.BatchInput;
 import dev.millrace.stages.PolicyLogProbs;
 import dev.millrace.weights.CorruptVersionException;
@@ -36,7 +34,7 @@ public final class Rescorer implements AutoCloseable {
     private final RecordedVersions versions;
     private final Rescoring what;
     private final WeightCache cache;
-    private final ScoringSession session;
+    private final StretchScoring scoring;
 
     /**
      * @param cachedVersions versions whose weights are in memory, at least 1
@@ -47,7 +45,7 @@ public final class Rescorer implements AutoCloseable {
         this.versions = versions;
         this.what = what;
         this.cache = new WeightCache(this::load, cachedVersions);
-        this.session = new ScoringSession(engine, versions.shape(), tokenBudget);
+        this.scoring = new StretchScoring(engine, versions.shape(), tokenBudget);
     }
 
     private Weights load(long version) {
@@ -73,10 +71,6 @@ public final class Rescorer implements AutoCloseable {
     public record Rescored(BatchInput input, Agreement agreement, long[] proximalVersions) {
     }
 
-    /** A stretch of one member's response that a version is asked about. */
-    private record Wanted(int member, int start, int end, float[] into) {
-    }
-
     /**
      * Computes a batch's log-probs again.
      *
@@ -88,21 +82,21 @@ public final class Rescorer implements AutoCloseable {
         float[] old = what.own() ? new float[recorded.tokens().tokenCount()] : recorded.logProbs().old();
         boolean isProximal = !(what.proximal() instanceof Proximal.Kept);
         float[] proximal = isProximal ? new float[recorded.tokens().tokenCount()] : recorded.logProbs().proximal();
-        SortedMap<Long, List<Wanted>> wanted = new TreeMap<>();
+        SortedMap<Long, List<Stretch>> wanted = new TreeMap<>();
         for (int s = 0; s < trajectories.size(); s++) {
             Trajectory trajectory = trajectories.get(s);
             if (what.own()) {
                 for (VersionSpan span : trajectory.getVersionSpans()) {
                     wanted.computeIfAbsent(span.getVersion(), v -> new ArrayList<>())
-                        .add(new Wanted(s, span.getStart(), span.getEnd(), old));
+                        .add(new Stretch(s, span.getStart(), span.getEnd(), old, recorded.tokens().start(s)));
                 }
             }
             if (isProximal) {
                 wanted.computeIfAbsent(proximalVersion(batch, trajectory), v -> new ArrayList<>())
-                    .add(new Wanted(s, 0, recorded.tokens().end(s) - recorded.tokens().start(s), proximal));
+                    .add(new Stretch(s, 0, recorded.tokens().end(s) - recorded.tokens().start(s), proximal, recorded.tokens().start(s)));
             }
         }
-        wanted.forEach((version, stretches) -> score(version, stretches, trajectories, recorded));
+        wanted.forEach((version, stretches) -> scoring.score(weights(version), trajectories, stretches));
         zeroMasked(recorded, what.own() ? old : null, isProximal ? proximal : null);
         Agreement agreement = Agreement.NONE;
         for (int s = 0; s < trajectories.size(); s++) {
@@ -137,29 +131,6 @@ public final class Rescorer implements AutoCloseable {
             + " made, so nobody knows from which its step began"));
     }
 
-    private void score(long version, List<Wanted> stretches, List<Trajectory> trajectories, BatchInput recorded) {
-        int[] members = stretches.stream().mapToInt(Wanted::member).distinct().sorted().toArray();
-        int[][] tokens = new int[members.length][];
-        int[] firstScored = new int[members.length];
-        float[] temperatures = new float[members.length];
-        int[] places = new int[trajectories.size()];
-        for (int i = 0; i < members.length; i++) {
-            Trajectory trajectory = trajectories.get(members[i]);
-            firstScored[i] = PackedInts.length(trajectory.getPromptTokens());
-            tokens[i] = new int[firstScored[i] + PackedInts.length(trajectory.getResponseTokens())];
-            PackedInts.copyTo(trajectory.getPromptTokens(), tokens[i], 0);
-            PackedInts.copyTo(trajectory.getResponseTokens(), tokens[i], firstScored[i]);
-            temperatures[i] = (float) trajectory.getTemperature();
-            places[members[i]] = i;
-        }
-        SequenceBatch batch = new SequenceBatch(tokens, firstScored);
-        float[] found = session.score(weights(version), batch, temperatures).logProbs();
-        for (Wanted one : stretches) {
-            System.arraycopy(found, batch.offset(places[one.member()]) + one.start(), one.into(),
-                recorded.tokens().start(one.member()) + one.start(), one.end() - one.start());
-        }
-    }
-
     private Weights weights(long version) {
         try {
             return cache.get(version);
@@ -180,6 +151,6 @@ public final class Rescorer implements AutoCloseable {
 
     @Override
     public void close() {
-        session.close();
+        scoring.close();
     }
 }

@@ -1,10 +1,9 @@
-package dev.millrace.cli.experiment;
+package dev.millrace.policy.weights;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.policy.decoder.DecoderShape;
-import dev.millrace.policy.weights.Weights;
 import org.junit.jupiter.api.Test;
 
 class WeightRingTest {
@@ -12,7 +11,7 @@ class WeightRingTest {
 
     @Test
     void shouldKeepCopiesOfTheNewestVersions() {
-        WeightRing ring = new WeightRing(2);
+        WeightRing ring = new WeightRing(2, 0);
         Weights trained = Weights.zeros(SHAPE);
         for (int version = 0; version < 5; version++) {
             trained.tensor("model.norm.weight").put(0, version);

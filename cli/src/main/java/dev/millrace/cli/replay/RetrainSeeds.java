@@ -1,0 +1,72 @@
+package dev.millrace.cli.replay;
+
+import dev.millrace.counterfactual.CourseStep;
+import dev.millrace.counterfactual.RetrainedStep;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.Function;
+import java.util.function.ToDoubleFunction;
+import java.util.stream.DoubleStream;
+
+/**
+ * A re-train with one set of draws or several: curves are means over those that have a value.
+ *
+ * @param each one for each set of draws; the recorded ones first
+ * @param live whether courses learnt from rollouts of their own
+ */
+record RetrainSeeds(List<RetrainRecord> each, boolean live) {
+
+    RetrainSeeds {
+        each = List.copyOf(each);
+    }
+
+    /** The one with the recorded draws, or with the recorded rollouts themselves. */
+    RetrainRecord first() {
+        return each.get(0);
+    }
+
+    List<String> names() {
+        return first().names();
+    }
+
+    List<RetrainedStep> steps() {
+        return first().steps();
+    }
+
+    double[] evaluatedAt() {
+        return first().evaluatedAt();
+    }
+
+    /** Rewards of a course's policies in the task; NaN where none is left that was tried. */
+    double[] rewards(int course) {
+        return means(record -> record.rewards(course), evaluatedAt().length);
+    }
+
+    /** A number over steps. */
+    double[] curve(int course, ToDoubleFunction<CourseStep> of) {
+        return means(record -> record.curve(course, of), steps().size());
+    }
+
+    /** Mean of a number over the sets of draws that have it. */
+    double mean(ToDoubleFunction<RetrainRecord> of) {
+        return finiteMean(each.stream().mapToDouble(of));
+    }
+
+    private double[] means(Function<RetrainRecord, double[]> of, int length) {
+        List<double[]> all = each.stream().map(of).map(values -> {
+            double[] padded = Arrays.copyOf(values, length);
+            Arrays.fill(padded, Math.min(values.length, length), length, Double.NaN); // a course that ended early has no more
+            return padded;
+        }).toList();
+        double[] means = new double[length];
+        for (int i = 0; i < length; i++) {
+            int at = i;
+            means[i] = finiteMean(all.stream().mapToDouble(values -> values[at]));
+        }
+        return means;
+    }
+
+    private static double finiteMean(DoubleStream values) {
+        return values.filter(Double::isFinite).average().orElse(Double.NaN);
+    }
+}

@@ -1,0 +1,111 @@
+package dev.millrace.counterfactual;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.archive.ArchiveException;
+import dev.millrace.archive.ArchivedRun;
+import dev.millrace.archive.RangeSelection;
+import dev.millrace.archive.RunExport;
+import dev.millrace.stages.CorrectionConfig;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.apache.kafka.common.TopicPartition;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Two steps of a run, exported: what can be learnt again from the files alone, and what becomes of damaged ones. */
+class ArchivedRangeTest {
+    private static final Course OWN = RetrainingTest.course("recorded", CorrectionConfig.defaults(), 1e-2);
+    private static final LearntRun LEARNT = new LearntRun(OWN);
+
+    @TempDir
+    private Path directory;
+
+    private Path archive;
+
+    @BeforeEach
+    void export() {
+        archive = directory.resolve("some-steps");
+        new RunExport(LEARNT.run).to(archive, new RangeSelection(LEARNT.run, "kafka")
+            .select(batch -> batch.getBatchId() >= 2, Long.MIN_VALUE, Long.MAX_VALUE));
+    }
+
+    private List<Path> files() throws IOException {
+        try (Stream<Path> files = Files.list(archive)) {
+            return files.filter(file -> file.toString().endsWith(".avro") && size(file) > 0).sorted().toList();
+        }
+    }
+
+    private static long size(Path file) {
+        return file.toFile().length();
+    }
+
+    private void requireRefused(Path file, String how) {
+        try (ArchivedRun run = new ArchivedRun(archive)) {
+            assertThatThrownBy(run::verify).as(how + " " + file.getFileName()).isInstanceOf(ArchiveException.class)
+                .hasMessageContaining(file.toString()).hasMessageMatching("(?s).*(is not as it was exported: its SHA-256 is [0-9a-f]{64}, the index"
+                    + " says [0-9a-f]{64}; copy the archive again|cannot read .*, which the archive's index names.*)");
+        }
+    }
+
+    @Test
+    void shouldHoldWhatItsStepsAreLearntAgainFrom() {
+        try (ArchivedRun run = new ArchivedRun(archive)) {
+            run.verify();
+            assertThat(run.isWhole()).isFalse();
+            assertThat(run.range(new TopicPartition("test.prompts", 0)).from()).as("groups of the two batches before are not in it").isEqualTo(6);
+            RetrainingTest.Heard heard = RetrainingTest.retrain(run, Optional.empty(), 2, LearntRun.STEPS, OWN);
+            assertThat(heard.of(0)).hasSize(2).allMatch(CourseStep::isAsRecorded);
+            assertThatThrownBy(() -> RetrainingTest.retrain(run, Optional.empty(), 1, LearntRun.STEPS, OWN))
+                .hasMessageContaining("version 1");
+        }
+    }
+
+    @Test
+    void shouldBeRefusedWithAByteChangedInAnyOfItsFiles() throws IOException {
+        for (Path file : files()) {
+            byte[] bytes = Files.readAllBytes(file);
+            for (int at : new int[] {0, bytes.length / 2, bytes.length - 1}) {
+                byte[] damaged = bytes.clone();
+                damaged[at] ^= 1;
+                Files.write(file, damaged);
+                requireRefused(file, "byte " + at + " changed in");
+            }
+            Files.write(file, bytes);
+        }
+        try (ArchivedRun run = new ArchivedRun(archive)) {
+            run.verify();
+        }
+    }
+
+    @Test
+    void shouldBeRefusedWithAnyOfItsFilesCutOffOrMissing() throws IOException {
+        for (Path file : files()) {
+            byte[] bytes = Files.readAllBytes(file);
+            Files.write(file, Arrays.copyOf(bytes, bytes.length - 1));
+            requireRefused(file, "cut off:");
+            Files.delete(file);
+            requireRefused(file, "missing:");
+            Files.write(file, bytes);
+        }
+        assertThat(files()).extracting(file -> file.getFileName().toString()).contains("batches-0.avro", "trajectories-0.avro", "prompts-0.avro",
+            "policy-versions-0.avro", "weights-0.avro", "optimizer-state-0.avro");
+    }
+
+    @Test
+    void shouldBeRefusedWithoutAnIndexOrWithOneThatIsCutOff() throws IOException {
+        Path index = archive.resolve("index.json");
+        byte[] bytes = Files.readAllBytes(index);
+        Files.write(index, Arrays.copyOf(bytes, bytes.length / 2));
+        assertThatThrownBy(() -> new ArchivedRun(archive)).isInstanceOf(ArchiveException.class).hasMessageContaining("index.json");
+        Files.delete(index);
+        assertThatThrownBy(() -> new ArchivedRun(archive)).isInstanceOf(ArchiveException.class).hasMessageContaining("index.json");
+    }
+}
