@@ -60,10 +60,10 @@ final class CounterfactualReport {
             plot(figure.title() + means, "version", versions, found.names(), c -> found.curve(c, figure.of()));
         }
         List<XYChart> panels = new ArrayList<>();
-        panels.add(chart("reward in the task" + means, found.evaluatedAt(), found.names(), found::rewards, true));
-        panels.add(chart("ESS ratio", versions, found.names(), c -> found.curve(c, CourseStep::essRatio), false));
-        panels.add(chart("KL to the recorded policy", versions, found.names(), c -> found.curve(c, CourseStep::klToRecorded), false));
-        panels.add(chart("gradient norm", versions, found.names(), c -> found.curve(c, CourseStep::gradNorm), false));
+        panels.add(chart("reward in the task" + means, found.evaluatedAt(), found.names(), found::rewards, LegendPosition.InsideSW));
+        panels.add(chart("ESS ratio", versions, found.names(), c -> found.curve(c, CourseStep::essRatio), null));
+        panels.add(chart("KL to the recorded policy", versions, found.names(), c -> found.curve(c, CourseStep::klToRecorded), null));
+        panels.add(chart("gradient norm", versions, found.names(), c -> found.curve(c, CourseStep::gradNorm), null));
         picture(panels, "retrain.png");
     }
 
@@ -76,7 +76,8 @@ final class CounterfactualReport {
         }
         List<XYChart> panels = new ArrayList<>();
         for (var figure : CourseFigure.GRADIENT.subList(0, 4)) {
-            panels.add(chart(figure.title(), found.versions(), found.names(), c -> found.curve(c, figure.of()), panels.isEmpty()));
+            panels.add(chart(figure.title(), found.versions(), found.names(), c -> found.curve(c, figure.of()),
+                panels.isEmpty() ? LegendPosition.InsideNE : null));
         }
         picture(panels, "gradients.png");
     }
@@ -114,9 +115,13 @@ final class CounterfactualReport {
         }
     }
 
-    private static XYChart chart(String title, double[] x, List<String> names, Curve curve, boolean legend) {
+    /** @param legend where it is; null for none */
+    private static XYChart chart(String title, double[] x, List<String> names, Curve curve, LegendPosition legend) {
         XYChart chart = new XYChartBuilder().width(560).height(320).title(title).xAxisTitle("version").build();
-        chart.getStyler().setLegendVisible(legend).setLegendPosition(LegendPosition.InsideNE).setChartBackgroundColor(Color.WHITE)
+        if (legend != null) {
+            chart.getStyler().setLegendPosition(legend);
+        }
+        chart.getStyler().setLegendVisible(legend != null).setChartBackgroundColor(Color.WHITE)
             .setPlotBorderVisible(false).setAntiAlias(true);
         chart.getStyler().setXAxisMaxLabelCount(8);
         for (int c = 0; c < names.size(); c++) {

@@ -23,7 +23,7 @@ final class RetrainText {
             found.each().size() == 1 ? "" : ", " + found.each().size() + " seeds", seconds));
         if (found.live()) {
             lines.addAll(Lines.wrapped("", "live: every course samples its own rollouts, of the recorded prompts and as many versions behind"
-                + " as the recorded ones were" + (found.each().size() == 1 ? "" : "; seed 1 has the recorded draws, numbers are means over the seeds")));
+                + " as the recorded ones were" + (found.each().size() == 1 ? "" : "; seed 1 has the recorded draws, and KL is its; the other numbers are means over the seeds")));
         }
         lines.addAll(Lines.wrapped("", proof(found, range)));
         lines.add(String.format(Locale.ROOT, "%-" + NAME + "s %17s %8s %8s %9s %8s", "", "reward", "mean", "mean", "last KL to", "last"));
@@ -52,20 +52,24 @@ final class RetrainText {
     /** Whether the run's own course is the run. */
     static String proof(RetrainSeeds found, VersionRange range) {
         if (found.first().parted().isEmpty()) {
-            return "as recorded: the run's own settings " + (found.live() ? "sample its rollouts again, all "
-                + String.format(Locale.ROOT, "%,d", found.first().sequences()) + " of them token for token, and " : "")
+            return "as recorded: the run's own settings " + (found.live() ? sampledAgain(found.first()) + ", and " : "")
                 + "make the weights of all " + range.steps() + " versions again, bit for bit";
         }
         long parted = found.first().parted().getAsLong();
         if (found.live()) {
-            return "not as recorded: the run's own settings sample " + String.format(Locale.ROOT, "%,d of its %,d", found.first().sameRollouts(),
-                found.first().sequences()) + " rollouts again, and the weights part from the recorded ones at version " + parted
-                + ". Without --live the replay says whether that is the sampling: a cache of keys that outlived a swap, another kind of machine or other"
-                + " settings of the generator; what follows is still one course against another";
+            return "not as recorded: the run's own settings " + sampledAgain(found.first()) + ", and the weights part from the recorded ones at version "
+                + parted + ". Without --live the replay says whether it is the sampling: keys and values that outlived a swap, another kind of machine,"
+                + " or other settings of the generator; what follows is still one course against another";
         }
         return "not as recorded: under these settings the weights part from the recorded ones at version " + parted
             + ". The run had another configuration (give it with --config), another kind of machine or another number of learner.step.shards;"
             + " what follows is still one learner against another, from the same version over the same batches";
+    }
+
+    private static String sampledAgain(RetrainRecord found) {
+        return found.sameRollouts() == found.sequences()
+            ? String.format(Locale.ROOT, "sample its rollouts again, all %,d of them token for token", found.sequences())
+            : String.format(Locale.ROOT, "sample %,d of its %,d rollouts again token for token", found.sameRollouts(), found.sequences());
     }
 
     /** What became of a course, in words. */
@@ -76,16 +80,17 @@ final class RetrainText {
         if (found.each().stream().allMatch(one -> one.ending(course) == null && one.rewards(course).length == 0)) {
             return "not tried in the task";
         }
-        long survived = found.each().stream().filter(one -> one.ending(course) == null && one.collapsedAt(course).isEmpty()).count();
-        return "did not collapse with " + survived + " of " + found.each().size() + " seeds: "
-            + found.each().stream().map(one -> brief(one, course)).collect(Collectors.joining(", "));
+        long collapsed = found.each().stream().filter(one -> one.ending(course) == null && one.collapsedAt(course).isPresent()).count();
+        long all = found.each().size();
+        return "collapsed with " + (collapsed == 0 ? "none of " + all : collapsed == all ? "all " + all : collapsed + " of " + all)
+            + " seeds; reward at the end " + found.each().stream().map(one -> brief(one, course)).collect(Collectors.joining(", "));
     }
 
     private static String brief(RetrainRecord one, int course) {
         if (one.ending(course) != null) {
-            return one.ending(course);
+            return "- (" + one.ending(course) + ")";
         }
-        return reward(one.lastReward(course)) + (one.collapsedAt(course).isPresent() ? " (collapsed at " + one.collapsedAt(course).getAsLong() + ")" : "");
+        return reward(one.lastReward(course)) + (one.collapsedAt(course).isPresent() ? " (from " + one.collapsedAt(course).getAsLong() + " on)" : "");
     }
 
     private static String fate(RetrainRecord found, int course) {

@@ -1,0 +1,65 @@
+package dev.millrace.cli.replay;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.counterfactual.CourseStep;
+import dev.millrace.counterfactual.RetrainedStep;
+import dev.millrace.counterfactual.VersionRange;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import org.junit.jupiter.api.Test;
+
+class RetrainTextTest {
+    private static final VersionRange RANGE = new VersionRange(10, 12);
+
+    /** Two steps on two rollouts each, and five tries of two courses. */
+    private static RetrainRecord record(boolean isAsRecorded, int sameRollouts, double... rewardsOfTheFirst) {
+        RetrainRecord record = new RetrainRecord(List.of("recorded", "other"));
+        for (int i = 1; i <= 2; i++) {
+            CourseStep step = new CourseStep(isAsRecorded, "hash", 1, 2, 0.5, 0, 0.01, 4, 0.5, sameRollouts, 0, 0, 0, 0);
+            record.step(new RetrainedStep(10 + i, i, 0.5, 1, 2, List.of(Optional.of(step), Optional.of(step))));
+        }
+        for (int i = 0; i < rewardsOfTheFirst.length; i++) {
+            record.evaluated(10 + i, List.of(OptionalDouble.of(rewardsOfTheFirst[i]), OptionalDouble.of(0.75)));
+        }
+        return record;
+    }
+
+    private static String text(RetrainSeeds found) {
+        return String.join(" ", RetrainText.lines(found, RANGE, 1.5)).replaceAll("\\s+", " ");
+    }
+
+    @Test
+    void shouldSayWhetherTheRolloutsAreTheRecordedOnes() {
+        RetrainRecord same = record(true, 2, 0.5);
+        assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), false), RANGE))
+            .isEqualTo("as recorded: the run's own settings make the weights of all 2 versions again, bit for bit");
+        assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), true), RANGE)).isEqualTo("as recorded: the run's own settings sample its"
+            + " rollouts again, all 4 of them token for token, and make the weights of all 2 versions again, bit for bit");
+        assertThat(RetrainText.proof(new RetrainSeeds(List.of(record(false, 1, 0.5)), true), RANGE))
+            .startsWith("not as recorded: the run's own settings sample 2 of its 4 rollouts again token for token, and the weights part from"
+                + " the recorded ones at version 11. Without --live");
+    }
+
+    @Test
+    void shouldCountTheSeedsWithWhichACourseCollapsed() {
+        RetrainRecord fell = record(true, 2, 0.8, 0.2, 0.1, 0.2, 0.3);
+        RetrainRecord held = record(false, 0, 0.8, 0.7, 0.6, 0.5, 0.6);
+        RetrainRecord ended = record(false, 0, 0.4);
+        ended.ended(0, 11, "the loss is NaN");
+        assertThat(text(new RetrainSeeds(List.of(fell, held, ended), true))).contains("2 courses, 3 seeds in 1.5 s", "live: every course samples its own",
+            "recorded: collapsed with 1 of 3 seeds; reward at the end 0.20 (from 11 on), 0.60, - (ended at version 11: the loss is NaN)",
+            "other: collapsed with none of 3 seeds; reward at the end 0.75, 0.75, 0.75");
+        assertThat(text(new RetrainSeeds(List.of(fell), false))).doesNotContain("live", "seeds")
+            .contains("recorded: collapsed: from version 11 on its reward stays below half of its best", "other: did not collapse");
+    }
+
+    @Test
+    void shouldMeanOverTheSeedsThatHaveAValue() {
+        RetrainSeeds found = new RetrainSeeds(List.of(record(true, 2, 0.8, 0.2), record(true, 2, 0.6)), true);
+        assertThat(found.evaluatedAt()).containsExactly(10, 11);
+        assertThat(found.rewards(0)).containsExactly(0.7, 0.2);
+        assertThat(found.curve(1, CourseStep::gradNorm)).containsExactly(2, 2);
+    }
+}
