@@ -109,11 +109,6 @@ public final class LiveSampling implements AutoCloseable {
         }
     }
 
-    /** Versions that a rollout of the range is behind the step on it, at most; not counting those before the first. */
-    public int lag() {
-        return lag;
-    }
-
     /** Where one course gets its rollouts. */
     final class OfCourse {
         private final long draws;
