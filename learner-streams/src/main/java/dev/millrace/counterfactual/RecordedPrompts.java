@@ -9,10 +9,10 @@ import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.topology.fetch.RecordFetcher;
 import java.util.Collection;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -71,12 +71,17 @@ final class RecordedPrompts implements AutoCloseable {
 
     /** The requests of these groups. */
     Map<String, PromptRequest> of(Collection<String> groups) {
-        Map<String, PromptRequest> found = new LinkedHashMap<>();
+        Map<TopicPartition, TreeSet<Long>> wanted = new HashMap<>();
         for (String group : groups) {
             Place place = places.get(group);
-            found.put(group, fetcher.fetch(place.partition(), new long[] {place.offset()}).stream().findFirst().flatMap(this::ours)
-                .orElseThrow(() -> gone(group)));
+            wanted.computeIfAbsent(place.partition(), partition -> new TreeSet<>()).add(place.offset());
         }
+        Map<String, PromptRequest> found = new HashMap<>();
+        wanted.forEach((partition, offsets) -> fetcher.fetch(partition, offsets.stream().mapToLong(Long::longValue).toArray())
+            .forEach(record -> ours(record).ifPresent(request -> found.put(request.getGroupId(), request))));
+        groups.stream().filter(group -> !found.containsKey(group)).findFirst().ifPresent(lost -> {
+            throw gone(lost);
+        });
         return found;
     }
 
