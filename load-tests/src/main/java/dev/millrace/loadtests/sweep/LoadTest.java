@@ -15,14 +15,15 @@ import java.util.Map;
 import java.util.function.Consumer;
 
 /**
- * Runs the points of a load test one after the other, each curve's baseline first. A point of the first curve is run once
- * before anything counts, so that the first one measured is not the one that compiles everything.
+ * Runs the points of a load test one after the other, each curve's baseline first. Before anything counts, the
+ * baseline and a point of the first curve are run once, so that what is measured first is not what compiles everything, in this
+ * process and the broker's.
  */
 public final class LoadTest {
     /** The key whose values make a curve; all others make another one. */
     public static final String RATE = "load.rollouts_per_second";
     /** Where a search begins at a rate, what it warms up with: enough that what matters is compiled. */
-    private static final int WARM_UP_RATE = 8;
+    private static final int WARM_UP_RATE = 2;
     /** Where nothing is achieved at all a curve of logarithms still needs a number. */
     private static final double NOTHING = 1e-3;
 
@@ -62,14 +63,15 @@ public final class LoadTest {
 
     private Curve curve(Map<String, String> shared, List<SweepPoint> points, boolean first) throws InterruptedException {
         Workload workload = points.get(0).workload();
+        if (first) {
+            progress.accept("warming up");
+            point(workload.knee().search() ? workload.withRate(WARM_UP_RATE * workload.load().rolloutsPerSecond()) : workload, Map.of(),
+                Baseline.measure(client, workload, next()));
+        }
         Baseline baseline = Baseline.measure(client, workload, next());
         progress.accept(String.format(Locale.ROOT, "baseline: %d publishing: %.0f rollouts/s (%.1f MB/s), %.0f %% of the time in making "
             + "records; a copy moves %.1f MB/s", baseline.generators(), baseline.publishRolloutsPerSecond(), baseline.publishMegabytesPerSecond(),
             100 * baseline.generatorShare(), baseline.copyMegabytesPerSecond()));
-        if (first) {
-            progress.accept("warming up");
-            point(workload.knee().search() ? workload.withRate(WARM_UP_RATE * workload.load().rolloutsPerSecond()) : workload, Map.of(), baseline);
-        }
         List<PointResult> results = new ArrayList<>();
         if (workload.knee().search()) {
             KneeSearch.run(workload.load().rolloutsPerSecond(), workload.knee().points(), rate -> {
