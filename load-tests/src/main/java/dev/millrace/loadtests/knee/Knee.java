@@ -43,7 +43,7 @@ public record Knee(double rate, boolean reached) {
     }
 
     /** The highest rate that was followed at least once; 0 if none was. */
-    static double highestFollowed(List<Point> curve) {
+    public static double highestFollowed(List<Point> curve) {
         return curve.stream().filter(Point::followed).mapToDouble(Point::offered).max().orElse(0);
     }
 }

@@ -6,6 +6,7 @@ import dev.millrace.loadtests.knee.KneeSearch;
 import dev.millrace.loadtests.openloop.LoadPlan;
 import dev.millrace.loadtests.openloop.OpenLoop;
 import dev.millrace.loadtests.openloop.Schedule;
+import dev.millrace.loadtests.synthetic.LoadException;
 import dev.millrace.loadtests.synthetic.RolloutShape;
 import dev.millrace.loadtests.synthetic.SyntheticRun;
 import dev.millrace.loadtests.watch.BatchedRollouts;
@@ -30,10 +31,10 @@ import org.HdrHistogram.Histogram;
  * <p>Two hops lie between, through {@code trajectories}, each with a transaction of its own. Waiting for the other rollouts of
  * its batch is no part of it, since the last one's score begins it.
  *
- * <p>Half load is half of the knee, and the knee is found with the load running beside broker and topology on the same machine:
- * what works off a prepared backlog has the processors to itself, and half of that may be more than all three can do. A rate is
- * achieved by what a load of it took from its first intended moment until its last batch was visible; the search begins where
- * the first rate is followed, once what matters is compiled. The first third of the
+ * <p>Half load is half of the highest rate that is followed, found with the load running beside broker and topology on the same
+ * machine: what works off a prepared backlog has the processors to itself, and half of that may be more than all three can do.
+ * A rate is followed if a load of it is done in time, from its first intended moment until its last batch is visible; the search
+ * begins once the first rate is, when what matters is compiled. The first third of the
  * measurement warms up and is not counted.
  */
 public final class AddedLatency {
@@ -67,13 +68,13 @@ public final class AddedLatency {
      * Milliseconds, where nothing else is said.
      *
      * @param batchSequences rollouts of a batch
-     * @param knee rollouts per second that the topology follows with the load beside it
+     * @param followed most rollouts per second that the topology followed with the load beside it
      * @param rolloutsPerSecond of the measurement, half of it
      * @param batches that were counted
      * @param limitMs three commit intervals
      * @param publishDelayP99 how late the load itself was
      */
-    public record Result(int responseTokens, int batchSequences, double knee, double rolloutsPerSecond, long batches, double p50, double p95,
+    public record Result(int responseTokens, int batchSequences, double followed, double rolloutsPerSecond, long batches, double p50, double p95,
         double p99, double max, double limitMs, double publishDelayP99) {
     }
 
@@ -81,7 +82,7 @@ public final class AddedLatency {
     private record Round(double achieved, Histogram added, double publishDelayP99) {
     }
 
-    /** Finds the knee, then measures at half of it. */
+    /** Finds the highest rate that is followed, then measures at half of it. */
     public Result measure(int responseTokens, int bytesPerRollout, Consumer<String> progress) throws InterruptedException {
         double first = FIRST_BYTES_PER_SECOND / bytesPerRollout;
         boolean warm = false;
@@ -89,10 +90,13 @@ public final class AddedLatency {
             warm = new Knee.Point(first, achieved("warming up, ", responseTokens, first, progress)).followed();
         }
         List<Knee.Point> points = KneeSearch.run(first, KNEE_POINTS, offered -> achieved("", responseTokens, offered, progress));
-        double knee = Knee.of(points).rate();
-        Round half = round(responseTokens, knee / 2, SECONDS);
+        double followed = Knee.highestFollowed(points);
+        if (followed == 0) {
+            throw new LoadException("at " + responseTokens + " tokens the topology followed none of the rates that were offered: " + points);
+        }
+        Round half = round(responseTokens, followed / 2, SECONDS);
         Histogram added = half.added();
-        return new Result(responseTokens, batchSequences(responseTokens), knee, knee / 2, added.getTotalCount(),
+        return new Result(responseTokens, batchSequences(responseTokens), followed, followed / 2, added.getTotalCount(),
             added.getValueAtPercentile(50) / 1e6, added.getValueAtPercentile(95) / 1e6, added.getValueAtPercentile(99) / 1e6,
             added.getMaxValue() / 1e6, 3.0 * config.runtime().commitIntervalMs(), half.publishDelayP99());
     }

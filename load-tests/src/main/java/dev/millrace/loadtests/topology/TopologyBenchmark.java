@@ -168,7 +168,7 @@ public final class TopologyBenchmark {
         for (AddedLatency.Result result : latency) {
             goals.add(new Goal("latency added at half load, " + result.responseTokens() + " tokens",
                 format("p50 %.0f ms, p95 %.0f ms, p99 %.0f ms of %d batches at %.0f of %.0f rollouts/s", result.p50(), result.p95(), result.p99(),
-                    result.batches(), result.rolloutsPerSecond(), result.knee()), format("p99 below %.0f ms", result.limitMs()),
+                    result.batches(), result.rolloutsPerSecond(), result.followed()), format("p99 below %.0f ms", result.limitMs()),
                 result.p99() < result.limitMs()));
         }
         for (Restart.Result result : restarts) {
