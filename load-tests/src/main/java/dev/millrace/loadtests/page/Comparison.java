@@ -13,8 +13,8 @@ import java.util.Optional;
  * Two reports of the same workload side by side.
  *
  * <p>Throughputs are compared as ratios to each report's own baseline, because the machine may have been busier at one time
- * than at the other. A difference below the noise bound is called noise: the bound is the scatter of the
- * points beyond the knee around it, in the report where it is larger, and at least 10 %.
+ * than at the other. A difference below the noise bound is called noise: the bound is how closely the knee was found, which is how far
+ * the lowest rate that was not followed lies above the highest that was, in the report where that is more, and at least 10 %.
  */
 public final class Comparison {
     private static final double LEAST_NOISE = 0.10;
@@ -53,7 +53,7 @@ public final class Comparison {
         double knee = after.knee().rate() / before.knee().rate();
         double baseline = after.baseline().copyMegabytesPerSecond() / before.baseline().copyMegabytesPerSecond();
         return new Row(after.label(), before.knee().rate(), after.knee().rate(), knee, knee / baseline, p99(before), p99(after),
-            Math.max(LEAST_NOISE, Math.max(scatter(before), scatter(after))));
+            Math.max(LEAST_NOISE, Math.max(resolution(before), resolution(after))));
     }
 
     /** Of the point with the highest rate that was followed; 0 if there is none. */
@@ -66,10 +66,11 @@ public final class Comparison {
         return point.achieved() > 0 && new dev.millrace.loadtests.knee.Knee.Point(point.offered(), point.achieved()).followed();
     }
 
-    /** How far the points beyond the knee lie from it, which is where each of them should lie. */
-    private static double scatter(Curve curve) {
-        return curve.points().stream().filter(point -> point.achieved() > 0 && !followed(point))
-            .mapToDouble(point -> Math.abs(point.achieved() / curve.knee().rate() - 1)).max().orElse(0);
+    /** How far the lowest rate that was not followed lies above the highest that was; 0 if there are not both. */
+    private static double resolution(Curve curve) {
+        double highest = curve.points().stream().filter(Comparison::followed).mapToDouble(PointResult::offered).max().orElse(0);
+        double above = curve.points().stream().mapToDouble(PointResult::offered).filter(rate -> rate > highest).min().orElse(0);
+        return highest > 0 && above > 0 ? above / highest - 1 : 0;
     }
 
     /** A table for a terminal. */

@@ -32,7 +32,7 @@ class ReportsTest {
     }
 
     private static LoadReport report(double knee, double copyMegabytes, String workload) {
-        List<PointResult> points = List.of(point(knee / 2, knee / 2), point(knee * 2, knee));
+        List<PointResult> points = List.of(point(0.97 * knee, 0.97 * knee), point(1.09 * knee, knee));
         Curve curve = new Curve(Map.of("instances", "1"), new Baseline(1, 1000, 10, 0.3, 2, copyMegabytes), points, new Knee(knee, true));
         return new LoadReport(LoadReport.FORMAT, "test", new Origin("c", "abc", "m", 2, "j", "4", "now", 1), workload, List.of(curve));
     }
