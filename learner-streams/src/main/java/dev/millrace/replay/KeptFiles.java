@@ -22,12 +22,15 @@ import org.apache.avro.specific.SpecificRecordBase;
  * its entries, batch after batch.
  *
  * <p>Files have {@value #UNFINISHED} behind their names until all of them are whole; then all are renamed. So a replay that was
- * interrupted leaves nothing that looks like a result, and one that is made again leaves nothing of the one before. One block of
+ * interrupted leaves nothing that looks like a result, and one that is made again replaces what it was for alternatives of the same
+ * names; folders of others stay. One block of
  * each file is in memory. Confined to one thread, {@link #steps()} aside.
  */
 public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
     /** Ends the names of files that are not whole. */
     public static final String UNFINISHED = ".unfinished";
+    private static final String BATCHES = "batches.avro";
+    private static final String TRAJECTORIES = "trajectories.avro";
     private static final int ZSTD_LEVEL = 3;
     private static final int BLOCK_BYTES = 1 << 20;
 
@@ -56,8 +59,8 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
         try {
             for (String name : names) {
                 Path own = Files.createDirectories(folder.resolve(name));
-                writings.add(new Writing(own, begin(own, "batches.avro", LearnerBatch.class, LearnerBatch.SCHEMA$),
-                    begin(own, "trajectories.avro", Trajectory.class, Trajectory.SCHEMA$)));
+                writings.add(new Writing(own, begin(own, BATCHES, LearnerBatch.class, LearnerBatch.SCHEMA$),
+                    begin(own, TRAJECTORIES, Trajectory.class, Trajectory.SCHEMA$)));
             }
         } catch (IOException e) {
             throw unwritable(e);
@@ -104,7 +107,7 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
         try {
             close();
             for (Writing writing : writings) {
-                for (String name : List.of("batches.avro", "trajectories.avro")) {
+                for (String name : List.of(BATCHES, TRAJECTORIES)) {
                     Files.move(writing.folder().resolve(name + UNFINISHED), writing.folder().resolve(name),
                         StandardCopyOption.REPLACE_EXISTING);
                 }

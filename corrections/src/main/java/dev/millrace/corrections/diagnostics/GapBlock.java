@@ -53,10 +53,15 @@ final class GapBlock {
     double differenceSquares;
     double maxDifference;
 
-    /** @param withProbabilities whether the two probabilities are compared, which is half of the work; else they count as 0 */
+    /** @param withProbabilities whether the two probabilities are compared, which is half of the work */
     GapBlock(DiagnosticBounds bounds, boolean withProbabilities) {
         this.bounds = bounds;
         this.withProbabilities = withProbabilities;
+    }
+
+    /** Whether the two probabilities are compared. */
+    boolean withProbabilities() {
+        return withProbabilities;
     }
 
     /**

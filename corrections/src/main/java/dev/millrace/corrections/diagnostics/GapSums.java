@@ -24,6 +24,7 @@ final class GapSums {
     private double differences;
     private double differenceSquares;
     private double maxDifference;
+    private boolean withProbabilities = true;
 
     private int sequences;
     private double targetPerplexities;
@@ -51,6 +52,7 @@ final class GapSums {
         clippedLow += block.clippedLow;
         distances += block.distances;
         probabilities.add(block);
+        withProbabilities = block.withProbabilities();
         firstDifference = block.firstDifference;
         differences += block.differences;
         differenceSquares += block.differenceSquares;
@@ -87,13 +89,18 @@ final class GapSums {
         double meanSquare = ratioSquares / n;
         WeightMoments weights = new WeightMoments(mean, Math.sqrt(Math.max(0, meanSquare - mean * mean)),
                 Math.exp(minLogRatio), Math.exp(maxLogRatio), Math.min(1.0, mean * mean / meanSquare));
-        ProbabilityAgreement agreement = new ProbabilityAgreement(firstDifference + differences / n, maxDifference,
-                differenceDeviation(), 0.5 * distances / n, probabilities.correlation());
+        ProbabilityAgreement agreement = new ProbabilityAgreement(compared(firstDifference + differences / n), compared(maxDifference),
+                compared(differenceDeviation()), 0.5 * distances / n, probabilities.correlation());
         return new PolicyGap(tokens, sequences, -logRatios / n, k3 / n, meanSquare - 1.0,
                 squaredSequenceRatios / sequences - 1.0, targetPerplexities / sequences,
                 samplerPerplexities / sequences, perplexityRatios / sequences, weights,
                 sequenceWeights.effectiveSampleSize(), aboveCap / n, clippedHigh / n, clippedLow / n, rejected / n,
                 agreement);
+    }
+
+    /** What nobody computed is no number. */
+    private double compared(double value) {
+        return withProbabilities ? value : Double.NaN;
     }
 
     private double differenceDeviation() {

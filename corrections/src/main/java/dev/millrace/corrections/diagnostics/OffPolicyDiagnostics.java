@@ -67,8 +67,8 @@ public final class OffPolicyDiagnostics {
 
     /**
      * The diagnostics of a batch that nothing has been rejected from, in all and by lag, without what compares the two
-     * probabilities, which is half of the work: {@link PolicyGap#probabilities()} has zeros, its total variation aside, and no
-     * correlation. For where the engines are compared by another report.
+     * probabilities, which is half of the work: {@link PolicyGap#probabilities()} is NaN, its total variation aside, and has
+     * no correlation. For where the engines are compared by another report.
      *
      * @throws IllegalArgumentException if a token is newer than {@code currentVersion}
      */

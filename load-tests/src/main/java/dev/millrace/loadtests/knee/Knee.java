@@ -15,6 +15,7 @@ import java.util.List;
 public record Knee(double rate, boolean reached) {
     /** A system that achieves less than this of a rate does not follow it. */
     private static final double FOLLOWS = 0.93;
+    private static final double NOTHING = 1e-3;
 
     /**
      * One load and what came of it, in the same unit.
@@ -27,6 +28,11 @@ public record Knee(double rate, boolean reached) {
             if (!(offered > 0.0 && achieved > 0.0 && offered < Double.POSITIVE_INFINITY && achieved < Double.POSITIVE_INFINITY)) {
                 throw new IllegalArgumentException("rates must be finite and greater than 0: offered=" + offered + ", achieved=" + achieved);
             }
+        }
+
+        /** The same of a measurement, in which nothing at all may have been achieved: that counts as next to nothing. */
+        public static Point of(double offered, double achieved) {
+            return new Point(offered, Math.max(NOTHING, achieved));
         }
 
         /** Whether the system followed this load. */
@@ -45,5 +51,11 @@ public record Knee(double rate, boolean reached) {
     /** The highest rate that was followed at least once; 0 if none was. */
     public static double highestFollowed(List<Point> curve) {
         return curve.stream().filter(Point::followed).mapToDouble(Point::offered).max().orElse(0);
+    }
+
+    /** The lowest rate above that; 0 if there is none. */
+    public static double lowestNotFollowed(List<Point> curve) {
+        double followed = highestFollowed(curve);
+        return curve.stream().mapToDouble(Point::offered).filter(rate -> rate > followed).min().orElse(0);
     }
 }

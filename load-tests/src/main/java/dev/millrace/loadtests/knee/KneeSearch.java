@@ -32,14 +32,14 @@ public final class KneeSearch {
         List<Point> measured = new ArrayList<>();
         while (measured.size() < points) {
             double rate = next(from, measured);
-            measured.add(new Point(rate, measurement.achieved(rate)));
+            measured.add(Point.of(rate, measurement.achieved(rate)));
         }
         return measured;
     }
 
     private static double next(double from, List<Point> measured) {
         double followed = Knee.highestFollowed(measured);
-        double notFollowed = measured.stream().mapToDouble(Point::offered).filter(rate -> rate > followed).min().orElse(0);
+        double notFollowed = Knee.lowestNotFollowed(measured);
         if (measured.isEmpty()) {
             return from;
         }

@@ -1,5 +1,6 @@
 package dev.millrace.loadtests.page;
 
+import dev.millrace.loadtests.knee.Knee;
 import dev.millrace.loadtests.point.PointResult;
 import dev.millrace.loadtests.sweep.Curve;
 import dev.millrace.loadtests.sweep.LoadReport;
@@ -63,13 +64,14 @@ public final class Comparison {
     }
 
     private static boolean followed(PointResult point) {
-        return point.achieved() > 0 && new dev.millrace.loadtests.knee.Knee.Point(point.offered(), point.achieved()).followed();
+        return Knee.Point.of(point.offered(), point.achieved()).followed();
     }
 
     /** How far the lowest rate that was not followed lies above the highest that was; 0 if there are not both. */
     private static double resolution(Curve curve) {
-        double highest = curve.points().stream().filter(Comparison::followed).mapToDouble(PointResult::offered).max().orElse(0);
-        double above = curve.points().stream().mapToDouble(PointResult::offered).filter(rate -> rate > highest).min().orElse(0);
+        List<Knee.Point> points = curve.points().stream().map(point -> Knee.Point.of(point.offered(), point.achieved())).toList();
+        double highest = Knee.highestFollowed(points);
+        double above = Knee.lowestNotFollowed(points);
         return highest > 0 && above > 0 ? above / highest - 1 : 0;
     }
 

@@ -154,6 +154,7 @@ public final class PointRun {
     private synchronized void openWindow(OpenLoop load) {
         windowFrom = System.nanoTime();
         batchBeforeWindow = lastBatchNanos;
+        longestGapNanos = 0; // of the window; what the start of everything took says nothing about it
         load.publishDelay().getIntervalHistogram(); // what was recorded in the warm-up is left behind
         load.publishLatency().getIntervalHistogram();
     }
@@ -192,7 +193,7 @@ public final class PointRun {
         double achieved = windowRollouts / countedSeconds(windowSeconds);
         double megabytes = achieved * bytesPerRollout / 1e6;
         Latency delay = Latency.of(load.publishDelay().getIntervalHistogram());
-        boolean followed = achieved > 0 && new Knee.Point(offered, achieved).followed();
+        boolean followed = Knee.Point.of(offered, achieved).followed();
         int ahead = workload.topology().batch().maxOutstanding();
         boolean heldBack = ahead > 0 && !lags.isEmpty() && lags.get(lags.size() - 1).batchesAhead() >= ahead;
         double[] ess = essRatios.stream().mapToDouble(Double::doubleValue).sorted().toArray();

@@ -24,8 +24,6 @@ public final class LoadTest {
     public static final String RATE = "load.rollouts_per_second";
     /** Where a search begins at a rate, what it warms up with: enough that what matters is compiled. */
     private static final int WARM_UP_RATE = 2;
-    /** Where nothing is achieved at all a curve of logarithms still needs a number. */
-    private static final double NOTHING = 1e-3;
 
     private final Map<String, Object> client;
     private final Path scratch;
@@ -80,7 +78,7 @@ public final class LoadTest {
                 PointResult result = point(workload.withRate(rate), settings, baseline);
                 results.add(result);
                 report(result);
-                return Math.max(NOTHING, result.achieved());
+                return result.achieved();
             });
         } else {
             for (SweepPoint point : points) {
@@ -89,7 +87,7 @@ public final class LoadTest {
                 report(result);
             }
         }
-        Knee knee = Knee.of(results.stream().map(r -> new Knee.Point(r.offered(), Math.max(NOTHING, r.achieved()))).toList());
+        Knee knee = Knee.of(results.stream().map(r -> Knee.Point.of(r.offered(), r.achieved())).toList());
         progress.accept(knee.reached()
             ? String.format(Locale.ROOT, "knee: %.0f rollouts/s", knee.rate())
             : String.format(Locale.ROOT, "knee: not reached, it follows %.0f rollouts/s", knee.rate()));
