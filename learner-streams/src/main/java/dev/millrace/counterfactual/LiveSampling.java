@@ -72,16 +72,19 @@ public final class LiveSampling implements AutoCloseable {
     }
 
     /**
-     * Reads the batches of the range and the run's prompts once.
+     * Reads the batches of the range, the first one's trajectories and the run's prompts once.
      *
      * @param tokenBudget padded tokens of a micro-batch when scoring
-     * @throws ArchiveException if a prompt is not there or cannot be sampled here, or the weights that sampled are not there
+     * @throws ArchiveException if others had a part in the rollouts, a prompt is not there or cannot be sampled here, or the weights
+     *     that sampled are not there
      */
     public LiveSampling(RecordedRun run, RecordedVersions versions, VersionRange range, RolloutSource source, Engine engine,
                         int tokenBudget) {
         Needs needs = new Needs();
-        new RecordedSteps(run, versions).forEachBatch(range, (version, batch) ->
-            batch.getEntries().forEach(entry -> needs.see(version, entry, range.from())));
+        RecordedSteps steps = new RecordedSteps(run, versions);
+        steps.forEachBatch(range, (version, batch) -> batch.getEntries().forEach(entry -> needs.see(version, entry, range.from())));
+        steps.forEach(new VersionRange(range.from(), range.from() + 1), first -> true, first ->
+            Outsiders.requireNone(first.batch().members().stream().map(Member::trajectory).toList())); // a run has them from its beginning
         this.firstVersion = range.from();
         this.lag = Math.toIntExact(needs.lag);
         this.source = source;
@@ -143,7 +146,7 @@ public final class LiveSampling implements AutoCloseable {
 
     private List<Trajectory> sample(TrainingBatch batch, long draws, LongFunction<Weights> weights) {
         List<Trajectory> like = batch.members().stream().map(Member::trajectory).toList();
-        like.forEach(LiveSampling::requireNoPartners);
+        Outsiders.requireNone(like);
         if (batch.batch().getBatchId() != requestsOf) {
             requests = prompts.of(like.stream().map(Trajectory::getGroupId).collect(Collectors.toCollection(TreeSet::new)));
             requestsOf = batch.batch().getBatchId();
@@ -156,17 +159,6 @@ public final class LiveSampling implements AutoCloseable {
             made.add(unscored(like.get(s), rollouts.get(s)));
         }
         return scored(made, weights);
-    }
-
-    /** Others have a part in these, whom nobody can ask about another rollout. */
-    private static void requireNoPartners(Trajectory trajectory) {
-        String what = trajectory.getRewardSource() != null ? "was rewarded by a record of its own (topic rewards)"
-            : trajectory.getReferenceLogProbs() != null ? "carries log-probs of a reference (topic reference-scores)"
-            : trajectory.getTeacherLogProbs() != null ? "carries log-probs of a teacher (topic teacher-scores)" : null;
-        if (what != null) {
-            throw new ArchiveException("rollout " + trajectory.getRolloutId() + " " + what
-                + ", and whoever wrote it cannot be asked about a rollout that is sampled now; leave out --live");
-        }
     }
 
     private static PromptRequest drawn(PromptRequest request, long draws) {

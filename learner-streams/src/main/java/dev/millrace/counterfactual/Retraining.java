@@ -101,6 +101,9 @@ public final class Retraining {
     }
 
     private void take(RecordedStep step, RetrainListener listener) {
+        if (trials.isPresent()) {
+            Outsiders.requireEnvironmentsReward(step.batch(), "try no policies (--evaluation-prompts 0)");
+        }
         String recordedSha256 = versions.manifest(step.from()).getWeights().getSha256();
         Optional<float[]> recorded = isAsRecorded(0, recordedSha256)
             ? Optional.of(learners.get(0).get().logProbs(step.batch())) : Optional.empty();

@@ -105,6 +105,9 @@ public final class StepGradients {
         Weights weights = weights(step.from());
         Gradients update = Directions.between(weights, weights(step.from() + 1));
         PolicyVersion from = versions.manifest(step.from());
+        if (trials.isPresent()) {
+            Outsiders.requireEnvironmentsReward(step.batch(), "leave the on-policy gradient out (--reference-groups 0)");
+        }
         Optional<BatchGradient> reference = trials.map(task -> onPolicy.gradient(task.onPolicy(weights, step.from()),
             step.from(), ControlState.initial(), weights, from.getOptimizerSteps()));
         List<Optional<CourseGradient>> found = new ArrayList<>();

@@ -1,6 +1,10 @@
 package dev.millrace.counterfactual;
 
+import dev.millrace.archive.HeldRange;
 import dev.millrace.archive.RecordedVersions;
+import java.util.LongSummaryStatistics;
+import java.util.OptionalLong;
+import java.util.stream.LongStream;
 
 /**
  * Versions between which steps are looked at.
@@ -21,12 +25,31 @@ public record VersionRange(long from, long to) {
         if (versions.oldest().isEmpty()) {
             throw new IllegalArgumentException("the run has no version yet, so there is no step to learn again");
         }
-        long oldest = versions.oldest().getAsLong();
-        long newest = versions.newest().getAsLong();
+        return between(from, to, versions.oldest().getAsLong(), versions.newest().getAsLong(), "the recorded versions are ");
+    }
+
+    /**
+     * What is there of what was asked for, in an archive of some batches: the steps on these.
+     *
+     * @param from null for the version from which the first of the steps began
+     * @param to null for the version that the last one made
+     * @throws IllegalArgumentException if none of these steps lies between them
+     */
+    public static VersionRange within(HeldRange held, Long from, Long to, RecordedVersions versions) {
+        LongSummaryStatistics beginnings = LongStream.rangeClosed(held.firstBatch(), held.lastBatch())
+            .mapToObj(versions::beginningOf).flatMapToLong(OptionalLong::stream).summaryStatistics();
+        if (beginnings.getCount() == 0) {
+            throw new IllegalArgumentException("no step on one of the archive's batches, " + held.firstBatch() + " to " + held.lastBatch()
+                + ", is recorded, so there is none to learn again; export a range in which the run learnt");
+        }
+        return between(from, to, beginnings.getMin(), beginnings.getMax() + 1, "the archive holds the steps between versions ");
+    }
+
+    private static VersionRange between(Long from, Long to, long oldest, long newest, String there) {
         VersionRange range = new VersionRange(from == null ? oldest : from, to == null ? newest : to);
         if (range.from < oldest || range.to > newest || range.from >= range.to) {
             throw new IllegalArgumentException("no step leads from version " + range.from + " to version " + range.to
-                + "; the recorded versions are " + oldest + " to " + newest + ", and --from-version must be below --to-version");
+                + "; " + there + oldest + " to " + newest + ", and --from-version must be below --to-version");
         }
         return range;
     }

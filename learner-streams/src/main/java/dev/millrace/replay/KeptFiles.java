@@ -10,6 +10,9 @@ import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.apache.avro.AvroRuntimeException;
 import org.apache.avro.file.CodecFactory;
 import org.apache.avro.file.DataFileWriter;
@@ -100,6 +103,16 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
     /** Steps that were taken in so far; from any thread. */
     public long steps() {
         return steps;
+    }
+
+    /** What else lies in the folder: alternatives of other replays, by name. */
+    public List<String> others() {
+        Set<Path> own = writings.stream().map(Writing::folder).collect(Collectors.toSet());
+        try (Stream<Path> all = Files.list(folder)) {
+            return all.filter(path -> !own.contains(path)).map(path -> path.getFileName().toString()).sorted().toList();
+        } catch (IOException e) {
+            throw unwritable(e);
+        }
     }
 
     /** All steps were taken in: the files get their names. */

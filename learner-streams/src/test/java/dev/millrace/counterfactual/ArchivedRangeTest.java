@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.archive.ArchiveException;
 import dev.millrace.archive.ArchivedRun;
+import dev.millrace.archive.HeldRange;
 import dev.millrace.archive.RangeSelection;
+import dev.millrace.archive.RecordedVersions;
 import dev.millrace.archive.RunExport;
 import dev.millrace.stages.CorrectionConfig;
 import java.io.IOException;
@@ -65,6 +67,30 @@ class ArchivedRangeTest {
             assertThat(heard.of(0)).hasSize(2).allMatch(CourseStep::isAsRecorded);
             assertThatThrownBy(() -> RetrainingTest.retrain(run, Optional.empty(), 1, LearntRun.STEPS, OWN))
                 .hasMessageContaining("version 1");
+        }
+    }
+
+    @Test
+    void shouldSayWhichStepsItHolds() {
+        try (ArchivedRun run = new ArchivedRun(archive); RecordedVersions versions = new RecordedVersions(run, "kafka")) {
+            HeldRange held = run.held().orElseThrow();
+            assertThat(VersionRange.within(held, null, null, versions)).isEqualTo(new VersionRange(2, 4));
+            assertThat(VersionRange.within(held, 3L, null, versions)).isEqualTo(new VersionRange(3, 4));
+            assertThatThrownBy(() -> VersionRange.within(held, 1L, null, versions)).isInstanceOf(IllegalArgumentException.class).hasMessage(
+                "no step leads from version 1 to version 4; the archive holds the steps between versions 2 to 4, and --from-version must be below --to-version");
+            HeldRange untrained = new HeldRange(4, 5, 4, 4, -1, -1, -1, -1, "");
+            assertThatThrownBy(() -> VersionRange.within(untrained, null, null, versions)).isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith("no step on one of the archive's batches, 4 to 5, is recorded");
+        }
+    }
+
+    @Test
+    void shouldHoldWhatItsRolloutsAreSampledAgainFrom() {
+        try (ArchivedRun run = new ArchivedRun(archive)) {
+            assertThat(LiveSamplingTest.live(run, LiveSamplingTest.recorded(LEARNT), 2, 0, OWN).of(0)).hasSize(2).allSatisfy(step -> {
+                assertThat(step.isAsRecorded()).isTrue();
+                assertThat(step.rolloutsAsRecorded()).as("by versions before the first too").isEqualTo(LearntRun.MEMBERS);
+            });
         }
     }
 

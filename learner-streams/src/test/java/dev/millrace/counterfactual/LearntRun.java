@@ -145,6 +145,17 @@ final class LearntRun {
         }
     }
 
+    /**
+     * Puts another trajectory in a place.
+     *
+     * @return the record that was there
+     */
+    ConsumerRecord<byte[], byte[]> with(Trajectory other, long offset) {
+        ConsumerRecord<byte[], byte[]> before = run.of(TOPICS.trajectories()).get(offset);
+        put(TOPICS.trajectories(), offset, other, Trajectory.class);
+        return before;
+    }
+
     private <T extends SpecificRecord> void put(String topic, long offset, T record, Class<T> type) {
         run.put(new ConsumerRecord<>(topic, 0, offset, new byte[0], AvroSerde.of(type, registry).serializer().serialize(topic, record)));
     }

@@ -9,6 +9,7 @@ import dev.millrace.archive.RecordedVersions;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
@@ -21,6 +22,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.function.Consumer;
 import java.util.function.LongFunction;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeAll;
@@ -40,6 +42,7 @@ class LiveSamplingTest {
         final List<Long> seeds = new ArrayList<>();
         private final Map<String, Trajectory> known = new TreeMap<>();
 
+        private final LearntRun learnt;
         private final String refusal;
 
         Replayed() {
@@ -47,6 +50,11 @@ class LiveSamplingTest {
         }
 
         Replayed(String refusal) {
+            this(LiveSamplingTest.learnt, refusal);
+        }
+
+        private Replayed(LearntRun learnt, String refusal) {
+            this.learnt = learnt;
             this.refusal = refusal;
             learnt.trajectories.forEach(trajectory -> known.put(trajectory.getRolloutId(), trajectory));
         }
@@ -84,7 +92,12 @@ class LiveSamplingTest {
         learnt = new LearntRun(OWN);
     }
 
-    private static RetrainingTest.Heard live(RecordedRun run, RolloutSource source, long from, long draws, Course... courses) {
+    /** A source that gives a run's own weights its own rollouts. */
+    static RolloutSource recorded(LearntRun run) {
+        return new Replayed(run, null);
+    }
+
+    static RetrainingTest.Heard live(RecordedRun run, RolloutSource source, long from, long draws, Course... courses) {
         RetrainingTest.Heard heard = new RetrainingTest.Heard();
         try (RecordedVersions versions = new RecordedVersions(run, "kafka")) {
             VersionRange range = VersionRange.of(from, null, versions);
@@ -161,6 +174,30 @@ class LiveSamplingTest {
         assertThat(live(learnt.run, new Replayed(), 2, 0, OWN).of(0)).as("whose batches have other groups").allMatch(CourseStep::isAsRecorded);
         learnt.run.put(lost);
         assertThatThrownBy(() -> live(learnt.run, new Replayed("its tools are elsewhere"), 0, 0, OWN)).isInstanceOf(ArchiveException.class).hasMessage("group g0 cannot be sampled again: its tools are elsewhere");
+    }
+
+    /** Changes the first rollout of the batch from which it is learnt again; one that is not among them changes nothing. */
+    private static void requireRefused(Consumer<Trajectory.Builder> part, String what) {
+        Trajectory.Builder other = Trajectory.newBuilder(learnt.trajectories.get(LearntRun.MEMBERS));
+        part.accept(other);
+        var own = learnt.with(other.build(), LearntRun.MEMBERS);
+        try {
+            Replayed source = new Replayed();
+            assertThatThrownBy(() -> live(learnt.run, source, 1, 0, OWN)).isInstanceOf(ArchiveException.class).hasMessage("rollout "
+                + other.getRolloutId() + " " + what + ", and whoever wrote it cannot be asked about a rollout that is sampled now; leave out --live");
+            assertThat(source.asked).as("refused before anything is sampled").isEmpty();
+            assertThat(live(learnt.run, new Replayed(), 2, 0, OWN).of(0)).allMatch(CourseStep::isAsRecorded);
+        } finally {
+            learnt.run.put(own);
+        }
+    }
+
+    @Test
+    void shouldRefuseRolloutsThatOthersHadAPartIn() {
+        LogCoordinates somewhere = new LogCoordinates("test.partners", 0, 0L);
+        requireRefused(rollout -> rollout.setRewardSource(somewhere), "was rewarded by a record of its own (topic rewards)");
+        requireRefused(rollout -> rollout.setReferenceLogProbs(rollout.getProximalLogProbs()), "carries log-probs of a reference (topic reference-scores)");
+        requireRefused(rollout -> rollout.setTeacherLogProbs(rollout.getProximalLogProbs()), "carries log-probs of a teacher (topic teacher-scores)");
     }
 
     @Test

@@ -13,6 +13,8 @@ import dev.millrace.learner.step.ProximalSource;
 import dev.millrace.learner.step.StepConfig;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.Trajectory;
 import dev.millrace.stages.ComparedPolicies;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.RolloutCorrectionOptions;
@@ -156,6 +158,34 @@ class RetrainingTest {
         assertThat(heard.evaluatedAt).containsExactly(0L, 3L, 4L);
         assertThat(heard.rewards).allSatisfy(rewards -> assertThat(rewards).hasSize(3).allMatch(OptionalDouble::isPresent));
         assertThat(tried).hasSize(1 + 2 + 2).doesNotHaveDuplicates().contains("3 " + learnt.hashes.get(3));
+    }
+
+    @Test
+    void shouldRefuseToTryPoliciesInATaskThatDidNotRewardTheRollouts() {
+        TaskTrials task = new TaskTrials() {
+            @Override
+            public double meanReward(Weights weights, long version) {
+                return 0.5;
+            }
+
+            @Override
+            public TrainingBatch onPolicy(Weights weights, long version) {
+                throw new AssertionError("it is refused before");
+            }
+        };
+        var own = learnt.with(Trajectory.newBuilder(learnt.trajectories.get(3)).setRewardSource(new LogCoordinates("test.rewards", 0, 0L)).build(), 3);
+        try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
+            String why = "rollout " + learnt.trajectories.get(3).getRolloutId() + " was rewarded by a record of its own (topic rewards), and what is sampled"
+                + " now would be rewarded by the task's environment, which says nothing of that reward; ";
+            assertThatThrownBy(() -> retrain(Optional.of(task), 0, 1, OWN)).isInstanceOf(ArchiveException.class)
+                .hasMessage(why + "try no policies (--evaluation-prompts 0)");
+            assertThat(retrain(Optional.empty(), 0, 1, OWN).of(0)).allMatch(CourseStep::isAsRecorded);
+            StepGradients gradients = new StepGradients(learnt.run, versions, Engine.cpu(), List.of(OWN), Optional.of(task));
+            assertThatThrownBy(() -> gradients.replay(new VersionRange(0, 1), every -> true, step -> { })).isInstanceOf(ArchiveException.class)
+                .hasMessage(why + "leave the on-policy gradient out (--reference-groups 0)");
+        } finally {
+            learnt.run.put(own);
+        }
     }
 
     @Test

@@ -153,6 +153,23 @@ class KeptFilesTest {
     }
 
     @Test
+    void shouldReplaceWhatItKeptBeforeAndNameWhatOthersKept() throws Exception {
+        try (KeptFiles files = new KeptFiles(kept, List.of("another", "rs.yaml"))) {
+            replay(1, files);
+            files.finish();
+            assertThat(files.others()).isEmpty();
+        }
+        List<LearnerBatch> batches = read("rs.yaml/batches.avro", LearnerBatch.class);
+        try (KeptFiles files = begin()) {
+            replay(1, files);
+            files.finish();
+            assertThat(files.others()).containsExactly("another");
+        }
+        assertThat(read("rs.yaml/batches.avro", LearnerBatch.class)).isEqualTo(batches);
+        assertThat(kept.resolve("rs.yaml").toFile().list()).containsExactlyInAnyOrder("batches.avro", "trajectories.avro");
+    }
+
+    @Test
     void shouldRefuseTwoAlternativesOfOneFolderAndLeaveNone() {
         assertThatThrownBy(() -> new KeptFiles(kept, List.of("a b", "a_b"))).isInstanceOf(ArchiveException.class)
             .hasMessageContaining("[a b, a_b] become [a_b, a_b]");

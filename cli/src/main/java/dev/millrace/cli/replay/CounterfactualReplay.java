@@ -1,7 +1,9 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.archive.HeldRange;
 import dev.millrace.archive.RecordedVersions;
 import dev.millrace.cli.archive.ProgressLine;
+import dev.millrace.cli.audit.Lines;
 import dev.millrace.cli.config.ConfigException;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.counterfactual.Course;
@@ -94,19 +96,33 @@ final class CounterfactualReplay {
     private VersionRange steps(RecordedVersions versions) {
         try {
             if (!options.gradients() || options.atVersions().isEmpty()) {
-                return VersionRange.of(range.fromVersion(), range.toVersion(), versions);
+                return held(range.fromVersion(), range.toVersion(), versions);
             }
             if (options.retrain() || range.isGiven()) {
                 throw new ConfigException("--at-version chooses steps by itself; leave out --from-version, --to-version and --retrain");
             }
             TreeSet<Long> at = new TreeSet<>(options.atVersions());
-            return VersionRange.of(at.first(), at.last() + 1, versions);
+            return held(at.first(), at.last() + 1, versions);
         } catch (IllegalArgumentException e) {
             throw new ConfigException(e.getMessage(), e);
         }
     }
 
-    /** The run's task; null, with a sentence, where the run's vocabulary is another than that of the configured task. */
+    private VersionRange held(Long from, Long to, RecordedVersions versions) {
+        Optional<HeldRange> some = replayed.some();
+        return some.isEmpty() ? VersionRange.of(from, to, versions) : VersionRange.within(some.get(), from, to, versions);
+    }
+
+    /** An archive of some batches holds one optimiser's state. */
+    private void requireOptimizer(VersionRange steps) {
+        replayed.some().filter(held -> held.store().isEmpty() && held.optimizerVersion() != steps.from()).ifPresent(held -> {
+            throw new ConfigException("training cannot go on from version " + steps.from() + ": the archive of some batches holds "
+                + (held.optimizerVersion() < 0 ? "no optimiser's state; export it from a log that still stores that of version " + held.startVersion()
+                    : "the optimiser's state of version " + held.optimizerVersion() + " alone, from which its first step began; leave out --from-version"));
+        });
+    }
+
+    /** The run's task; null, with a sentence, where it is another than the configured one, by its vocabulary or its rewards. */
     private RunTask task(RecordedVersions versions, Engine engine) {
         if (versions.newest().isEmpty()) {
             return null;
@@ -118,11 +134,17 @@ final class CounterfactualReplay {
                 + "), so nothing is sampled: no rewards of the policies, no on-policy gradient");
             return null;
         }
+        if (config.topology().join().reward()) {
+            Lines.wrapped("", "the run's rollouts were rewarded by records of their own (topology.join.reward), and the task's environment says"
+                + " nothing of that reward, so nothing is sampled: no rewards of the policies, no on-policy gradient").forEach(out::println);
+            return null;
+        }
         return new RunTask(replayed.recorded().run(), config, versions.shape(), engine, options.evaluationPrompts(), options.referenceGroups());
     }
 
     private int retrain(RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task, CounterfactualReport report)
             throws IOException {
+        requireOptimizer(steps);
         long start = System.nanoTime();
         RetrainSeeds found = new RetrainSeeds(options.live() ? live(versions, steps, engine, task)
             : List.of(learn(versions, steps, engine, task, Optional.empty(), new AtomicLong())), options.live());

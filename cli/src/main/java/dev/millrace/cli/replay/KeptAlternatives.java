@@ -1,5 +1,6 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.cli.Refusal;
 import dev.millrace.replay.KeptFiles;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -32,19 +33,32 @@ final class KeptAlternatives implements AutoCloseable {
         return files;
     }
 
-    /** All was replayed; says what is where. */
+    /** All was replayed; says what is where, and what else is there. */
     String finish() {
+        if (isEnding()) {
+            throw new Refusal("interrupted before what is kept in " + folder + " got its names");
+        }
         files.finish();
-        return files.steps() + " batches of each alternative, and their trajectories, are kept in " + folder;
+        List<String> others = files.others();
+        return "what each alternative makes of " + (files.steps() == 1 ? "1 batch" : files.steps() + " batches")
+            + " is kept, with the trajectories, in " + folder + (others.isEmpty() ? ""
+            : "; beside them lies what is not of this replay: " + String.join(", ", others));
     }
 
     @Override
     public void close() {
+        if (!isEnding()) {
+            files.close();
+        }
+    }
+
+    /** Whether a signal came: then the hook speaks, and what was written so far stays as it is. */
+    private boolean isEnding() {
         try {
             Runtime.getRuntime().removeShutdownHook(whenInterrupted);
+            return false;
         } catch (IllegalStateException ending) {
-            return; // the hook speaks, and what was written so far stays as it is
+            return true;
         }
-        files.close();
     }
 }

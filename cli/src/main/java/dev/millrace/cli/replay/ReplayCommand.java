@@ -1,6 +1,5 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.archive.ArchivedRun;
 import dev.millrace.cli.archive.ProgressLine;
 import dev.millrace.cli.audit.Lines;
 import dev.millrace.cli.audit.RunOptions;
@@ -10,8 +9,8 @@ import dev.millrace.replay.AsRecorded;
 import dev.millrace.replay.TaskVerdict;
 import dev.millrace.replay.WhatIf;
 import dev.millrace.stages.CorrectionConfig;
+import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -128,13 +127,10 @@ public final class ReplayCommand implements Callable<Integer> {
             throw new ConfigException("--corrections names two that are called alike: " + names);
         }
         ReplayTotals totals = new ReplayTotals(names);
-        if (report != null) {
-            Files.createDirectories(report);
-        }
         long start = System.nanoTime();
         try (RescoreSetup rescoring = new RescoreSetup(rescore, replayed);
-             StepsCsv csv = report == null ? null : new StepsCsv(report.resolve("steps.csv"), names);
-             KeptAlternatives kept = keep ? KeptAlternatives.begin(report, names, spec.commandLine().getErr()) : null) {
+             KeptAlternatives kept = keep ? KeptAlternatives.begin(report, names, spec.commandLine().getErr()) : null;
+             StepsCsv csv = report == null ? null : steps(names)) {
             WhatIf replay = new WhatIf(replayed.recorded(), range.range(), alternatives, rescoring.rescorer(),
                 rescoring.isLearnersDecision(replayed.config()));
             if (kept != null) {
@@ -151,8 +147,11 @@ public final class ReplayCommand implements Callable<Integer> {
             });
             WhatIfText.lines(totals, replay.tokens(), (System.nanoTime() - start) / 1e9).forEach(out::println);
             RescoreText.lines(totals, replay.untrained()).forEach(out::println);
+            if (csv != null) {
+                csv.finish();
+            }
             if (kept != null) {
-                out.println(kept.finish());
+                Lines.wrapped("", kept.finish()).forEach(out::println);
             }
         }
         if (report != null) {
@@ -163,10 +162,15 @@ public final class ReplayCommand implements Callable<Integer> {
         return totals.agreement().different() > 0 || totals.notAsTrained() > 0 ? DIFFERS : 0;
     }
 
+    private StepsCsv steps(List<String> names) throws IOException {
+        ReplayReport.begin(report);
+        return new StepsCsv(report.resolve(ReplayReport.STEPS), names);
+    }
+
     private int asRecorded(ReplayedRun replayed, PrintWriter out) throws InterruptedException {
-        if (replayed.recorded() instanceof ArchivedRun some && some.held().isPresent()) {
+        if (replayed.some().isPresent()) {
             Lines.wrapped("", "not replayed as recorded: the archive begins in the middle of the run, at batch "
-                + some.held().get().firstBatch() + ", and every decision rests on all before it; try other corrections on it"
+                + replayed.some().get().firstBatch() + ", and every decision rests on all before it; try other corrections on it"
                 + " (--corrections), or export the whole run").forEach(out::println);
             out.flush();
             return NOT_PROVED;

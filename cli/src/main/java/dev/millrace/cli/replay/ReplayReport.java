@@ -25,9 +25,28 @@ import org.knowm.xchart.style.markers.SeriesMarkers;
  * without asking anybody, and pictures.
  */
 final class ReplayReport {
+    static final String STEPS = "steps.csv";
     private static final List<Integer> PICTURED = List.of(0, 2, 5, 10);
 
     private ReplayReport() {
+    }
+
+    /**
+     * Makes the folder, and deletes what an earlier replay wrote there: one that is interrupted must not leave its steps beside
+     * the page of another.
+     */
+    static void begin(Path folder) {
+        try {
+            Files.createDirectories(folder);
+            for (String name : List.of("report.html", "report.json", STEPS)) {
+                Files.deleteIfExists(folder.resolve(name));
+            }
+            for (int figure : PICTURED) {
+                Files.deleteIfExists(picture(folder, figure));
+            }
+        } catch (IOException e) {
+            throw new Refusal("cannot begin a report in " + folder + ": " + e.getMessage(), e);
+        }
     }
 
     static void write(Path folder, String runId, ReplayTotals totals, PrintWriter err) {
@@ -112,6 +131,10 @@ final class ReplayReport {
             double[] y = totals.steps() == 0 ? new double[] {0} : totals.curve(a, figure);
             chart.addSeries(totals.names().get(a), x, y).setMarker(SeriesMarkers.NONE);
         }
-        BitmapEncoder.saveBitmap(List.of(chart), 1, 1, folder.resolve(Figure.ALL.get(figure).key() + ".png").toString(), BitmapFormat.PNG);
+        BitmapEncoder.saveBitmap(List.of(chart), 1, 1, picture(folder, figure).toString(), BitmapFormat.PNG);
+    }
+
+    private static Path picture(Path folder, int figure) {
+        return folder.resolve(Figure.ALL.get(figure).key() + ".png");
     }
 }

@@ -1,6 +1,7 @@
 package dev.millrace.cli.replay;
 
 import dev.millrace.archive.ArchivedRun;
+import dev.millrace.archive.HeldRange;
 import dev.millrace.archive.LiveRun;
 import dev.millrace.archive.RecordedRun;
 import dev.millrace.cli.audit.AuditedRun;
@@ -52,6 +53,11 @@ final class ReplayedRun implements AutoCloseable {
 
     RecordedRun recorded() {
         return recorded;
+    }
+
+    /** What is held of it, if it is an archive of some batches. */
+    Optional<HeldRange> some() {
+        return recorded instanceof ArchivedRun archived ? archived.held() : Optional.empty();
     }
 
     MillraceConfig config() {

@@ -32,7 +32,8 @@ final class RescoreText {
                     + " steps the run's own corrections do not decide what the learner's log says; give the configuration that it had"));
         }
         if (untrained > 0) {
-            lines.addAll(Lines.wrapped("", count(untrained) + " batches are left out: no step on them is recorded yet"));
+            lines.addAll(Lines.wrapped("", (untrained == 1 ? "1 batch is left out: no step on it" : count(untrained) + " batches are left out: no step on them")
+                + " is recorded yet"));
         }
         return lines;
     }

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 class ReplayTotalsTest {
     private static final int ESS = 2;
 
-    private static ReplayedStep step(long batch, double ess) {
+    static ReplayedStep step(long batch, double ess) {
         Breakdown breakdown = new Breakdown(new TreeMap<>(java.util.Map.of(1L, new Share(10, 1))), new TreeMap<>(), new TreeMap<>());
         StepFigures figures = new StepFigures(new Share(10, 1), new Share(2, 1), 0, 1, 1, ess, 1, 1, 0, 0, 0, 0, 0, 0, breakdown);
         return new ReplayedStep(batch, batch + 1, 0, 0.5, 2, batch != 3,

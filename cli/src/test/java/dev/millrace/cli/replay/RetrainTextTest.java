@@ -37,6 +37,8 @@ class RetrainTextTest {
             .isEqualTo("as recorded: the run's own settings make the weights of all 2 versions again, bit for bit");
         assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), true), RANGE)).isEqualTo("as recorded: the run's own settings sample its"
             + " rollouts again, all 4 of them token for token, and make the weights of all 2 versions again, bit for bit");
+        assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), false), new VersionRange(10, 11)))
+            .isEqualTo("as recorded: the run's own settings make the weights of version 11 again, bit for bit");
         assertThat(RetrainText.proof(new RetrainSeeds(List.of(record(false, 1, 0.5)), true), RANGE))
             .startsWith("not as recorded: the run's own settings sample 2 of its 4 rollouts again token for token, and the weights part from"
                 + " the recorded ones at version 11. Without --live");

@@ -126,7 +126,13 @@ class ResumeIT {
         String archive = folder.resolve("some.archive").toString();
         assertThat(run(0, "export", "--run-dir", directory.toString(), "--to", archive, "--from-offset", "1", "--to-offset", "2"))
             .contains("weights of versions").contains("and the optimiser's state of version");
-        assertThat(run(0, "replay", "--archive", archive, "--rescore", "own,at-step")).contains("the same bit for bit");
+        Path report = folder.resolve("some-report");
+        assertThat(run(0, "replay", "--archive", archive, "--rescore", "own,at-step", "--report", report.toString(), "--keep"))
+            .contains("the same bit for bit").contains("is kept, with the trajectories, in " + report.resolve("kept"));
+        assertThat(report.resolve("kept/rescored_own_at-step")).isDirectoryContaining("glob:**/batches.avro")
+            .isDirectoryContaining("glob:**/trajectories.avro").isDirectoryNotContaining("glob:**.unfinished");
+        assertThat(run(0, "replay", "--archive", archive, "--retrain", "--live", "--evaluation-prompts", "0"))
+            .contains("of them token for token, and make the weights of").contains("again, bit for bit");
         assertThat(run(ReplayCommand.NOT_PROVED, "replay", "--archive", archive)).contains("begins in the middle of the run, at batch");
     }
 
@@ -135,7 +141,7 @@ class ResumeIT {
         String learnt = folder.resolve("learnt").toString();
         assertThat(run(0, "replay", "--run-dir", directory.toString(), "--retrain", "--live", "--from-version", Integer.toString(steps.size() - 1),
             "--evaluation-prompts", "16", "--report", learnt)).contains("the run's own settings sample its rollouts again, all 256 of them "
-                + "token for token, and make the weights of all 1 versions again, bit for bit");
+                + "token for token, and make the weights of version " + steps.size() + " again, bit for bit");
         assertThat(Path.of(learnt, "counterfactual.html")).content().contains("function plot(").contains("\"text\":");
         assertThat(Path.of(learnt, "retrain.csv")).content().contains(steps.get(steps.size() - 1).getWeightsSha256());
     }
