@@ -7,6 +7,7 @@ import java.util.Properties;
 final class BrokerProperties {
     static final String CLIENT_LISTENER = "PLAINTEXT";
     static final String CONTROLLER_LISTENER = "CONTROLLER";
+    private static final int ALONE_SESSION_MS = 3_600_000;
 
     private BrokerProperties() {
     }
@@ -45,7 +46,10 @@ final class BrokerProperties {
         p.setProperty("group.streams.min.session.timeout.ms", "3000");
         p.setProperty("group.streams.min.heartbeat.interval.ms", "500");
         p.setProperty("transaction.abort.timed.out.transaction.cleanup.interval.ms", "1000");
-        if (!member.isAlone()) { // a broker that is gone is noticed soon too
+        if (member.isAlone()) {
+            // nobody could take over from it, so a machine that stood still for a while is no reason to take its partitions away
+            p.setProperty("broker.session.timeout.ms", Integer.toString(ALONE_SESSION_MS));
+        } else { // a broker that is gone is noticed soon too
             p.setProperty("broker.session.timeout.ms", "3000");
             p.setProperty("broker.heartbeat.interval.ms", "500");
         }

@@ -24,7 +24,7 @@ import org.slf4j.LoggerFactory;
  * A Kafka broker (KRaft: broker and controller) inside this process, alone unless it is a {@link BrokerCluster}'s.
  *
  * <p>A new directory is formatted; an old one goes on where it stopped, with its records, its committed offsets
- * and transactions, also on other ports. Starting takes about three seconds in a cold JVM, half a second after
+ * and transactions, also on other ports and after a kill -9. Starting takes about three seconds in a cold JVM, half a second after
  * that. A fault that it cannot live with, such as a full disk, does not end the JVM: see {@link #failure()}.
  * Thread-safe.
  */
@@ -93,7 +93,7 @@ public final class EmbeddedBroker implements AutoCloseable {
         try {
             home.formatIfNew(member, BrokerProperties.CONTROLLER_LISTENER);
             started = new EmbeddedBroker(absolute, config, port, controllerPort, member, faults);
-            started.comeUp();
+            started.comeUp(member);
             return started;
         } catch (RuntimeException e) {
             if (started != null) {
@@ -146,9 +146,12 @@ public final class EmbeddedBroker implements AutoCloseable {
         }
     }
 
-    private void comeUp() {
+    private void comeUp(Membership member) {
         BoundedTask start = new BoundedTask("start of the broker in " + directory, () -> {
             controller.startup(); // first, because the broker asks it for the cluster's metadata
+            if (member.isAlone()) { // in a cluster others have taken over, and the earlier life is for its controller to end
+                new EarlierLife(controller.controller(), member.nodeId()).forget(config.startTimeoutMs());
+            }
             broker.startup();
         });
         boolean done = start.await(config.startTimeoutMs());

@@ -4,15 +4,20 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -22,33 +27,35 @@ import org.junit.jupiter.api.io.TempDir;
 class BrokerProcessIT {
     private static final TopicPartition PARTITION = new TopicPartition("t", 0);
 
+    /** Given up by the broker soon, so that the end of what the kill left open is not far. */
+    private static final Map<String, Object> IN_TRANSACTION = Map.of("transactional.id", "killed", "transaction.timeout.ms", 1_000);
+
     @TempDir
     private Path directory;
 
     @Test
-    void shouldKeepWhatWasAcknowledgedWhenItIsKilled() throws Exception {
+    void shouldKeepWhatWasAcknowledgedAndEndOpenTransactionsWhenItIsKilled() throws Exception {
         int port;
         try (BrokerProcess process = BrokerProcess.start(directory.resolve("data"), BrokerConfig.defaults())) {
             port = process.port();
-            try (Admin admin = Admin.create(Map.of("bootstrap.servers", process.bootstrapServers()));
-                 KafkaProducer<String, String> producer = new KafkaProducer<>(
-                     Map.of("bootstrap.servers", process.bootstrapServers()), new StringSerializer(),
-                     new StringSerializer())) {
-                admin.createTopics(List.of(new NewTopic("t", 1, (short) 1))).all().get(10, TimeUnit.SECONDS);
-                end(admin);
-                producer.send(new ProducerRecord<>("t", "v")).get(10, TimeUnit.SECONDS);
+            createTopic(process);
+            produce(process, "acknowledged");
+            try (KafkaProducer<String, String> open = producer(process, IN_TRANSACTION)) {
+                open.initTransactions();
+                open.beginTransaction();
+                open.send(new ProducerRecord<>("t", "in no transaction that ends")).get(10, TimeUnit.SECONDS);
+
+                process.kill();
+
+                open.close(Duration.ZERO);
             }
-
-            process.kill();
-
             assertThat(process.isAlive()).isFalse();
         }
 
-        try (BrokerProcess again = BrokerProcess.start(
-                 directory.resolve("data"), BrokerConfig.defaults().withPort(port));
-             Admin admin = Admin.create(Map.of("bootstrap.servers", again.bootstrapServers()))) {
+        try (BrokerProcess again = BrokerProcess.start(directory.resolve("data"), BrokerConfig.defaults().withPort(port))) {
             assertThat(again.port()).isEqualTo(port);
-            assertThat(end(admin)).isEqualTo(1);
+            produce(again, "after");
+            assertThat(committed(again, "after")).containsExactly("acknowledged", "after");
         }
     }
 
@@ -77,8 +84,36 @@ class BrokerProcessIT {
             .hasMessage("the broker's process ended before it served; its log is " + directory.resolve("data.log"));
     }
 
-    private static long end(Admin admin) throws Exception {
-        return admin.listOffsets(Map.of(PARTITION, OffsetSpec.latest())).all().get(20, TimeUnit.SECONDS)
-            .get(PARTITION).offset();
+    private static void createTopic(BrokerProcess process) throws Exception {
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", process.bootstrapServers()))) {
+            admin.createTopics(List.of(new NewTopic("t", 1, (short) 1))).all().get(10, TimeUnit.SECONDS);
+            admin.listOffsets(Map.of(PARTITION, OffsetSpec.latest())).all().get(20, TimeUnit.SECONDS); // then it has a leader
+        }
+    }
+
+    private static KafkaProducer<String, String> producer(BrokerProcess process, Map<String, Object> more) {
+        Map<String, Object> settings = new HashMap<>(more);
+        settings.put("bootstrap.servers", process.bootstrapServers());
+        return new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer());
+    }
+
+    private static void produce(BrokerProcess process, String value) throws Exception {
+        try (KafkaProducer<String, String> producer = producer(process, Map.of())) {
+            producer.send(new ProducerRecord<>("t", value)).get(10, TimeUnit.SECONDS);
+        }
+    }
+
+    /** The committed records up to this one; the test's limit ends the waiting. */
+    private static List<String> committed(BrokerProcess process, String last) {
+        List<String> values = new ArrayList<>();
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(Map.of("bootstrap.servers", process.bootstrapServers(),
+                "isolation.level", "read_committed"), new StringDeserializer(), new StringDeserializer())) {
+            consumer.assign(List.of(PARTITION));
+            consumer.seekToBeginning(List.of(PARTITION));
+            while (!values.contains(last)) {
+                consumer.poll(Duration.ofMillis(100)).forEach(record -> values.add(record.value()));
+            }
+        }
+        return values;
     }
 }

@@ -35,7 +35,7 @@ class MembershipTest {
         assertThat(of3.getProperty("listeners")).endsWith("CONTROLLER://127.0.0.1:19002");
         Properties alone = properties(Membership.alone(19001));
         assertThat(alone).containsEntry("default.replication.factor", "1").containsEntry("min.insync.replicas", "1")
-            .containsEntry("transaction.state.log.min.isr", "1").doesNotContainKey("broker.session.timeout.ms");
+            .containsEntry("transaction.state.log.min.isr", "1");
     }
 
     private static Properties properties(Membership member) {
