@@ -1,15 +1,12 @@
 package dev.millrace.archive;
 
 import java.nio.ByteBuffer;
-import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.LongSupplier;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -24,79 +21,122 @@ import org.apache.kafka.common.TopicPartition;
  * ones, what was compacted away. They are made again so that nobody finds anything there either:
  *
  * <pre>
- *   one offset without a record behind a record    the record is a transaction of its own, whose marker takes the offset
+ *   one offset without a record behind a record    the record is sent in a transaction, whose marker takes the offset
  *   n &gt; 1 offsets without a record                 an aborted transaction of n - 1 empty records, whose marker is the last
  *   the first offset alone without a record        a tombstone without a name; the caller deletes it
  * </pre>
  *
- * <p>Every offset that the broker gives is compared with the one that is due. Confined to one thread.
+ * <p>Transactions are the caller's, who makes one for what is due on many partitions at once: {@link #sendRecords}, then
+ * {@link #sendLast} or {@link #fill} within one, and again once its marker is there, until {@link #isDone}. Every offset that the
+ * broker gives is compared with the one that is due. Confined to one thread.
  */
-final class PartitionImport {
+final class PartitionImport implements AutoCloseable {
+    /** Offsets that {@link #fill} can be asked for at least: with fewer it might leave one alone. */
+    static final long LEAST_FILLING = 3;
     private static final byte[] NOTHING = new byte[0];
     private static final int IN_FLIGHT = 5000;
-    /** A transaction must end before the broker gives it up. */
-    private static final long FILLING_OF_ONE_TRANSACTION = 100_000;
-    private static final Duration MARKER_PATIENCE = Duration.ofSeconds(30);
     private static final int FRAME_BYTES = 5;
 
-    private final Producer<byte[], byte[]> plain;
-    private final Producer<byte[], byte[]> transactional;
     private final TopicPartition partition;
-    private final LongSupplier end;
+    private final RecordCursor cursor;
+    private final long end;
     private final Map<Integer, Integer> schemaIds;
+    private final boolean isTombstoned;
     private final Deque<Sent> inFlight = new ArrayDeque<>();
+    private Optional<ConsumerRecord<byte[], byte[]>> head;
+    /** Is sent in a transaction, whose marker takes the offset behind it. */
+    private Optional<ConsumerRecord<byte[], byte[]>> last = Optional.empty();
+    /** Offsets before the head, or the end, that are to be without a record. */
+    private long without;
     private long next;
 
     private record Sent(Future<RecordMetadata> at, long due) {
     }
 
     /**
-     * @param plain without transactions
-     * @param transactional initialised, with no transaction open
-     * @param end where the partition ends, whatever is committed
+     * @param cursor closed with this
+     * @param end offset behind the last
      * @param schemaIds what becomes of the ids in the records
      */
-    PartitionImport(Producer<byte[], byte[]> plain, Producer<byte[], byte[]> transactional, TopicPartition partition,
-        LongSupplier end, Map<Integer, Integer> schemaIds) {
-        this.plain = plain;
-        this.transactional = transactional;
+    PartitionImport(TopicPartition partition, RecordCursor cursor, long end, Map<Integer, Integer> schemaIds) {
         this.partition = partition;
+        this.cursor = cursor;
         this.end = end;
         this.schemaIds = schemaIds;
+        this.head = cursor.next();
+        this.without = head.map(ConsumerRecord::offset).orElse(end);
+        this.isTombstoned = without == 1;
+    }
+
+    TopicPartition partition() {
+        return partition;
+    }
+
+    /** Whether it begins with a tombstone that is to be deleted. */
+    boolean isTombstoned() {
+        return isTombstoned;
+    }
+
+    /** The offset behind what was sent so far, markers included. */
+    long next() {
+        return next;
+    }
+
+    /** Whether everything was sent. */
+    boolean isDone() {
+        return head.isEmpty() && last.isEmpty() && without == 0;
+    }
+
+    /** Sends, outside of transactions, what lies before the next offset without a record. */
+    void sendRecords(Producer<byte[], byte[]> producer) {
+        if (isTombstoned && next == 0) {
+            send(producer, new ProducerRecord<>(partition.topic(), partition.partition(), NOTHING, null));
+            without = 0;
+        }
+        while (without == 0 && head.isPresent()) {
+            ConsumerRecord<byte[], byte[]> here = head.get();
+            head = cursor.next();
+            without = head.map(ConsumerRecord::offset).orElse(end) - here.offset() - 1;
+            if (without == 1) {
+                last = Optional.of(here);
+            } else {
+                send(producer, restored(here));
+            }
+        }
+    }
+
+    /** Whether a record is due in a transaction that is committed. */
+    boolean hasLast() {
+        return last.isPresent();
+    }
+
+    /** Sends it, with the transaction's marker to follow. */
+    void sendLast(Producer<byte[], byte[]> transactional) {
+        send(transactional, restored(last.orElseThrow()));
+        last = Optional.empty();
+        without = 0;
+        next++;
+    }
+
+    /** Whether empty records are due in a transaction that is aborted. */
+    boolean isToFill() {
+        return last.isEmpty() && without > 1;
     }
 
     /**
-     * Writes every record of the cursor, and goes on to where the exported partition ended.
+     * Sends them, with the transaction's marker to follow.
      *
-     * @param end offset behind the last
-     * @return true if the partition begins with a tombstone that is to be deleted
+     * @param most offsets to fill, at least {@link #LEAST_FILLING}; what is left is due again, and is never one alone
+     * @return offsets filled
      */
-    boolean write(RecordCursor cursor, long end) {
-        Optional<ConsumerRecord<byte[], byte[]>> record = cursor.next();
-        long first = record.map(ConsumerRecord::offset).orElse(end);
-        if (first == 1) {
-            send(plain, new ProducerRecord<>(partition.topic(), partition.partition(), NOTHING, null));
-        } else {
-            leaveOut(first);
+    long fill(Producer<byte[], byte[]> transactional, long most) {
+        long now = without - most == 1 ? most - 1 : Math.min(without, most);
+        for (long i = 0; i < now - 1; i++) {
+            send(transactional, new ProducerRecord<>(partition.topic(), partition.partition(), NOTHING, NOTHING));
         }
-        while (record.isPresent()) {
-            ConsumerRecord<byte[], byte[]> here = record.get();
-            record = cursor.next();
-            long without = record.map(ConsumerRecord::offset).orElse(end) - here.offset() - 1;
-            if (without == 1) {
-                settle(0);
-                transactional.beginTransaction();
-                send(transactional, restored(here));
-                settle(0);
-                transactional.commitTransaction();
-                awaitMarker();
-            } else {
-                send(plain, restored(here));
-                leaveOut(without);
-            }
-        }
-        settle(0);
-        return first == 1;
+        next++;
+        without -= now;
+        return now;
     }
 
     private ProducerRecord<byte[], byte[]> restored(ConsumerRecord<byte[], byte[]> record) {
@@ -104,52 +144,17 @@ final class PartitionImport {
             withOurIds(record.value()), record.headers());
     }
 
-    /** Leaves so many offsets, none or more than one, at which nobody finds anything. */
-    private void leaveOut(long count) {
-        long left = count;
-        while (left > 0) {
-            long now = left - FILLING_OF_ONE_TRANSACTION == 1 ? left - 2 : Math.min(left, FILLING_OF_ONE_TRANSACTION);
-            settle(0);
-            transactional.beginTransaction();
-            for (long i = 0; i < now - 1; i++) {
-                send(transactional, new ProducerRecord<>(partition.topic(), partition.partition(), NOTHING, NOTHING));
-            }
-            settle(0);
-            transactional.abortTransaction();
-            awaitMarker();
-            left -= now;
-        }
-    }
-
-    /** The broker answers before it has written the marker; another producer's record could come before it. */
-    private void awaitMarker() {
-        next++;
-        long deadline = System.nanoTime() + MARKER_PATIENCE.toNanos();
-        long found = end.getAsLong();
-        while (found < next) {
-            if (System.nanoTime() - deadline > 0) {
-                throw new ArchiveException("the marker of a transaction on " + partition + "@" + (next - 1)
-                    + " was not written within " + MARKER_PATIENCE.toSeconds() + " s; delete the run's topics and import again");
-            }
-            LockSupport.parkNanos(1_000_000);
-            found = end.getAsLong();
-        }
-        if (found > next) {
-            throw new ArchiveException(partition + " ends at offset " + found + " instead of " + next
-                + "; somebody else writes to the topic, so delete the run's topics and import again");
-        }
-    }
-
     private void send(Producer<byte[], byte[]> producer, ProducerRecord<byte[], byte[]> record) {
         inFlight.add(new Sent(producer.send(record), next++));
         settle(IN_FLIGHT);
     }
 
+    /** All that was sent must have come to lie where it is due; the producers were flushed. */
+    void settle() {
+        settle(0);
+    }
+
     private void settle(int left) {
-        if (left == 0 && !inFlight.isEmpty()) {
-            plain.flush();
-            transactional.flush();
-        }
         while (inFlight.size() > left) {
             Sent sent = inFlight.remove();
             try {
@@ -180,5 +185,10 @@ final class PartitionImport {
         byte[] changed = value.clone();
         ByteBuffer.wrap(changed).putInt(1, ours);
         return changed;
+    }
+
+    @Override
+    public void close() {
+        cursor.close();
     }
 }

@@ -1,6 +1,5 @@
 package dev.millrace.archive;
 
-import dev.millrace.archive.RecordedRun.Range;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunSchemas;
 import java.time.Duration;
@@ -9,26 +8,15 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
-import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
-import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.atomic.LongAdder;
 import org.apache.avro.Schema;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.clients.producer.KafkaProducer;
-import org.apache.kafka.clients.producer.Producer;
-import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * Puts an archive back on a cluster, every record at the offset that it had, so that batches find their trajectories
@@ -38,13 +26,11 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * under another id, the id in the records is changed and nothing else.
  */
 public final class RunImport {
-    /** Each waits for its transactions' markers most of the time. */
-    private static final int WRITERS = 8;
     private static final Duration PATIENCE = Duration.ofSeconds(30);
 
     private final ArchivedRun archive;
     private final LogConnection connection;
-    private final LongAdder passed = new LongAdder();
+    private volatile long passed;
 
     /**
      * @param connection to the run's topics, which may have another prefix than they had; its registry may write
@@ -65,7 +51,7 @@ public final class RunImport {
 
     /** Offsets that were passed so far; from any thread. */
     public long passed() {
-        return passed.sum();
+        return passed;
     }
 
     /** Offsets to pass. */
@@ -74,60 +60,18 @@ public final class RunImport {
     }
 
     /** @throws ArchiveException if the topics hold something, or a record comes to lie elsewhere */
-    public void run() throws InterruptedException {
+    public void run() {
         List<TopicPartition> partitions = archive.partitions();
         try (KafkaConsumer<byte[], byte[]> consumer = consumer()) {
             requireEmpty(partitions, consumer);
         }
         Map<Integer, Integer> schemaIds = schemaIds();
-        BlockingQueue<TopicPartition> left = new LinkedBlockingQueue<>(partitions);
-        List<Callable<List<TopicPartition>>> writers = new ArrayList<>();
-        for (int i = 0; i < WRITERS; i++) {
-            String name = "import-" + i;
-            writers.add(() -> write(left, schemaIds, name));
-        }
-        ExecutorService threads = Executors.newFixedThreadPool(WRITERS, runnable -> new Thread(runnable, "import"));
         List<TopicPartition> tombstoned = new ArrayList<>();
-        try {
-            for (Future<List<TopicPartition>> written : threads.invokeAll(writers)) {
-                tombstoned.addAll(written.get());
-            }
-        } catch (ExecutionException e) {
-            throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
-        } finally {
-            threads.shutdownNow();
+        try (ImportRounds rounds = new ImportRounds(connection, consumer())) {
+            rounds.write(partitions, partition -> new PartitionImport(partition, archive.read(partition, archive.range(partition).from()),
+                archive.range(partition).end(), schemaIds), tombstoned::add, now -> passed = now);
         }
         deleteFirst(tombstoned);
-    }
-
-    /** Takes partitions until none is left; those that begin with a tombstone. */
-    private List<TopicPartition> write(BlockingQueue<TopicPartition> left, Map<Integer, Integer> schemaIds, String name) {
-        List<TopicPartition> tombstoned = new ArrayList<>();
-        Map<String, Object> settings = connection.producer(Map.of(
-            ProducerConfig.ACKS_CONFIG, "all",
-            ProducerConfig.LINGER_MS_CONFIG, 0,
-            ProducerConfig.BATCH_SIZE_CONFIG, 256 << 10,
-            ProducerConfig.COMPRESSION_TYPE_CONFIG, "lz4"));
-        Map<String, Object> transactions = new HashMap<>(settings);
-        transactions.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, connection.scoped(name));
-        try (KafkaConsumer<byte[], byte[]> ends = consumer();
-             Producer<byte[], byte[]> plain = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
-             Producer<byte[], byte[]> transactional =
-                 new KafkaProducer<>(transactions, new ByteArraySerializer(), new ByteArraySerializer())) {
-            transactional.initTransactions();
-            for (TopicPartition partition = left.poll(); partition != null; partition = left.poll()) {
-                TopicPartition now = partition;
-                Range range = archive.range(now);
-                try (RecordCursor cursor = archive.read(now, range.from())) {
-                    if (new PartitionImport(plain, transactional, now, () -> ends.endOffsets(List.of(now), PATIENCE).get(now),
-                            schemaIds).write(cursor, range.end())) {
-                        tombstoned.add(now);
-                    }
-                }
-                passed.add(range.end());
-            }
-        }
-        return tombstoned;
     }
 
     private KafkaConsumer<byte[], byte[]> consumer() {

@@ -54,7 +54,7 @@ public final class ImportCommand implements Callable<Integer> {
     private CommandSpec spec;
 
     @Override
-    public Integer call() throws InterruptedException {
+    public Integer call() {
         if (verbose) {
             System.setProperty("millrace.log.level", "debug");
         }
@@ -91,7 +91,7 @@ public final class ImportCommand implements Callable<Integer> {
         return ConfigBinder.bind(MillraceConfig.defaults(), tree);
     }
 
-    private void intoFolder(ArchivedRun archive) throws InterruptedException {
+    private void intoFolder(ArchivedRun archive) {
         MillraceConfig config = config(archive, "");
         try (RunDirectory directory = RunDirectory.open(runDirectory)) {
             if (directory.resumed()) {
@@ -105,7 +105,7 @@ public final class ImportCommand implements Callable<Integer> {
         spec.commandLine().getOut().println("millrace ledger, trace and replay read it with --run-dir " + runDirectory);
     }
 
-    private void put(ArchivedRun archive, MillraceConfig config, String servers) throws InterruptedException {
+    private void put(ArchivedRun archive, MillraceConfig config, String servers) {
         Map<String, Object> client = new HashMap<>(config.clientSettings());
         client.put("bootstrap.servers", servers);
         try (RunLog log = RunLog.open(client, archive.topics(), archive.run(), keptForEver(config.topics(), archive),
