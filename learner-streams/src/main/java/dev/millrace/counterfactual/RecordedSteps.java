@@ -47,6 +47,11 @@ final class RecordedSteps {
         }
     }
 
+    /** That every step's batch is there, before anything is made of the first; throws as {@link #forEach}. */
+    void requireAll(VersionRange range) {
+        forEachBatch(range, (version, batch) -> { });
+    }
+
     /** Takes a batch. */
     interface BatchTaker {
         /** @param version from which the step on it began */

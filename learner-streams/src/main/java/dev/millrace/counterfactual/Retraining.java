@@ -73,6 +73,8 @@ public final class Retraining {
      * @throws dev.millrace.archive.ArchiveException if it does not hold a batch or a trajectory
      */
     public void replay(VersionRange range, RetrainListener listener) {
+        RecordedSteps steps = new RecordedSteps(run, versions);
+        steps.requireAll(range);
         Weights first = versions.load(range.from(), none -> null);
         AdamW.State state = versions.loadOptimizer(range.from());
         try {
@@ -87,7 +89,7 @@ public final class Retraining {
                 }
             }
             evaluate(range.from(), listener);
-            new RecordedSteps(run, versions).forEach(range, every -> true, step -> {
+            steps.forEach(range, every -> true, step -> {
                 take(step, listener);
                 long done = step.from() + 1 - range.from();
                 if (done % evaluateEvery == 0 || step.from() + 1 == range.to()) {

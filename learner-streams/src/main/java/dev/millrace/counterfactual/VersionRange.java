@@ -42,7 +42,7 @@ public record VersionRange(long from, long to) {
             throw new IllegalArgumentException("no step on one of the archive's batches, " + held.firstBatch() + " to " + held.lastBatch()
                 + ", is recorded, so there is none to learn again; export a range in which the run learnt");
         }
-        return between(from, to, beginnings.getMin(), beginnings.getMax() + 1, "the archive holds the steps between versions ");
+        return between(from, to, beginnings.getMin(), beginnings.getMax() + 1, "the archive holds the steps from version ");
     }
 
     private static VersionRange between(Long from, Long to, long oldest, long newest, String there) {

@@ -107,9 +107,9 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
 
     /** What else lies in the folder: alternatives of other replays, by name. */
     public List<String> others() {
-        Set<Path> own = writings.stream().map(Writing::folder).collect(Collectors.toSet());
+        Set<Path> own = writings.stream().map(writing -> writing.folder().getFileName()).collect(Collectors.toSet());
         try (Stream<Path> all = Files.list(folder)) {
-            return all.filter(path -> !own.contains(path)).map(path -> path.getFileName().toString()).sorted().toList();
+            return all.map(Path::getFileName).filter(name -> !own.contains(name)).map(Path::toString).sorted().toList();
         } catch (IOException e) {
             throw unwritable(e);
         }

@@ -66,7 +66,7 @@ class ArchivedRangeTest {
             RetrainingTest.Heard heard = RetrainingTest.retrain(run, Optional.empty(), 2, LearntRun.STEPS, OWN);
             assertThat(heard.of(0)).hasSize(2).allMatch(CourseStep::isAsRecorded);
             assertThatThrownBy(() -> RetrainingTest.retrain(run, Optional.empty(), 1, LearntRun.STEPS, OWN))
-                .hasMessageContaining("version 1");
+                .hasMessageContaining("the batch that made version 2 is not on test.batches");
         }
     }
 
@@ -77,7 +77,7 @@ class ArchivedRangeTest {
             assertThat(VersionRange.within(held, null, null, versions)).isEqualTo(new VersionRange(2, 4));
             assertThat(VersionRange.within(held, 3L, null, versions)).isEqualTo(new VersionRange(3, 4));
             assertThatThrownBy(() -> VersionRange.within(held, 1L, null, versions)).isInstanceOf(IllegalArgumentException.class).hasMessage(
-                "no step leads from version 1 to version 4; the archive holds the steps between versions 2 to 4, and --from-version must be below --to-version");
+                "no step leads from version 1 to version 4; the archive holds the steps from version 2 to 4, and --from-version must be below --to-version");
             HeldRange untrained = new HeldRange(4, 5, 4, 4, -1, -1, -1, -1, "");
             assertThatThrownBy(() -> VersionRange.within(untrained, null, null, versions)).isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith("no step on one of the archive's batches, 4 to 5, is recorded");

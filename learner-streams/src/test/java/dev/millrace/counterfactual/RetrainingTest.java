@@ -200,8 +200,13 @@ class RetrainingTest {
     void shouldNameTheBatchThatIsNotThere() {
         var lost = learnt.run.of("test.batches").remove(1L);
         try {
-            assertThatThrownBy(() -> retrain(Optional.empty(), 0, 3, OWN)).isInstanceOf(ArchiveException.class)
-                .hasMessageContaining("the batch that made version 2 is not on test.batches");
+            Heard heard = new Heard();
+            try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
+                Retraining retraining = new Retraining(learnt.run, versions, Engine.cpu(), List.of(OWN), Optional.empty(), Optional.empty(), 3);
+                assertThatThrownBy(() -> retraining.replay(new VersionRange(0, 3), heard)).isInstanceOf(ArchiveException.class)
+                    .hasMessageContaining("the batch that made version 2 is not on test.batches");
+            }
+            assertThat(heard.steps).as("before anything is learnt").isEmpty();
         } finally {
             learnt.run.put(lost);
         }

@@ -154,7 +154,8 @@ class KeptFilesTest {
 
     @Test
     void shouldReplaceWhatItKeptBeforeAndNameWhatOthersKept() throws Exception {
-        try (KeptFiles files = new KeptFiles(kept, List.of("another", "rs.yaml"))) {
+        Path relative = Path.of("").toAbsolutePath().relativize(kept);
+        try (KeptFiles files = new KeptFiles(relative, List.of("another", "rs.yaml"))) {
             replay(1, files);
             files.finish();
             assertThat(files.others()).isEmpty();

@@ -1,5 +1,6 @@
 package dev.millrace.cli.replay;
 
+import static dev.millrace.cli.replay.RetrainText.count;
 import static dev.millrace.cli.replay.RetrainText.number;
 
 import dev.millrace.cli.audit.Lines;
@@ -18,7 +19,7 @@ final class GradientText {
 
     static List<String> lines(GradientRecord found, double seconds) {
         List<String> lines = new ArrayList<>();
-        lines.add(String.format(Locale.ROOT, "gradients of %,d steps, %d courses in %.1f s", found.steps().size(), found.names().size(), seconds));
+        lines.add(String.format(Locale.ROOT, "gradients of %s, %s in %.1f s", count(found.steps().size(), "step"), count(found.names().size(), "course"), seconds));
         lines.addAll(Lines.wrapped("", reference(found)));
         lines.add(String.format(Locale.ROOT, "%-" + NAME + "s %8s %8s %8s %8s %8s %8s", "means over steps", "cosine", "cosine", "SGA",
             "norm", "noise", "ESS"));

@@ -5,6 +5,7 @@ import dev.millrace.replay.KeptFiles;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Locale;
 
 /** The files of {@code --keep}, and what a person is told of them, also where a signal ends the replay. */
 final class KeptAlternatives implements AutoCloseable {
@@ -40,9 +41,9 @@ final class KeptAlternatives implements AutoCloseable {
         }
         files.finish();
         List<String> others = files.others();
-        return "what each alternative makes of " + (files.steps() == 1 ? "1 batch" : files.steps() + " batches")
+        return "what each alternative makes of " + (files.steps() == 1 ? "1 batch" : String.format(Locale.ROOT, "%,d batches", files.steps()))
             + " is kept, with the trajectories, in " + folder + (others.isEmpty() ? ""
-            : "; beside them lies what is not of this replay: " + String.join(", ", others));
+            : "; beside it lies what another replay kept: " + String.join(", ", others));
     }
 
     @Override

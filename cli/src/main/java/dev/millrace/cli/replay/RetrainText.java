@@ -18,9 +18,8 @@ final class RetrainText {
 
     static List<String> lines(RetrainSeeds found, VersionRange range, double seconds) {
         List<String> lines = new ArrayList<>();
-        lines.add(String.format(Locale.ROOT, "learnt again from version %d to %d: %,d %s, %d %s%s in %.1f s",
-            range.from(), range.to(), found.steps().size(), found.steps().size() == 1 ? "step" : "steps",
-            found.names().size(), found.names().size() == 1 ? "course" : "courses",
+        lines.add(String.format(Locale.ROOT, "learnt again from version %d to %d: %s, %s%s in %.1f s",
+            range.from(), range.to(), count(found.steps().size(), "step"), count(found.names().size(), "course"),
             found.each().size() == 1 ? "" : ", " + found.each().size() + " seeds", seconds));
         if (found.live()) {
             lines.addAll(Lines.wrapped("", "live: every course samples its own rollouts, of the recorded prompts and as many versions behind"
@@ -54,7 +53,7 @@ final class RetrainText {
     static String proof(RetrainSeeds found, VersionRange range) {
         if (found.first().parted().isEmpty()) {
             return "as recorded: the run's own settings " + (found.live() ? sampledAgain(found.first()) + ", and " : "")
-                + "make the weights of " + (range.steps() == 1 ? "version " + range.to() : "all " + range.steps() + " versions") + " again, bit for bit";
+                + "make the weights of " + (range.steps() == 1 ? "version " + range.to() : "all " + count(range.steps(), "version")) + " again, bit for bit";
         }
         long parted = found.first().parted().getAsLong();
         if (found.live()) {
@@ -108,6 +107,11 @@ final class RetrainText {
 
     private static String reward(double value) {
         return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, "%.2f", value);
+    }
+
+    /** So many things of a kind, said right where it is one. */
+    static String count(long things, String kind) {
+        return String.format(Locale.ROOT, things == 1 ? "%,d %s" : "%,d %ss", things, kind);
     }
 
     static String number(double value) {

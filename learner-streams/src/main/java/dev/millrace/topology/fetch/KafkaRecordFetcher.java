@@ -21,6 +21,9 @@ public final class KafkaRecordFetcher implements RecordFetcher {
     /** Reading over so many records in between is cheaper than throwing away what was fetched and asking anew. */
     private static final long SEEK_OVER = 200;
 
+    /** What is asked for is there. Behind it the consumer asks for more, and the next fetch waits for that answer. */
+    private static final int WAIT_MS = 10;
+
     private final LogConnection connection;
     private final Duration patience;
     private KafkaConsumer<byte[], byte[]> consumer;
@@ -77,6 +80,7 @@ public final class KafkaRecordFetcher implements RecordFetcher {
             consumer = new KafkaConsumer<>(connection.consumer(Map.of(
                 ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
                 ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
+                ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, WAIT_MS,
                 ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),
                 new ByteArrayDeserializer(), new ByteArrayDeserializer());
         }
