@@ -89,6 +89,11 @@ public final class TokenBatch {
         return mask[token] != 0;
     }
 
+    /** 1 if the packed token {@code token} is trained, 0 if it is context: {@link #isTrained} to calculate with. */
+    public int trained(int token) {
+        return mask[token];
+    }
+
     /** Trained tokens of {@code sequence}; O(1). */
     public int trainedTokens(int sequence) {
         return trainedPerSequence[sequence];

@@ -9,7 +9,6 @@ import dev.millrace.topology.fetch.RecordFetcher;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -54,16 +53,16 @@ public final class LiveRun implements RecordedRun {
         TreeMap<TopicPartition, Range> found =
             new TreeMap<>(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
         try (KafkaConsumer<byte[], byte[]> consumer = consumer()) {
-            Map<TopicPartition, Long> ends = new HashMap<>();
             for (String topic : lastFirst(connection.topics())) {
                 List<TopicPartition> partitions = new ArrayList<>();
                 for (PartitionInfo info : consumer.partitionsFor(topic, PATIENCE)) {
                     partitions.add(new TopicPartition(topic, info.partition()));
                 }
-                ends.putAll(consumer.endOffsets(partitions, PATIENCE));
+                // topic by topic: about several at once the client asks for the leaders first, and waits a tenth of a second in between
+                Map<TopicPartition, Long> ends = consumer.endOffsets(partitions, PATIENCE);
+                Map<TopicPartition, Long> begins = consumer.beginningOffsets(partitions, PATIENCE);
+                ends.forEach((partition, end) -> found.put(partition, new Range(begins.get(partition), end)));
             }
-            Map<TopicPartition, Long> begins = consumer.beginningOffsets(ends.keySet(), PATIENCE);
-            ends.forEach((partition, end) -> found.put(partition, new Range(begins.get(partition), end)));
         }
         return found;
     }

@@ -2,6 +2,7 @@ package dev.millrace.replay;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.diagnostics.CorrectionInForce;
+import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -22,6 +23,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.OptionalDouble;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
@@ -90,19 +92,8 @@ final class AlternativeReplay {
 
     StepFigures figures(BatchInput input, BatchVerdict verdict, LearnerBatch batch) {
         TokenBatch left = verdict.tokens();
-        float[] weights = new float[left.tokenCount()];
-        List<StageReport> reports = weighting.compute(
-            alternative.corrections().missingOldLogProbs().trainable(input.tokens(), input.withoutOld()), input.logProbs(), weights);
-        byte[] kept = left.mask();
-        double sum = 0;
-        float max = 0;
-        for (int t = 0; t < weights.length; t++) {
-            float weight = weights[t] * kept[t]; // no branch: which tokens are masked is what a branch predictor cannot know
-            sum += weight;
-            max = weight > max ? weight : max; // quicker than Math.max, which looks for what a weight cannot be: NaN and -0
-        }
-        Divergence gap = Divergence.of(left, input.logProbs().ratio(ComparedPolicies.ANCHOR));
-        Counted counted = new Counted(input, verdict, kept);
+        KeptTokens tokens = keptTokens(input, left);
+        Counted counted = new Counted(input, verdict);
         long changed = 0;
         double absolute = 0;
         for (int s = 0; s < left.sequenceCount(); s++) {
@@ -110,10 +101,22 @@ final class AlternativeReplay {
             changed += verdict.advantages()[s] != batch.getEntries().get(s).getAdvantage() ? 1 : 0;
         }
         return new StepFigures(new Share(input.tokens().trainedTokens(), input.tokens().trainedTokens() - left.trainedTokens()),
-            counted.sequences, reports.stream().mapToLong(StageReport::getTokensChanged).sum(),
-            left.trainedTokens() == 0 ? 0 : sum / left.trainedTokens(), max, verdict.essRatio(), verdict.essRatioTruncated(),
-            verdict.stepScale(), verdict.secondMoment(), gap.k1(), gap.k3(), gap.chiSquare(),
+            counted.sequences, tokens.changedWeights(), tokens.meanWeight(), tokens.maxWeight(), verdict.essRatio(),
+            verdict.essRatioTruncated(), verdict.stepScale(), verdict.secondMoment(), tokens.k1(), tokens.k3(), tokens.chiSquare(),
             absolute / Math.max(1, left.sequenceCount()), changed, counted.breakdown());
+    }
+
+    /** In one walk over the tokens where nothing is masked and the weights are of the ratio whose divergence is told. */
+    private KeptTokens keptTokens(BatchInput input, TokenBatch left) {
+        LogRatio anchor = input.logProbs().ratio(ComparedPolicies.ANCHOR);
+        TokenBatch trainable = alternative.corrections().missingOldLogProbs().trainable(input.tokens(), input.withoutOld());
+        OptionalDouble cap = weighting.tokenCapOf(ComparedPolicies.ANCHOR);
+        if (cap.isPresent() && left.trainedTokens() == trainable.trainedTokens()) {
+            return KeptTokens.truncated(left, anchor, cap.getAsDouble());
+        }
+        float[] weights = new float[left.tokenCount()];
+        List<StageReport> reports = weighting.compute(trainable, input.logProbs(), weights);
+        return KeptTokens.weighted(left, anchor, weights, reports.stream().mapToLong(StageReport::getTokensChanged).sum());
     }
 
     /**
@@ -174,7 +177,7 @@ final class AlternativeReplay {
         private final SortedMap<Long, Share> bySign = new TreeMap<>();
         private Share sequences = Share.NONE;
 
-        Counted(BatchInput input, BatchVerdict verdict, byte[] kept) {
+        Counted(BatchInput input, BatchVerdict verdict) {
             TokenBatch own = input.tokens();
             for (int s = 0; s < own.sequenceCount(); s++) {
                 if (own.trainedTokens(s) == 0) {
@@ -188,8 +191,8 @@ final class AlternativeReplay {
                     int of = 0;
                     int left = 0;
                     for (int t = own.start(s) + span.start(); t < own.start(s) + span.end(); t++) {
-                        of += own.isTrained(t) ? 1 : 0;
-                        left += kept[t]; // of the trainable
+                        of += own.trained(t);
+                        left += verdict.tokens().trained(t); // of the trainable
                     }
                     byLag.merge(Breakdown.classOf(input.currentVersion() - span.version()), new Share(of, of - left), Share::plus);
                 }

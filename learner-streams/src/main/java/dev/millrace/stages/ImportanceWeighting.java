@@ -12,6 +12,7 @@ import dev.millrace.corrections.weights.WeightSummary;
 import dev.millrace.schemas.StageReport;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalDouble;
 import java.util.TreeMap;
 
 /**
@@ -23,6 +24,7 @@ import java.util.TreeMap;
 public final class ImportanceWeighting {
     private final ComparedPolicies compare;
     private final Stage stage;
+    private final OptionalDouble tokenCap;
 
     /** Makes the weights, or leaves them to others. */
     private interface Stage {
@@ -33,6 +35,14 @@ public final class ImportanceWeighting {
         this.compare = options.compare();
         RolloutCorrectionConfig config = options.resolve();
         this.stage = config.weights().map(rule -> stageOf(rule, config)).orElse(ImportanceWeighting::ones);
+        this.tokenCap = config.weights()
+            .filter(rule -> rule instanceof WeightRule.Truncate && rule.level() == WeightRule.Level.TOKEN)
+            .map(rule -> OptionalDouble.of(rule.upper())).orElse(OptionalDouble.empty());
+    }
+
+    /** Where a weight is the ratio of these two of its token, truncated and no more: the bound at which it is. */
+    public OptionalDouble tokenCapOf(ComparedPolicies policies) {
+        return policies == compare ? tokenCap : OptionalDouble.empty();
     }
 
     private static Stage stageOf(WeightRule rule, RolloutCorrectionConfig config) {

@@ -146,4 +146,49 @@ public final class BlockSums {
         }
         return (int) count;
     }
+
+    /** Whether an {@code |x[i]| > bound}, by the sign of the difference of their bits: as {@link #countAbove}, and of all at once. */
+    public static boolean exceeds(double[] x, int n, double bound) {
+        long limit = Double.doubleToRawLongBits(bound);
+        long a = 0;
+        long b = 0;
+        long c = 0;
+        long d = 0;
+        int i = 0;
+        for (; i < n - 3; i += 4) {
+            a |= limit - magnitude(x[i]);
+            b |= limit - magnitude(x[i + 1]);
+            c |= limit - magnitude(x[i + 2]);
+            d |= limit - magnitude(x[i + 3]);
+        }
+        for (; i < n; i++) {
+            a |= limit - magnitude(x[i]);
+        }
+        return (a | b | c | d) < 0;
+    }
+
+    /** Bits that are in the order of the magnitudes. */
+    private static long magnitude(double x) {
+        return Double.doubleToRawLongBits(x) & Long.MAX_VALUE;
+    }
+
+    /** Whether the bits of an {@code x[i]} are not those of {@code x[0]}. */
+    public static boolean varies(double[] x, int n) {
+        long first = n == 0 ? 0 : Double.doubleToRawLongBits(x[0]);
+        long a = 0;
+        long b = 0;
+        long c = 0;
+        long d = 0;
+        int i = 0;
+        for (; i < n - 3; i += 4) {
+            a |= first ^ Double.doubleToRawLongBits(x[i]);
+            b |= first ^ Double.doubleToRawLongBits(x[i + 1]);
+            c |= first ^ Double.doubleToRawLongBits(x[i + 2]);
+            d |= first ^ Double.doubleToRawLongBits(x[i + 3]);
+        }
+        for (; i < n; i++) {
+            a |= first ^ Double.doubleToRawLongBits(x[i]);
+        }
+        return (a | b | c | d) != 0;
+    }
 }

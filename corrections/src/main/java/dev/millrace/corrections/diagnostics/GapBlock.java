@@ -40,10 +40,11 @@ final class GapBlock {
     int clippedHigh;
     int clippedLow;
     double distances;
-    double minP;
-    double maxP;
-    double minQ;
-    double maxQ;
+    /** The block's own first probabilities, and whether others of it are other ones. */
+    double startP;
+    double startQ;
+    boolean variesP;
+    boolean variesQ;
     double sumP;
     double sumQ;
     double squaresP;
@@ -108,10 +109,10 @@ final class GapBlock {
     private void addProbabilities() {
         exponentiate(block.target, p);
         exponentiate(block.sampler, q);
-        minP = BlockSums.min(p, tokens);
-        maxP = BlockSums.max(p, tokens);
-        minQ = BlockSums.min(q, tokens);
-        maxQ = BlockSums.max(q, tokens);
+        startP = p[0];
+        startQ = q[0];
+        variesP = BlockSums.varies(p, tokens);
+        variesQ = BlockSums.varies(q, tokens);
         for (int i = 0; i < tokens; i++) {
             scratch[i] = Math.abs(p[i] - q[i]);
         }
@@ -135,7 +136,7 @@ final class GapBlock {
     }
 
     private void exponentiate(double[] logProbs, double[] into) {
-        if (BlockSums.min(logProbs, tokens) < -BlockExp.RANGE || BlockSums.max(logProbs, tokens) > BlockExp.RANGE) {
+        if (BlockSums.exceeds(logProbs, tokens, BlockExp.RANGE)) {
             for (int i = 0; i < tokens; i++) {
                 into[i] = Math.exp(logProbs[i]);
             }

@@ -5,10 +5,10 @@ import java.util.OptionalDouble;
 /** The correlation of two probabilities of each token, added up block by block; see {@link GapBlock} for what is added. */
 final class PairMoments {
     private int count;
-    private double minP = Double.POSITIVE_INFINITY;
-    private double maxP = Double.NEGATIVE_INFINITY;
-    private double minQ = Double.POSITIVE_INFINITY;
-    private double maxQ = Double.NEGATIVE_INFINITY;
+    private double startP;
+    private double startQ;
+    private boolean variesP;
+    private boolean variesQ;
     private double sumP;
     private double sumQ;
     private double squaresP;
@@ -16,11 +16,13 @@ final class PairMoments {
     private double products;
 
     void add(GapBlock block) {
+        if (count == 0) {
+            startP = block.startP;
+            startQ = block.startQ;
+        }
         count += block.tokens;
-        minP = Math.min(minP, block.minP);
-        maxP = Math.max(maxP, block.maxP);
-        minQ = Math.min(minQ, block.minQ);
-        maxQ = Math.max(maxQ, block.maxQ);
+        variesP |= block.variesP || block.startP != startP;
+        variesQ |= block.variesQ || block.startQ != startQ;
         sumP += block.sumP;
         sumQ += block.sumQ;
         squaresP += block.squaresP;
@@ -33,7 +35,7 @@ final class PairMoments {
         double varianceP = squaresP - sumP * sumP / count;
         double varianceQ = squaresQ - sumQ * sumQ / count;
         // that nothing varies is asked of the numbers themselves: rounding leaves a little of a variance of 0
-        if (count < 2 || minP == maxP || minQ == maxQ || !(varianceP > 0) || !(varianceQ > 0)) {
+        if (count < 2 || !variesP || !variesQ || !(varianceP > 0) || !(varianceQ > 0)) {
             return OptionalDouble.empty();
         }
         double r = (products - sumP * sumQ / count) / (Math.sqrt(varianceP) * Math.sqrt(varianceQ));

@@ -28,11 +28,9 @@ public final class SequenceLogWeights {
         int count = 0;
         for (int s = 0; s < weights.length; s++) {
             if (batch.trainedTokens(s) > 0) {
-                double sum = 0.0;
-                for (int t = batch.start(s); t < batch.end(s); t++) {
-                    if (batch.isTrained(t)) {
-                        sum += ratio.finiteAt(batch, s, t);
-                    }
+                double sum = ratio.sum(batch, s);
+                if (!Double.isFinite(sum)) { // sums of finite floats cannot overflow a double
+                    ratio.requireFinite(batch);
                 }
                 weights[count++] = sum;
             }
