@@ -70,6 +70,30 @@ final class Candidates {
         return Double.doubleToRawLongBits(squared(token));
     }
 
+    /** The sum of their m2, rounded at every step; not finite where one of them is not. */
+    double roundedSum() {
+        double a = 0; // four chains: one would wait for the latency of every addition
+        double b = 0;
+        double c = 0;
+        double d = 0;
+        int t = 0;
+        for (; t < mask.length - 3; t += 4) {
+            a += marked(t);
+            b += marked(t + 1);
+            c += marked(t + 2);
+            d += marked(t + 3);
+        }
+        for (; t < mask.length; t++) {
+            a += marked(t);
+        }
+        return (a + b) + (c + d);
+    }
+
+    /** m2 of a candidate, 0 of another token, whatever that holds; no branch. */
+    private double marked(int token) {
+        return Double.longBitsToDouble(key(token) & -(long) (mask[token] >> (mark >> 1)));
+    }
+
     /**
      * Adds those below the threshold to {@code sum} and counts them; puts the others into {@code above}.
      *
@@ -82,8 +106,7 @@ final class Candidates {
         int shift = mark >> 1; // a mark of 1 is the lowest bit of the byte, one of 2 the next
         for (int t = 0; t < mask.length; t++) {
             int marked = mask[t] >> shift;
-            // 0 where there is no mark, whatever is there: nothing to add, and no branch
-            double m2 = Double.longBitsToDouble(key(t) & -(long) marked);
+            double m2 = marked(t);
             if (m2 < threshold || marked == 0) {
                 double next = high + m2;
                 double part = next - high;

@@ -18,7 +18,7 @@ import dev.millrace.corrections.ratio.LogRatio;
  * <p>No sort takes place. Every token below the threshold is kept, whatever the others are, because the mean of such
  * tokens is below it; how many of the others fit is found with a histogram over the bits of m2, refined where the cut
  * falls. The result is that of the sorted rule with exact sums, ties included: one pass over the log-probs where
- * nothing is to be masked, three to six otherwise, a fixed 0.2 MB beside them, no allocation that grows with the
+ * a rounded sum leaves no doubt that nothing is to be masked, three to six otherwise, a fixed 0.2 MB beside them, no allocation that grows with the
  * batch.
  *
  * <p>Source: Zheng et al., <i>Prosperity before Collapse</i>, arXiv 2510.01161 (threshold 0.04 there); the suffix
@@ -30,6 +30,9 @@ import dev.millrace.corrections.ratio.LogRatio;
  * <p>Immutable and thread-safe.
  */
 public final class SecondMomentMask {
+    /** A rounded sum of n numbers that are not negative is off by less than n times this share of it. */
+    private static final double ROUNDING = 0x1p-52;
+
     private final double threshold;
 
     /** @param threshold bound on the mean squared log ratio; finite, not negative. At 0 exactly one token is kept */
@@ -104,6 +107,11 @@ public final class SecondMomentMask {
     private SecondMoment decide(TokenBatch batch, Candidates candidates, int count) {
         if (count == 0) {
             return new SecondMoment(0, 0, 0.0, 0.0, true);
+        }
+        double sum = candidates.roundedSum();
+        if (sum * (1.0 + (count + 4) * ROUNDING) < threshold * count) {
+            candidates.apply(Cut.NOTHING_MASKED);
+            return new SecondMoment(count, 0, sum / count, sum / count, true);
         }
         SquaredRatioHistogram above = new SquaredRatioHistogram(threshold);
         ExactSum kept = new ExactSum();
