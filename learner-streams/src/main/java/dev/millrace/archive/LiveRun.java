@@ -29,7 +29,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 public final class LiveRun implements RecordedRun {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
     /** A replay has many cursors; each may hold this much. */
-    private static final int FETCH_BYTES = 1 << 20;
+    private static final int FETCH_BYTES = 2 << 20;
     /** What is recorded is there: nobody waits for more, and a cursor that is closed waits for its last question. */
     private static final int FETCH_WAIT_MS = 10;
     /** The operating system decides; the client's own 64 KiB would make a fetch wait for a poll every 64 KiB. */

@@ -7,6 +7,9 @@ import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.topology.fetch.RecordFetcher;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -14,7 +17,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
-import java.util.TreeSet;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
@@ -67,20 +69,25 @@ final class TrajectoryFeed implements AutoCloseable {
      * @throws ArchiveException naming the first that is not there
      */
     List<ConsumerRecord<byte[], byte[]>> of(LearnerBatch batch) {
-        Map<Integer, TreeSet<Long>> wanted = new TreeMap<>();
-        batch.getEntries().forEach(entry ->
-            wanted.computeIfAbsent(entry.getPartition(), p -> new TreeSet<>()).add(entry.getOffset()));
-        Map<Place, ConsumerRecord<byte[], byte[]>> found = new HashMap<>();
-        wanted.forEach((partition, offsets) -> find(partition, offsets, found));
-        List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>(batch.getEntries().size());
-        for (BatchEntry entry : batch.getEntries()) {
-            ConsumerRecord<byte[], byte[]> record = found.get(new Place(entry.getPartition(), entry.getOffset()));
-            if (record == null) {
-                throw missing(topic, batch, entry, "the log no longer holds it");
+        List<BatchEntry> entries = batch.getEntries();
+        Integer[] inOrder = new Integer[entries.size()];
+        Arrays.setAll(inOrder, e -> e);
+        Arrays.sort(inOrder, Comparator.comparingInt((Integer e) -> entries.get(e).getPartition()).thenComparingLong(e -> entries.get(e).getOffset()));
+        List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>(Collections.nCopies(entries.size(), null));
+        Map<Integer, List<Integer>> elsewhere = new TreeMap<>();
+        for (Integer e : inOrder) {
+            found.set(e, inPassing(entries.get(e).getPartition(), entries.get(e).getOffset()));
+            if (found.get(e) == null) {
+                elsewhere.computeIfAbsent(entries.get(e).getPartition(), partition -> new ArrayList<>()).add(e);
             }
-            records.add(record);
         }
-        return records;
+        elsewhere.forEach((partition, absent) -> fetch(partition, absent, entries, found));
+        for (int e = 0; e < found.size(); e++) {
+            if (found.get(e) == null) {
+                throw missing(topic, batch, entries.get(e), "the log no longer holds it");
+            }
+        }
+        return found;
     }
 
     /** A batch names what is not there. */
@@ -90,43 +97,34 @@ final class TrajectoryFeed implements AutoCloseable {
             + "; choose a later range, or replay an archive that was exported in time");
     }
 
-    private void find(int partition, TreeSet<Long> offsets, Map<Place, ConsumerRecord<byte[], byte[]>> found) {
-        Reading reading = readings.computeIfAbsent(partition,
-            p -> new Reading(run.read(new TopicPartition(topic, p), offsets.first()), offsets.first()));
-        List<Long> elsewhere = new ArrayList<>();
-        for (long offset : offsets) {
-            Place place = new Place(partition, offset);
-            ConsumerRecord<byte[], byte[]> early = kept.remove(place);
-            if (early != null) {
-                keptBytes -= bytes(early);
-                found.put(place, early);
-            } else if (offset < reading.next || offset - reading.next > READ_OVER || reading.ended) {
-                elsewhere.add(offset);
-            } else {
-                readTo(reading, place, found);
+    /** The record, if it was read early or comes next; null if it has to be fetched. */
+    private ConsumerRecord<byte[], byte[]> inPassing(int partition, long offset) {
+        Reading reading = readings.computeIfAbsent(partition, p -> new Reading(run.read(new TopicPartition(topic, p), offset), offset));
+        if (offset < reading.next) {
+            ConsumerRecord<byte[], byte[]> early = kept.remove(new Place(partition, offset));
+            keptBytes -= early == null ? 0 : bytes(early);
+            return early;
+        }
+        while (offset - reading.next <= READ_OVER && !reading.ended && reading.next <= offset) {
+            Optional<ConsumerRecord<byte[], byte[]>> next = reading.cursor.next();
+            reading.ended = next.isEmpty();
+            if (next.isPresent()) {
+                reading.next = next.get().offset() + 1;
+                if (next.get().offset() == offset) {
+                    return next.get();
+                }
+                keep(new Place(partition, next.get().offset()), next.get());
             }
         }
-        if (!elsewhere.isEmpty()) {
-            long[] places = elsewhere.stream().mapToLong(Long::longValue).toArray();
-            fetcher.fetch(new TopicPartition(topic, partition), places)
-                .forEach(record -> found.put(new Place(partition, record.offset()), record));
-        }
+        return null;
     }
 
-    private void readTo(Reading reading, Place wanted, Map<Place, ConsumerRecord<byte[], byte[]>> found) {
-        while (reading.next <= wanted.offset()) {
-            Optional<ConsumerRecord<byte[], byte[]>> record = reading.cursor.next();
-            if (record.isEmpty()) {
-                reading.ended = true;
-                return;
-            }
-            reading.next = record.get().offset() + 1;
-            if (record.get().offset() == wanted.offset()) {
-                found.put(wanted, record.get());
-            } else {
-                keep(new Place(wanted.partition(), record.get().offset()), record.get());
-            }
-        }
+    private void fetch(int partition, List<Integer> absent, List<BatchEntry> entries,
+        List<ConsumerRecord<byte[], byte[]>> found) {
+        Map<Long, ConsumerRecord<byte[], byte[]>> fetched = new HashMap<>();
+        long[] places = absent.stream().mapToLong(e -> entries.get(e).getOffset()).distinct().toArray();
+        fetcher.fetch(new TopicPartition(topic, partition), places).forEach(record -> fetched.put(record.offset(), record));
+        absent.forEach(e -> found.set(e, fetched.get(entries.get(e).getOffset())));
     }
 
     private void keep(Place place, ConsumerRecord<byte[], byte[]> record) {
