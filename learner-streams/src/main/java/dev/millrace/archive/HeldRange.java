@@ -30,7 +30,7 @@ public record HeldRange(long firstBatch, long lastBatch, long fromVersion, long 
             : "weights of versions " + oldestWeights + " to " + newestWeights + " are in it"
                 + (optimizerVersion < 0 ? "; no optimiser's state is, so training cannot go on from it"
                     : ", and the optimiser's state of version " + optimizerVersion + ", from which the first step began"));
-        all.add("other corrections can be tried on it; as recorded, a run is replayed from its beginning only");
+        all.add("other corrections can be tried on it" + (optimizerVersion < 0 ? "" : ", and its steps be learnt again") + "; as recorded, a run is replayed from its beginning only");
         return all;
     }
 }

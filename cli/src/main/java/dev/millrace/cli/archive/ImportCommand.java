@@ -97,10 +97,10 @@ public final class ImportCommand implements Callable<Integer> {
             if (directory.resumed()) {
                 throw new ConfigException(runDirectory + " holds a run; give --run-dir a new folder to import into");
             }
-            directory.write(directory.config(), ConfigTree.write(ConfigBinder.unbind(config)));
             try (EmbeddedBroker broker = EmbeddedBroker.start(directory.broker(), config.broker())) {
                 put(archive, config, broker.bootstrapServers());
             }
+            directory.write(directory.config(), ConfigTree.write(ConfigBinder.unbind(config))); // last: it makes the folder a run's
         }
         spec.commandLine().getOut().println("millrace ledger, trace and replay read it with --run-dir " + runDirectory);
     }

@@ -15,7 +15,6 @@ import dev.millrace.counterfactual.TaskTrials;
 import dev.millrace.counterfactual.VersionRange;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
-import dev.millrace.schemas.PolicyVersion;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -122,21 +121,15 @@ final class CounterfactualReplay {
         });
     }
 
-    /** The run's task; null, with a sentence, where it is another than the configured one, by its vocabulary or its rewards. */
+    /** The run's task; null, with a sentence, where the configured one says nothing of the run. */
     private RunTask task(RecordedVersions versions, Engine engine) {
         if (versions.newest().isEmpty()) {
             return null;
         }
         MillraceConfig config = replayed.config();
-        PolicyVersion manifest = versions.manifest(versions.newest().getAsLong());
-        if (!manifest.getTokenizerHash().equals(config.task().task().tokenizer().hash())) {
-            out.println("the task " + config.task().name() + " has another vocabulary than the run (" + manifest.getTokenizerHash()
-                + "), so nothing is sampled: no rewards of the policies, no on-policy gradient");
-            return null;
-        }
-        if (config.topology().join().reward()) {
-            Lines.wrapped("", "the run's rollouts were rewarded by records of their own (topology.join.reward), and the task's environment says"
-                + " nothing of that reward, so nothing is sampled: no rewards of the policies, no on-policy gradient").forEach(out::println);
+        Optional<String> refusal = RunTask.refusal(config, versions.manifest(versions.newest().getAsLong()).getTokenizerHash());
+        if (refusal.isPresent()) {
+            Lines.wrapped("", refusal.get() + ", so nothing is sampled: no rewards of the policies, no on-policy gradient").forEach(out::println);
             return null;
         }
         return new RunTask(replayed.recorded().run(), config, versions.shape(), engine, options.evaluationPrompts(), options.referenceGroups());

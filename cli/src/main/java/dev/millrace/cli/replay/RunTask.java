@@ -26,6 +26,7 @@ import java.time.Clock;
 import java.time.Instant;
 import java.time.ZoneOffset;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.LongStream;
 
 /**
@@ -65,6 +66,19 @@ final class RunTask implements TaskTrials, AutoCloseable {
         CorrectionConfig none = CorrectionsOption.none(config.topology().corrections());
         this.trajectories = new GivenRollouts(run, none.rolloutCorrection());
         this.batches = new DirectBatches(run, none);
+    }
+
+    /**
+     * Why the configured task says nothing of the run, as a clause; empty if it is the run's.
+     *
+     * @param tokenizerHash of the run's vocabulary
+     */
+    static Optional<String> refusal(MillraceConfig config, String tokenizerHash) {
+        if (!tokenizerHash.equals(config.task().task().tokenizer().hash())) {
+            return Optional.of("the task " + config.task().name() + " has another vocabulary than the run (" + tokenizerHash + ")");
+        }
+        return config.topology().join().reward() ? Optional.of("the run's rollouts were rewarded by records of their own"
+            + " (topology.join.reward), and the task's environment says nothing of that reward") : Optional.empty();
     }
 
     @Override
