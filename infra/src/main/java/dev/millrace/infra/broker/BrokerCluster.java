@@ -46,9 +46,11 @@ public final class BrokerCluster implements AutoCloseable {
         } catch (IOException e) {
             throw new BrokerException("cannot write the brokers' data to " + directory + ": " + e.getMessage() + "; choose another directory", e);
         }
-        List<Membership> memberships = Membership.ofNewCluster(freePorts(nodes));
+        List<Integer> ports = freePorts(2 * nodes); // a node that took any free one could take another's before that has it
+        List<Membership> memberships = Membership.ofNewCluster(ports.subList(0, nodes));
         List<CompletableFuture<BrokerProcess>> starts = memberships.stream().map(member -> CompletableFuture.supplyAsync(
-            () -> BrokerProcess.start(directory.resolve("broker-" + member.nodeId()), config, javaOptions, member.text()),
+            () -> BrokerProcess.start(directory.resolve("broker-" + member.nodeId()),
+                nodes == 1 ? config : config.withPort(ports.get(nodes + member.nodeId() - 1)), javaOptions, member.text()),
             task -> new Thread(task, "start of broker " + member.nodeId()).start())).toList();
         List<BrokerProcess> started = new ArrayList<>();
         BrokerException failure = null;
