@@ -5,7 +5,7 @@ import dev.millrace.archive.RecordedVersions;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.kl.KlConfig;
-import dev.millrace.learner.objective.ObjectiveConfig.Reinforce;
+import dev.millrace.learner.objective.ReinforceConfig;
 import dev.millrace.learner.step.BaselineConfig;
 import dev.millrace.learner.step.BatchGradient;
 import dev.millrace.learner.step.BatchOptimizer;
@@ -95,7 +95,7 @@ public final class StepGradients {
     /** The plain policy gradient, without anything that is no estimate of the reward's: entropy, divergence, weights. */
     private BatchOptimizer onPolicy(Course own) {
         return new BatchOptimizer(engine, versions.shape(), own.step()
-            .withObjective(new Reinforce(own.step().objective().aggregation())).withBaseline(new BaselineConfig.Group())
+            .withObjective(new ReinforceConfig(own.step().objective().aggregation())).withBaseline(new BaselineConfig.Group())
             .withProximal(ProximalSource.RECORDED).withKl(new KlConfig.Off()).withUpdates(1, 1)
             .withEntropy(new EntropyConfig(0, EntropyConfig.Rule.CONSTANT)), own.corrections());
     }

@@ -10,8 +10,9 @@ import java.util.Optional;
  * A configuration component that is one of several record types: a sealed interface, whose permitted records are the kinds.
  *
  * <p>In a tree it is an object with the key {@code kind} beside the keys of that record, or the kind alone as text. A kind is
- * the record's name as a key: {@code DecoupledPpo} is {@code decoupled_ppo}. What the tree does not name keeps the value of
- * the default, or, where another kind is chosen, of that record's static {@code defaults()}.
+ * the record's name as a key, without an ending {@code Config}: {@code DecoupledPpoConfig} is {@code decoupled_ppo}. What the
+ * tree does not name keeps the value of the default, or, where another kind is chosen, of that record's static
+ * {@code defaults()}.
  */
 final class Choice {
     /** The key that names the kind. */
@@ -30,15 +31,19 @@ final class Choice {
 
     /** The kind of a value. */
     static String kindOf(Object value) {
-        return ConfigBinder.keyOf(value.getClass().getSimpleName());
+        return nameOf(value.getClass());
     }
 
-    /** All kinds, in the order of the source. */
+    private static String nameOf(Class<?> kind) {
+        return ConfigBinder.keyOf(kind.getSimpleName().replaceFirst("Config$", ""));
+    }
+
+    /** All kinds, in the order in which the interface permits them. */
     List<String> kinds() {
-        return Arrays.stream(type.getPermittedSubclasses()).map(kind -> ConfigBinder.keyOf(kind.getSimpleName())).toList();
+        return Arrays.stream(type.getPermittedSubclasses()).map(Choice::nameOf).toList();
     }
 
-    /** The defaults of every kind, in the order of the source. */
+    /** The defaults of every kind, in the order in which the interface permits them. */
     List<Record> defaults() {
         return Arrays.stream(type.getPermittedSubclasses()).map(Choice::defaultsOf).toList();
     }

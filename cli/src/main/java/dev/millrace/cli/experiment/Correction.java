@@ -1,6 +1,9 @@
 package dev.millrace.cli.experiment;
 
+import dev.millrace.learner.objective.DecoupledPpoConfig;
 import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.learner.objective.PpoClipConfig;
+import dev.millrace.learner.objective.ReinforceConfig;
 import dev.millrace.learner.step.BaselineConfig;
 import dev.millrace.stages.AdvantageConfig;
 import dev.millrace.stages.ComparedPolicies;
@@ -21,21 +24,21 @@ import java.util.Locale;
  */
 enum Correction {
     /** {@code -A log π}: rollouts are trained on as if the current policy had sampled them. */
-    NONE("no correction", ObjectiveConfig.Reinforce.defaults(), "", "2.0", false, EssConfig.Rule.NONE),
+    NONE("no correction", ReinforceConfig.defaults(), "", "2.0", false, EssConfig.Rule.NONE),
     /** The surrogate on current/behavior, clipped to 1 ± 0.2, dual clip at 3. */
-    PPO_CLIP("PPO clip", ObjectiveConfig.PpoClip.defaults(), "", "2.0", false, EssConfig.Rule.NONE),
+    PPO_CLIP("PPO clip", PpoClipConfig.defaults(), "", "2.0", false, EssConfig.Rule.NONE),
     /** {@code -min(ρ, 2) A log π} per token. */
-    TOKEN_TIS("token TIS", ObjectiveConfig.Reinforce.defaults(), "token", "2.0", false, EssConfig.Rule.NONE),
+    TOKEN_TIS("token TIS", ReinforceConfig.defaults(), "token", "2.0", false, EssConfig.Rule.NONE),
     /** The same with one weight per sequence, the product of its tokens' ratios. */
-    SEQUENCE_TIS("sequence TIS", ObjectiveConfig.Reinforce.defaults(), "sequence", "2.0", false, EssConfig.Rule.NONE),
+    SEQUENCE_TIS("sequence TIS", ReinforceConfig.defaults(), "sequence", "2.0", false, EssConfig.Rule.NONE),
     /** AReaL's: tokens with ρ above 5 are left out, the others weigh ρ; clipped to 1 ± 0.2 around the proximal policy. */
-    DECOUPLED_PPO("decoupled PPO", ObjectiveConfig.DecoupledPpo.defaults(), "token", "1e-9_5.0", false, EssConfig.Rule.NONE),
+    DECOUPLED_PPO("decoupled PPO", DecoupledPpoConfig.defaults(), "token", "1e-9_5.0", false, EssConfig.Rule.NONE),
     /** {@code -ρ A log π} over what the second-moment mask leaves at 0.04; no truncation worth the name. */
-    M2PO("M2PO", ObjectiveConfig.Reinforce.defaults(), "token", "1e8", true, EssConfig.Rule.NONE),
+    M2PO("M2PO", ReinforceConfig.defaults(), "token", "1e8", true, EssConfig.Rule.NONE),
     /** Sequence TIS with a step of {@code sqrt(ESS ratio)} and the off-policy optimal baseline in place of the group's mean. */
-    VCPO("VCPO", ObjectiveConfig.Reinforce.defaults(), "sequence", "2.0", false, EssConfig.Rule.SQRT),
+    VCPO("VCPO", ReinforceConfig.defaults(), "sequence", "2.0", false, EssConfig.Rule.SQRT),
     /** The second-moment mask, then VCPO. */
-    M2PO_VCPO("M2PO+VCPO", ObjectiveConfig.Reinforce.defaults(), "sequence", "2.0", true, EssConfig.Rule.SQRT);
+    M2PO_VCPO("M2PO+VCPO", ReinforceConfig.defaults(), "sequence", "2.0", true, EssConfig.Rule.SQRT);
 
     private static final double SECOND_MOMENT_BOUND = 0.04;
 

@@ -4,7 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.learner.objective.PpoClipConfig;
+import dev.millrace.learner.objective.ToprConfig;
 import org.junit.jupiter.api.Test;
 
 class MillraceConfigTest {
@@ -65,7 +66,7 @@ class MillraceConfigTest {
     @Test
     void shouldAllowWhatFitsTogether() {
         assertThat(bind("learner.step.objective.kind=ppo_clip", "topology.corrections.rollout_correction.compare=engine_mismatch")
-            .learner().step().objective()).isEqualTo(ObjectiveConfig.PpoClip.defaults());
+            .learner().step().objective()).isEqualTo(PpoClipConfig.defaults());
         assertThat(bind("run.id=a", "run.bootstrap_servers=b:1").run().topics().prefix()).isEqualTo("millrace.a.");
         assertThat(bind("run.id=a").run().topics().prefix()).isEqualTo("millrace.");
     }
@@ -76,6 +77,6 @@ class MillraceConfigTest {
             .hasMessageContainingAll("learner.step.objective.kind is topr", "rollout_correction makes importance weights", "rollout_is=''");
         assertThat(bind("learner.step.objective.kind=topr", "topology.corrections.rollout_correction.rollout_is=''",
             "topology.corrections.rollout_correction.rollout_is_threshold=''").learner().step().objective())
-            .isEqualTo(ObjectiveConfig.Topr.defaults());
+            .isEqualTo(ToprConfig.defaults());
     }
 }

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.cli.config.ConfigException;
 import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.counterfactual.Course;
-import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.learner.objective.DecoupledPpoConfig;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
@@ -28,7 +28,7 @@ class CourseOptionTest {
         assertThat(course.name()).isEqualTo("other.yaml");
         assertThat(course.corrections().m2po().enabled()).isFalse();
         assertThat(course.corrections().ess()).isEqualTo(RUN.topology().corrections().ess());
-        assertThat(course.step().objective()).isInstanceOf(ObjectiveConfig.DecoupledPpo.class);
+        assertThat(course.step().objective()).isInstanceOf(DecoupledPpoConfig.class);
         assertThat(course.step().epochs()).isEqualTo(2);
         assertThat(course.step().optimizer()).isEqualTo(RUN.learner().step().optimizer());
     }

@@ -3,7 +3,7 @@ package dev.millrace.learner.step;
 import dev.millrace.learner.control.LengthGuardConfig;
 import dev.millrace.learner.kl.KlConfig;
 import dev.millrace.learner.objective.ObjectiveConfig;
-import dev.millrace.learner.objective.ObjectiveConfig.Reinforce;
+import dev.millrace.learner.objective.ReinforceConfig;
 
 /**
  * How a batch becomes optimiser steps.
@@ -31,7 +31,7 @@ public record StepConfig(
         atLeastOne("epochs", epochs);
         atLeastOne("tokens_per_microbatch", tokensPerMicrobatch);
         atLeastOne("shards", shards);
-        if (objective instanceof Reinforce && (minibatches > 1 || epochs > 1)) {
+        if (objective instanceof ReinforceConfig && (minibatches > 1 || epochs > 1)) {
             throw new IllegalArgumentException((epochs > 1 ? "epochs" : "minibatches")
                 + " above 1 needs an objective with a trust region, since later steps train on an older policy's tokens:"
                 + " objective.kind=reinforce, minibatches=" + minibatches + ", epochs=" + epochs
@@ -46,7 +46,7 @@ public record StepConfig(
                 ? "objective.kind=oapl regresses on the optimal advantage, so baseline.kind must be soft_maximum: "
                     + baseline.getClass().getSimpleName()
                 : "baseline.kind=soft_maximum makes the advantages that objective.kind=oapl regresses on; with another objective"
-                    + " choose baseline.kind=group or opob: " + objective.getClass().getSimpleName());
+                    + " choose baseline.kind=group or opob: " + objective.getClass().getSimpleName().replace("Config", ""));
         }
     }
 

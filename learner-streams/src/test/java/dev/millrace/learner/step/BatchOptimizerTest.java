@@ -14,10 +14,12 @@ import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.objective.AggregationConfig.TokenMean;
 import dev.millrace.learner.objective.AggregationConfig;
 import dev.millrace.learner.objective.Anchor;
-import dev.millrace.learner.objective.ObjectiveConfig.DecoupledPpo;
-import dev.millrace.learner.objective.ObjectiveConfig.PpoClip;
-import dev.millrace.learner.objective.ObjectiveConfig.Reinforce;
+import dev.millrace.learner.objective.DecoupledPpoConfig;
 import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.learner.objective.PpoClipConfig;
+import dev.millrace.learner.objective.QuatroConfig;
+import dev.millrace.learner.objective.R2vpoConfig;
+import dev.millrace.learner.objective.ReinforceConfig;
 import dev.millrace.learner.step.EntropyConfig.Rule;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
@@ -111,7 +113,7 @@ class BatchOptimizerTest {
         double norm = expected.l2Norm();
         double bound = norm / 3;
         expected.scale((float) (bound / norm));
-        BatchOptimizer learner = optimizer(Reinforce.defaults(), 1, 1, 2, bound);
+        BatchOptimizer learner = optimizer(ReinforceConfig.defaults(), 1, 1, 2, bound);
         AdamW twin = learner.newOptimizer();
         Weights stepped = weights.copy();
         twin.step(stepped, expected, 1e-2 * 0.8); // the batch's step scale
@@ -141,10 +143,10 @@ class BatchOptimizerTest {
     void shouldMakeTheWeightsThatTrajectoriesDoNotCarry() {
         TrainingBatch batch = batch(6);
         ImportanceWeighting rule = new ImportanceWeighting(CorrectionConfig.defaults().rolloutCorrection());
-        byte[] carried = trained(withWeights(batch, trajectory -> weights(rule, trajectory)), Reinforce.defaults(), 1, 1, 2);
-        assertThat(trained(withWeights(batch, trajectory -> null), Reinforce.defaults(), 1, 1, 2)).isEqualTo(carried);
+        byte[] carried = trained(withWeights(batch, trajectory -> weights(rule, trajectory)), ReinforceConfig.defaults(), 1, 1, 2);
+        assertThat(trained(withWeights(batch, trajectory -> null), ReinforceConfig.defaults(), 1, 1, 2)).isEqualTo(carried);
         assertThat(trained(withWeights(batch, trajectory -> trajectory.getRolloutId().endsWith("2") ? null : weights(rule, trajectory)),
-            Reinforce.defaults(), 1, 1, 2)).isEqualTo(carried);
+            ReinforceConfig.defaults(), 1, 1, 2)).isEqualTo(carried);
     }
 
     private static ByteBuffer weights(ImportanceWeighting rule, Trajectory trajectory) {
@@ -164,11 +166,11 @@ class BatchOptimizerTest {
     @Test
     void shouldGiveTheSameBitsForTheSameBatchWhateverTheThreadsDo() {
         TrainingBatch batch = batch(9);
-        byte[] first = trained(batch, Reinforce.defaults(), 1, 1, 3);
+        byte[] first = trained(batch, ReinforceConfig.defaults(), 1, 1, 3);
         for (int repeat = 0; repeat < 5; repeat++) {
-            assertThat(trained(batch, Reinforce.defaults(), 1, 1, 3)).isEqualTo(first);
+            assertThat(trained(batch, ReinforceConfig.defaults(), 1, 1, 3)).isEqualTo(first);
         }
-        assertThat(trained(batch, DecoupledPpo.defaults(), 3, 2, 2)).isEqualTo(trained(batch, DecoupledPpo.defaults(), 3, 2, 2));
+        assertThat(trained(batch, DecoupledPpoConfig.defaults(), 3, 2, 2)).isEqualTo(trained(batch, DecoupledPpoConfig.defaults(), 3, 2, 2));
     }
 
     static List<BaselineConfig> baselines() {
@@ -219,7 +221,7 @@ class BatchOptimizerTest {
 
     @Test
     void shouldTakeAStepPerMinibatchAndEpoch() {
-        BatchOptimizer learner = optimizer(PpoClip.defaults(), 3, 2, 1, 0);
+        BatchOptimizer learner = optimizer(PpoClipConfig.defaults(), 3, 2, 1, 0);
         AdamW adamW = learner.newOptimizer();
 
         StepReport report = learner.train(batch(7), 0, ControlState.initial(), initial(), adamW);
@@ -232,19 +234,19 @@ class BatchOptimizerTest {
 
     @Test
     void shouldClipOnlyOnceThePolicyHasMovedAwayFromItsAnchor() {
-        BatchOptimizer once = optimizer(DecoupledPpo.defaults(), 1, 1, 1, 0);
+        BatchOptimizer once = optimizer(DecoupledPpoConfig.defaults(), 1, 1, 1, 0);
         StepReport first = once.train(batch(8), 0, ControlState.initial(), initial(), once.newOptimizer());
         assertThat(first.metrics().get("clip_fraction")).isZero();
         assertThat(first.metrics().get("approx_kl_proximal")).isCloseTo(0, within(1e-6));
 
-        BatchOptimizer often = optimizer(DecoupledPpo.defaults(), 1, 30, 1, 0);
+        BatchOptimizer often = optimizer(DecoupledPpoConfig.defaults(), 1, 30, 1, 0);
         StepReport later = often.train(batch(8), 0, ControlState.initial(), initial(), often.newOptimizer());
         assertThat(later.metrics().get("clip_fraction")).isPositive();
     }
 
     @Test
     void shouldRememberTheMultiplierByWhichRatiosAreHeld() {
-        ObjectiveConfig.R2vpo kind = new ObjectiveConfig.R2vpo(Anchor.PROXIMAL, 2, 0.01, 5, 0.1, 10, new TokenMean());
+        R2vpoConfig kind = new R2vpoConfig(Anchor.PROXIMAL, 2, 0.01, 5, 0.1, 10, new TokenMean());
         BatchOptimizer learner = optimizer(kind, 1, 1, 1, 0);
         Weights weights = initial();
         AdamW adamW = learner.newOptimizer();
@@ -261,7 +263,7 @@ class BatchOptimizerTest {
     @Test
     void shouldSolveForATrustRegionOfEveryGroup() {
         TrainingBatch batch = batch(7);
-        BatchOptimizer learner = optimizer(ObjectiveConfig.Quatro.defaults(), 1, 1, 2, 0);
+        BatchOptimizer learner = optimizer(QuatroConfig.defaults(), 1, 1, 2, 0);
 
         StepReport report = learner.train(batch, 0, ControlState.initial(), initial(), learner.newOptimizer());
 
@@ -275,7 +277,7 @@ class BatchOptimizerTest {
 
     @Test
     void shouldMakeRewardedTokensLikelier() {
-        BatchOptimizer learner = optimizer(Reinforce.defaults(), 1, 1, 2, 0);
+        BatchOptimizer learner = optimizer(ReinforceConfig.defaults(), 1, 1, 2, 0);
         Weights weights = initial();
         AdamW adamW = learner.newOptimizer();
         TrainingBatch batch = batch(16);
@@ -293,7 +295,7 @@ class BatchOptimizerTest {
         TrainingBatch masked = TrainingBatch.of(
             SyntheticRollouts.batch(0, List.of(SyntheticRollouts.masked(trajectory, 0, 0))), List.of(trajectory));
         TrainingBatch empty = TrainingBatch.of(SyntheticRollouts.batch(1, List.of()), List.of());
-        BatchOptimizer learner = optimizer(Reinforce.defaults(), 1, 1, 2, 0);
+        BatchOptimizer learner = optimizer(ReinforceConfig.defaults(), 1, 1, 2, 0);
         AdamW adamW = learner.newOptimizer();
         Weights weights = initial();
 
@@ -331,7 +333,7 @@ class BatchOptimizerTest {
     void shouldNameTheRolloutAtWhichTheWeightsGiveNoNumber() {
         Weights weights = initial();
         weights.tensor("model.norm.weight").put(0, Float.NaN);
-        BatchOptimizer learner = optimizer(Reinforce.defaults(), 1, 1, 1, 0);
+        BatchOptimizer learner = optimizer(ReinforceConfig.defaults(), 1, 1, 1, 0);
 
         assertThatThrownBy(() -> learner.train(batch(4), 0, ControlState.initial(), weights, learner.newOptimizer()))
             .isInstanceOf(NonFiniteStepException.class)
@@ -350,7 +352,7 @@ class BatchOptimizerTest {
 
     @Test
     void shouldGiveUpWhenItIsCancelled() {
-        BatchOptimizer learner = optimizer(Reinforce.defaults(), 1, 1, 2, 0);
+        BatchOptimizer learner = optimizer(ReinforceConfig.defaults(), 1, 1, 2, 0);
         learner.cancel();
 
         assertThatThrownBy(() -> learner.train(batch(4), 0, ControlState.initial(), initial(), learner.newOptimizer()))
@@ -410,7 +412,7 @@ class BatchOptimizerTest {
     }
 
     private BatchOptimizer unclipped(AggregationConfig aggregation) {
-        return open(RECORDED.withObjective(new Reinforce(aggregation)).withCut(64, 1)
+        return open(RECORDED.withObjective(new ReinforceConfig(aggregation)).withCut(64, 1)
             .withEntropy(new EntropyConfig(0, Rule.CONSTANT))
             .withOptimizer(new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 0)));
     }

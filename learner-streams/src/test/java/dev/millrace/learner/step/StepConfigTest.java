@@ -7,7 +7,10 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.learner.objective.AggregationConfig.SeqMeanTokenSumNorm;
 import dev.millrace.learner.objective.AggregationConfig.TokenMean;
 import dev.millrace.learner.objective.Anchor;
-import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.learner.objective.DecoupledPpoConfig;
+import dev.millrace.learner.objective.OaplConfig;
+import dev.millrace.learner.objective.PpoClipConfig;
+import dev.millrace.learner.objective.QuatroConfig;
 import dev.millrace.learner.step.EntropyConfig.Rule;
 import org.junit.jupiter.api.Test;
 
@@ -32,14 +35,14 @@ class StepConfigTest {
                 + " tokens: objective.kind=reinforce, minibatches=1, epochs=2; choose objective.kind=decoupled_ppo");
         assertThatIllegalArgumentException().isThrownBy(() -> StepConfig.defaults().withUpdates(4, 1))
             .withMessageStartingWith("minibatches above 1 needs an objective with a trust region");
-        assertThat(StepConfig.defaults().withObjective(ObjectiveConfig.DecoupledPpo.defaults()).withUpdates(4, 2).epochs())
+        assertThat(StepConfig.defaults().withObjective(DecoupledPpoConfig.defaults()).withUpdates(4, 2).epochs())
             .isEqualTo(2);
     }
 
     @Test
     void shouldRefuseARegressionOnWhatIsNoOptimalAdvantage() {
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> StepConfig.defaults().withObjective(ObjectiveConfig.Oapl.defaults()))
+            .isThrownBy(() -> StepConfig.defaults().withObjective(OaplConfig.defaults()))
             .withMessageContainingAll("objective.kind=oapl", "baseline.kind must be soft_maximum");
         assertThatIllegalArgumentException()
             .isThrownBy(() -> StepConfig.defaults().withBaseline(new BaselineConfig.SoftMaximum(1)))
@@ -49,9 +52,9 @@ class StepConfigTest {
     @Test
     void shouldNotCutGroupsWhoseTrustRegionIsOne() {
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> StepConfig.defaults().withObjective(ObjectiveConfig.Quatro.defaults()).withUpdates(2, 1))
+            .isThrownBy(() -> StepConfig.defaults().withObjective(QuatroConfig.defaults()).withUpdates(2, 1))
             .withMessageContainingAll("objective.kind=quatro", "minibatches=2", "set it to 1");
-        assertThat(StepConfig.defaults().withObjective(ObjectiveConfig.Quatro.defaults()).withUpdates(1, 3).epochs()).isEqualTo(3);
+        assertThat(StepConfig.defaults().withObjective(QuatroConfig.defaults()).withUpdates(1, 3).epochs()).isEqualTo(3);
     }
 
     @Test
@@ -59,10 +62,10 @@ class StepConfigTest {
         assertThatIllegalArgumentException().isThrownBy(() -> StepConfig.defaults().withUpdates(0, 1))
             .withMessage("minibatches must be at least 1: 0");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new ObjectiveConfig.PpoClip(Anchor.OLD, -0.1, 0.2, 3, new TokenMean()))
+            .isThrownBy(() -> new PpoClipConfig(Anchor.OLD, -0.1, 0.2, 3, new TokenMean()))
             .withMessage("clip_low must be at least 0 and finite: -0.1");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new ObjectiveConfig.DecoupledPpo(0.2, 0.2, 1, new TokenMean()))
+            .isThrownBy(() -> new DecoupledPpoConfig(0.2, 0.2, 1, new TokenMean()))
             .withMessage("dual_clip must be above 1: 1.0");
         assertThatIllegalArgumentException().isThrownBy(() -> new SeqMeanTokenSumNorm(0))
             .withMessage("length_tokens must be at least 1: 0");

@@ -20,7 +20,11 @@ import dev.millrace.learner.kl.KlConfig;
 import dev.millrace.learner.kl.MissingReferenceException;
 import dev.millrace.learner.kl.ReferenceConfig;
 import dev.millrace.learner.objective.AggregationConfig.TokenMean;
+import dev.millrace.learner.objective.DecoupledPpoConfig;
+import dev.millrace.learner.objective.OaplConfig;
 import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.learner.objective.PpoClipConfig;
+import dev.millrace.learner.objective.ToprConfig;
 import dev.millrace.learner.objective.UpdateFacts;
 import dev.millrace.learner.step.EntropyConfig.Rule;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -123,12 +127,12 @@ class StepStartTest {
 
     @Test
     void shouldNotPayTwiceWhereTheUpdateNeedsTheSameLogProbs() {
-        StepReport once = train(PLAIN.withObjective(ObjectiveConfig.DecoupledPpo.defaults()), withoutMoments());
+        StepReport once = train(PLAIN.withObjective(DecoupledPpoConfig.defaults()), withoutMoments());
         assertThat(once.metrics()).containsEntry("forward_passes", 1.0).containsEntry("clip_fraction", 0.0);
         assertThat(Math.abs(once.metrics().get("approx_kl_proximal"))).isZero();
 
         StepReport twice = train(
-            PLAIN.withObjective(ObjectiveConfig.DecoupledPpo.defaults()).withUpdates(1, 2), withoutMoments());
+            PLAIN.withObjective(DecoupledPpoConfig.defaults()).withUpdates(1, 2), withoutMoments());
         assertThat(twice.metrics()).as("the second epoch's weights are new ones").containsEntry("forward_passes", 2.0);
     }
 
@@ -157,7 +161,7 @@ class StepStartTest {
     @Test
     void shouldPutTheInterpolatedPolicyBetweenBehaviorAndCurrent() {
         StepReport report = train(PLAIN.withProximal(ProximalSource.INTERPOLATED)
-            .withObjective(new ObjectiveConfig.DecoupledPpo(10, 10, 100, new TokenMean())), withoutMoments());
+            .withObjective(new DecoupledPpoConfig(10, 10, 100, new TokenMean())), withoutMoments());
 
         double kl = 0;
         double loss = 0;
@@ -245,7 +249,7 @@ class StepStartTest {
 
     @Test
     void shouldStopWhereOldLogProbsWouldBeUsedThatThereAreNot() {
-        BatchOptimizer learner = open(PLAIN.withObjective(ObjectiveConfig.PpoClip.defaults()), with(MissingOldLogProbs.INTERPOLATE));
+        BatchOptimizer learner = open(PLAIN.withObjective(PpoClipConfig.defaults()), with(MissingOldLogProbs.INTERPOLATE));
         assertThatThrownBy(() -> learner.train(without(2), VERSION, ControlState.initial(), moved(), learner.newOptimizer()))
             .isInstanceOf(NonFiniteStepException.class).hasMessageContainingAll("batch 3", "rollout g1/0", "NaN");
     }
@@ -273,7 +277,7 @@ class StepStartTest {
     @Test
     void shouldLeaveEverythingToTheObjectiveInBypass() {
         StepReport report = train(
-            PLAIN.withProximal(ProximalSource.BEHAVIOR).withObjective(ObjectiveConfig.Topr.defaults()), withoutMoments());
+            PLAIN.withProximal(ProximalSource.BEHAVIOR).withObjective(ToprConfig.defaults()), withoutMoments());
 
         assertThat(report.essRatio()).isEqualTo(1);
         assertThat(report.metrics()).containsEntry("second_moment", 0.0).containsEntry("step_scale", 1.0)
@@ -294,7 +298,7 @@ class StepStartTest {
     @MethodSource("everyObjective")
     void shouldGiveEveryObjectiveItsVectors(ObjectiveConfig kind) {
         StepConfig config = PLAIN.withProximal(ProximalSource.RECORDED);
-        config = kind instanceof ObjectiveConfig.Oapl
+        config = kind instanceof OaplConfig
             ? new StepConfig(config.optimizer(), kind, config.proximal(), new BaselineConfig.SoftMaximum(0.5), config.kl(),
                 config.entropy(), config.lengthGuard(), 1, 1, 4096, 2)
             : config.withObjective(kind);
@@ -310,7 +314,7 @@ class StepStartTest {
             trajectories.stream().mapToInt(trajectory -> groups.indexOf(trajectory.getGroupId())).toArray());
         float[] advantages = new float[offsets[8]];
         for (int s = 0; s < 8; s++) {
-            double advantage = kind instanceof ObjectiveConfig.Oapl ? softAdvantage(s, 0.5) : advantage(s);
+            double advantage = kind instanceof OaplConfig ? softAdvantage(s, 0.5) : advantage(s);
             Arrays.fill(advantages, offsets[s], offsets[s + 1], (float) advantage);
         }
         float[] old = floats(s -> PackedFloats.toArray(trajectories.get(s).getOldLogProbs()), offsets);

@@ -3,7 +3,7 @@ package dev.millrace.loadtests.learner;
 import com.sun.management.OperatingSystemMXBean;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.control.ControlState;
-import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.learner.objective.DecoupledPpoConfig;
 import dev.millrace.learner.step.BaselineConfig;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.ProximalSource;
@@ -70,7 +70,7 @@ public final class StepSpeed {
         variants.put("recorded, 2 shards", new Variant(recorded, 1));
         variants.put("recomputed, 2 shards", new Variant(recomputed, 1));
         variants.put("decoupled_ppo recomputed", new Variant(
-            recomputed.withObjective(ObjectiveConfig.DecoupledPpo.defaults()), 1));
+            recomputed.withObjective(DecoupledPpoConfig.defaults()), 1));
         variants.put("recorded + opob", new Variant(recorded.withBaseline(BaselineConfig.Opob.defaults()), 1));
         variants.put("recorded, 1 shard", new Variant(recorded.withCut(recorded.tokensPerMicrobatch(), 1), 1));
         variants.put("recorded, 1 shard x 2 op threads", new Variant(recorded.withCut(recorded.tokensPerMicrobatch(), 1), 2));
