@@ -1,33 +1,20 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
-import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.kl.KlPlan;
-import dev.millrace.corrections.kl.KlResult;
-import dev.millrace.corrections.kl.KlSampling;
-import dev.millrace.corrections.kl.KlTermEvaluation;
-import dev.millrace.corrections.kl.KlUse;
-import dev.millrace.corrections.objective.GlobalBatch;
-import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.corrections.staleness.StalenessSummary;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.control.LengthGuard;
-import dev.millrace.learner.kl.KlConfig;
-import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.policy.decoder.DecoderShape;
-import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Gradients;
-import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StepEntry;
 import dev.millrace.stages.CorrectionConfig;
-import java.nio.FloatBuffer;
 import java.util.Arrays;
 import java.util.List;
 import java.util.OptionalLong;
@@ -49,6 +36,7 @@ public final class BatchOptimizer implements AutoCloseable {
     private final Gradients gradients;
     private final ReferenceLogProbs references;
     private final StepStart starts;
+    private final UpdateLoss loss;
     private final LengthGuard lengthGuard;
 
     /**
@@ -69,6 +57,7 @@ public final class BatchOptimizer implements AutoCloseable {
         this.gradients = new Gradients(shape);
         this.references = new ReferenceLogProbs(config.kl(), shards);
         this.starts = new StepStart(config, corrections, references, shards);
+        this.loss = new UpdateLoss(config, shards);
         this.lengthGuard = new LengthGuard(config.lengthGuard());
     }
 
@@ -121,7 +110,7 @@ public final class BatchOptimizer implements AutoCloseable {
                         rate = update(batch, scale, weights, optimizer, means);
                     }
                 }
-                requireFinite(batch, weights, optimizer.state());
+                FiniteStep.require(batch, weights, optimizer.state());
             }
         } catch (NonFiniteMemberException e) {
             throw nonFinite(members, e.member(), e);
@@ -195,7 +184,7 @@ public final class BatchOptimizer implements AutoCloseable {
                                        long optimizerSteps, ControlState controls, UpdateMeans means) {
         means.beginUpdate();
         try {
-            Differential of = differential(batch, minibatch, start, weights, optimizerSteps, controls, means);
+            UpdateLoss.Coefficients of = loss.coefficients(batch, minibatch, start, weights, optimizerSteps, controls, means);
             long begun = System.nanoTime();
             GradientShards.Scores scores =
                 shards.differentiate(weights, minibatch.sequences(), of.coefficients(), of.entropyCoefficients(), gradients);
@@ -210,7 +199,7 @@ public final class BatchOptimizer implements AutoCloseable {
         }
     }
 
-    private static void sayLoss(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, Differential of,
+    private static void sayLoss(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, UpdateLoss.Coefficients of,
                                 GradientShards.Scores scores, ObjectiveResult result, UpdateMeans means) {
         double loss = new LossMetrics(minibatch, scores, result, of.aggregation(), of.entropyCoefficient(), of.kl(),
             start.klCoefficient()).addTo(means);
@@ -219,70 +208,10 @@ public final class BatchOptimizer implements AutoCloseable {
         }
     }
 
-    /**
-     * What an update's gradient is made with: a coefficient for every log-prob and every entropy.
-     *
-     * @param result of the objective; at stand-ins for the current log-probs where the loss is linear in them
-     * @param kl     divergence from the reference in the loss; null without one
-     */
-    private record Differential(Objective objective, ObjectiveResult result, KlResult kl, float[] coefficients,
-                                double[] aggregation, double entropyCoefficient, float[] entropyCoefficients) {
-    }
-
-    private Differential differential(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, Weights weights,
-                                      long optimizerSteps, ControlState controls, UpdateMeans means) {
-        TokenBatch layout = minibatch.layout();
-        ObjectiveConfig kind = config.objective();
-        Objective objective = kind.objective(minibatch.facts(optimizerSteps, controls));
-        // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come out of the
-        // backward pass
-        float[] current = config.needsCurrentLogProbs()
-            ? currentLogProbs(minibatch, weights, means) : minibatch.proximal();
-        ObjectiveResult result = objective.evaluate(minibatch.input(kind, current));
-        KlResult kl = klInLoss(minibatch, current);
-        float[] coefficients =
-            kl == null ? result.gradient() : kl.addedTo(result, start.klCoefficient()).gradient();
-        double entropyCoefficient = config.entropy().coefficient(batch.meanReward());
-        double[] aggregation = kind.aggregation().over(GlobalBatch.WHOLE).coefficients(layout);
-        return new Differential(objective, result, kl, coefficients, aggregation, entropyCoefficient,
-            entropyCoefficients(layout, aggregation, entropyCoefficient));
-    }
-
-    /** Those of the step's start serve the first update, whose weights they are of. */
-    private float[] currentLogProbs(Minibatch minibatch, Weights weights, UpdateMeans means) {
-        float[] known = means.updates() == 1 ? minibatch.startLogProbs() : null;
-        if (known != null) {
-            return known;
-        }
-        long begun = System.nanoTime();
-        float[] scored = shards.score(weights, minibatch.sequences()).logProbs();
-        means.addForward(begun);
-        return scored;
-    }
-
-    private KlResult klInLoss(Minibatch minibatch, float[] current) {
-        if (!(config.kl() instanceof KlConfig.InLoss loss)) {
-            return null;
-        }
-        KlPlan plan = KlPlan.of(loss.divergence(), KlSampling.BEHAVIOR, KlUse.LOSS);
-        return new KlTermEvaluation(plan, config.objective().aggregation().over(GlobalBatch.WHOLE))
-            .evaluate(minibatch.layout(), current, minibatch.reference(), minibatch.behavior());
-    }
-
-    private static float[] entropyCoefficients(TokenBatch layout, double[] aggregation, double bonus) {
-        float[] coefficients = new float[layout.tokenCount()];
-        for (int s = 0; s < layout.sequenceCount(); s++) {
-            for (int t = layout.start(s); t < layout.end(s); t++) {
-                coefficients[t] = layout.isTrained(t) ? (float) (-bonus * aggregation[s]) : 0f;
-            }
-        }
-        return coefficients;
-    }
-
     private void clip(TrainingBatch batch, UpdateMeans means) {
         double norm = gradients.l2Norm();
         if (!Double.isFinite(norm)) {
-            throw new NonFiniteStepException(batch.batch().getBatchId(), firstNonFiniteGradient(norm), null);
+            throw new NonFiniteStepException(batch.batch().getBatchId(), FiniteStep.firstNonFinite(gradients, norm), null);
         }
         double bound = config.optimizer().maxGradNorm();
         boolean clipped = bound > 0 && norm > bound;
@@ -291,38 +220,6 @@ public final class BatchOptimizer implements AutoCloseable {
         }
         means.add("grad_norm", norm);
         means.add("grad_clipped", clipped ? 1 : 0);
-    }
-
-    private String firstNonFiniteGradient(double norm) {
-        for (TensorSpec spec : gradients.specs()) {
-            float[] gradient = gradients.tensor(spec.name());
-            for (int i = 0; i < gradient.length; i++) {
-                if (!Float.isFinite(gradient[i])) {
-                    return "the gradient of " + spec.name() + " is " + gradient[i] + " at element " + i;
-                }
-            }
-        }
-        return "the norm of the gradient is " + norm + ", although every element is finite";
-    }
-
-    /** Moments too: an infinite second moment would freeze its weight for good, and no weight would show it. */
-    private static void requireFinite(TrainingBatch batch, Weights weights, AdamW.State optimizer) {
-        requireFinite(batch, weights.tensors(), "");
-        requireFinite(batch, optimizer.first(), "the first moment of ");
-        requireFinite(batch, optimizer.second(), "the second moment of ");
-    }
-
-    private static void requireFinite(TrainingBatch batch, TensorSet tensors, String what) {
-        for (TensorSpec spec : tensors.specs()) {
-            FloatBuffer tensor = tensors.tensor(spec.name());
-            while (tensor.hasRemaining()) {
-                float value = tensor.get();
-                if (!Float.isFinite(value)) {
-                    throw new NonFiniteStepException(batch.batch().getBatchId(), "the step made " + what + spec.name() + " "
-                        + value + " at element " + (tensor.position() - 1), null);
-                }
-            }
-        }
     }
 
     /**
@@ -345,7 +242,7 @@ public final class BatchOptimizer implements AutoCloseable {
             if (decision.trained().length > 0) {
                 means.beginUpdate();
                 Minibatch whole = new Minibatch(members, start, decision.trained());
-                Differential of = differential(batch, whole, start, weights, optimizerSteps, start.controls(), means);
+                UpdateLoss.Coefficients of = loss.coefficients(batch, whole, start, weights, optimizerSteps, start.controls(), means);
                 shards.differentiate(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients(), sum);
                 norms = shards.sequenceNorms(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients());
             }
