@@ -3,7 +3,6 @@ package dev.millrace.ledger;
 import dev.millrace.scan.Cut;
 import dev.millrace.scan.OffsetRange;
 import dev.millrace.scan.TopicScan;
-import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Outcome;
@@ -23,7 +22,6 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -41,8 +39,8 @@ import org.apache.kafka.common.serialization.Deserializer;
  * <p>It reads committed records only and joins no consumer group, so it can run beside a live run, or after one that was
  * killed at any moment, and leaves no trace. It reads six topics one after the other, decisions before rollouts (see
  * {@link Ledger}), up to a consistent {@link Cut}. It keeps one byte for each offset of the rollouts topic, one more for
- * each rollout about which the learner decided anew, and one record for each optimiser step. All epochs of the run are read; records of other runs count only where the topology
- * refused them.
+ * each rollout about which the learner decided anew, and one record for each optimiser step. All epochs of the run are
+ * read; records of other runs count only where the topology refused them.
  */
 public final class LedgerReader {
     private final LogConnection connection;
@@ -92,13 +90,6 @@ public final class LedgerReader {
         }
     }
 
-    private record BatchName(int epoch, long batchId) {
-        @Override
-        public String toString() {
-            return batchId + (epoch == 0 ? "" : " of epoch " + epoch);
-        }
-    }
-
     /** A place on the rollouts topic that another record points at. */
     private record RolloutPlace(int partition, long offset) {
         private static final Pattern PLACE = Pattern.compile("(\\d{1,9})@(\\d{1,18})");
@@ -115,9 +106,7 @@ public final class LedgerReader {
     private final class Reading {
         private final Cut cut;
         private final Ledger ledger;
-        private final Map<BatchName, TrainingStep> trained = new HashMap<>();
-        private final Map<BatchName, StepWords> words = new HashMap<>();
-        private final Map<BatchName, Integer> assembled = new HashMap<>();
+        private final TrainedBatches trained;
         /** Time of the first record that each partition keeps, of partitions that have lost earlier ones. */
         private final Map<TopicPartition, Long> keptSince = new HashMap<>();
         private final List<String> gaps = new ArrayList<>();
@@ -127,6 +116,7 @@ public final class LedgerReader {
         Reading(Cut cut) {
             this.cut = cut;
             this.ledger = new Ledger(cut.ranges(topics.rollouts()));
+            this.trained = new TrainedBatches(ledger, hasLost(topics.trainingLog()), hasLost(topics.batches()));
         }
 
         private boolean ours(String runId) {
@@ -147,46 +137,13 @@ public final class LedgerReader {
 
         void step(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
-            decoded(record, record.topic(), steps).filter(step -> ours(step.getRunId())).ifPresent(step -> {
-                BatchName name = new BatchName(step.getEpoch(), step.getBatchId());
-                if (trained.putIfAbsent(name, withoutEntries(step)) != null) {
-                    ledger.contradict("batch " + name + " was trained on twice, to version "
-                        + trained.get(name).getVersion() + " and to version " + step.getVersion());
-                } else if (step.getEntries() != null) {
-                    words.put(name, StepWords.of(step.getEntries()));
-                }
-            });
-        }
-
-        /** One for each rollout is kept otherwise. */
-        private TrainingStep withoutEntries(TrainingStep step) {
-            return step.getEntries() == null ? step : TrainingStep.newBuilder(step).setEntries(null).build();
+            decoded(record, record.topic(), steps).filter(step -> ours(step.getRunId())).ifPresent(trained::step);
         }
 
         void batch(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
-            decoded(record, record.topic(), batches).filter(batch -> ours(batch.getRunId())).ifPresent(batch -> {
-                BatchName name = new BatchName(batch.getEpoch(), batch.getBatchId());
-                if (assembled.putIfAbsent(name, batch.getEntries().size()) != null) {
-                    ledger.contradict("there are two batches " + name + ", the second at " + at(record));
-                }
-                boolean stepped = trained.containsKey(name) || wasTrainedBeforeTheLogBegins(name);
-                StepWords anew = words.get(name);
-                for (int i = 0; i < batch.getEntries().size(); i++) {
-                    BatchEntry entry = batch.getEntries().get(i);
-                    String maskedBy = entry.getTrainedTokens() > 0 ? null : entry.getMaskedBy() == null ? "" : entry.getMaskedBy();
-                    if (anew != null && i < anew.size()) {
-                        maskedBy = anew.maskedBy(i); // the learner has the last word
-                    }
-                    ledger.batched(entry.getRolloutPartition(), entry.getRolloutOffset(), batch.getBatchId(), maskedBy, stepped);
-                }
-            });
-        }
-
-        /** Batches are trained on in their order, so one before the first step that is kept has had its step. */
-        private boolean wasTrainedBeforeTheLogBegins(BatchName name) {
-            return hasLost(topics.trainingLog()) && trained.keySet().stream()
-                .filter(step -> step.epoch() == name.epoch()).allMatch(step -> step.batchId() > name.batchId());
+            decoded(record, record.topic(), batches).filter(batch -> ours(batch.getRunId()))
+                .ifPresent(batch -> trained.batch(batch, at(record)));
         }
 
         private boolean hasLost(String topic) {
@@ -261,28 +218,7 @@ public final class LedgerReader {
                     gaps.add(partition + " begins at offset " + cut.of(partition).begin() + "; earlier rollouts are deleted");
                 }
             }
-            checkSteps();
-        }
-
-        private void checkSteps() {
-            trained.forEach((name, step) -> {
-                Integer entries = assembled.get(name);
-                int inStep = step.getRolloutsTrained() + step.getRolloutsMasked();
-                if (entries == null) {
-                    if (!hasLost(topics.batches())) {
-                        ledger.contradict("version " + step.getVersion() + " was made from batch " + name + ", which is not on the log");
-                    }
-                } else if (entries != inStep) {
-                    ledger.contradict("batch " + name + " has " + entries + " rollouts, and the step on it counted " + inStep);
-                }
-            });
-            Map<Integer, Long> firsts = new HashMap<>();
-            assembled.keySet().forEach(name -> firsts.merge(name.epoch(), name.batchId(), Math::min));
-            for (BatchName name : assembled.keySet()) {
-                if (name.batchId() > firsts.get(name.epoch()) && !assembled.containsKey(new BatchName(name.epoch(), name.batchId() - 1))) {
-                    ledger.contradict("batch " + name + " is on the log, and the one before it is not");
-                }
-            }
+            trained.check();
         }
 
         void rollout(ConsumerRecord<byte[], byte[]> record) {
@@ -304,8 +240,7 @@ public final class LedgerReader {
         Account account(Map<TopicPartition, Long> keptFrom) {
             Map<Integer, Long> kept = new HashMap<>();
             keptFrom.forEach((partition, offset) -> kept.put(partition.partition(), offset));
-            List<TrainingStep> inOrder = new ArrayList<>(trained.values());
-            inOrder.sort(Comparator.comparingInt(TrainingStep::getEpoch).thenComparingLong(TrainingStep::getBatchId));
+            List<TrainingStep> inOrder = trained.steps();
             long trainedTokens = inOrder.stream().mapToLong(TrainingStep::getTokensTrained).sum();
             return new Account(ledger.balance(kept, gaps), generatedTokens, scoredTokens, trainedTokens, inOrder);
         }
