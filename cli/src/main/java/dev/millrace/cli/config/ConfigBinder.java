@@ -6,12 +6,10 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.ParameterizedType;
 import java.lang.reflect.RecordComponent;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -64,129 +62,18 @@ public final class ConfigBinder {
             String key = keyOf(components[i].getName());
             Object byDefault = read(components[i], defaults);
             JsonNode node = object.get(key);
-            values[i] = node == null ? byDefault : isOfNumbers(components[i]) ? toNumbers(join(path, key), node)
-                : convert(join(path, key), node, components[i].getType(), byDefault);
+            values[i] = node == null ? byDefault : convert(join(path, key), node, components[i], byDefault);
         }
         return construct(defaults, components, values, path);
     }
 
-    @SuppressWarnings({"unchecked", "rawtypes"})
-    private static Object convert(String key, JsonNode node, Class<?> type, Object byDefault) {
-        if (type == int.class) {
-            if (isWhole(node) && node.canConvertToInt()) {
-                return (int) node.asDouble();
-            }
-            throw wrong(key, "a whole number", node);
-        }
-        if (type == long.class) {
-            if (node.isIntegralNumber() && node.canConvertToLong()) {
-                return node.longValue();
-            }
-            if (isWhole(node) && Math.abs(node.asDouble()) < 0x1p53) {
-                return (long) node.asDouble();
-            }
-            throw wrong(key, "a whole number", node);
-        }
-        if (type == double.class) {
-            return toDouble(key, node);
-        }
-        if (type == boolean.class) {
-            if (node.isBoolean()) {
-                return node.booleanValue();
-            }
-            throw wrong(key, "true or false", node);
-        }
-        if (type == String.class) {
-            if (node.isValueNode()) {
-                return node.asText();
-            }
-            throw wrong(key, "text", node);
-        }
-        if (type.isEnum()) {
-            List<String> names = Arrays.stream(type.getEnumConstants()).map(c -> ((Enum<?>) c).name().toLowerCase(Locale.ROOT)).toList();
-            String name = node.asText().toLowerCase(Locale.ROOT);
-            if (!node.isValueNode() || !names.contains(name)) {
-                throw new ConfigException(key + " must be one of " + String.join(", ", names) + ": " + show(node)
-                    + NearestKey.of(name, names).map(k -> "; did you mean " + k + "?").orElse(""));
-            }
-            return Enum.valueOf((Class<Enum>) type, name.toUpperCase(Locale.ROOT));
-        }
-        if (type == List.class) {
-            return toStrings(key, node);
-        }
-        if (type == Map.class) {
-            return toMap(key, node);
-        }
-        Optional<Choice> choice = Choice.of(type);
+    private static Object convert(String key, JsonNode node, RecordComponent component, Object byDefault) {
+        Optional<Choice> choice = Choice.of(component.getType());
         if (choice.isPresent()) {
             Record start = choice.get().start(key, node, (Record) byDefault);
             return node.isObject() ? bind(start, node, key, choice) : start;
         }
-        if (byDefault instanceof Record record) {
-            return bind(record, node, key, choice);
-        }
-        throw new IllegalStateException(key + " has a type that no configuration record may use: " + type);
-    }
-
-    private static boolean isWhole(JsonNode node) {
-        return node.isNumber() && node.asDouble() == Math.rint(node.asDouble());
-    }
-
-    private static double toDouble(String key, JsonNode node) {
-        if (node.isNumber()) {
-            return node.doubleValue();
-        }
-        if (node.isTextual()) { // YAML 1.1 reads 1e-3, which has no dot, as text
-            try {
-                return Double.parseDouble(node.textValue());
-            } catch (NumberFormatException e) {
-                throw new ConfigException(key + " must be a number: " + show(node), e);
-            }
-        }
-        throw wrong(key, "a number", node);
-    }
-
-    private static List<String> toStrings(String key, JsonNode node) {
-        if (!(node instanceof ArrayNode array)) {
-            throw wrong(key, "a list", node);
-        }
-        List<String> strings = new ArrayList<>();
-        array.forEach(element -> strings.add(element.asText()));
-        return List.copyOf(strings);
-    }
-
-    private static boolean isOfNumbers(RecordComponent component) {
-        return component.getType() == List.class && component.getGenericType() instanceof ParameterizedType list
-            && list.getActualTypeArguments()[0] == Long.class;
-    }
-
-    private static List<Long> toNumbers(String key, JsonNode node) {
-        if (!(node instanceof ArrayNode array)) {
-            throw wrong(key, "a list of whole numbers", node);
-        }
-        List<Long> numbers = new ArrayList<>();
-        array.forEach(element -> numbers.add((Long) convert(key, element, long.class, null)));
-        return List.copyOf(numbers);
-    }
-
-    private static Map<String, String> toMap(String key, JsonNode node) {
-        if (!(node instanceof ObjectNode object)) {
-            throw wrong(key, "keys and values", node);
-        }
-        Map<String, String> map = new LinkedHashMap<>();
-        flatten("", object, map);
-        return map;
-    }
-
-    /** Client settings may be written with dots or nested; both mean the same name. */
-    private static void flatten(String prefix, ObjectNode object, Map<String, String> into) {
-        object.properties().forEach(entry -> {
-            if (entry.getValue() instanceof ObjectNode nested) {
-                flatten(join(prefix, entry.getKey()), nested, into);
-            } else {
-                into.put(join(prefix, entry.getKey()), entry.getValue().asText());
-            }
-        });
+        return byDefault instanceof Record record ? bind(record, node, key, choice) : ConfigValue.of(key, node, component);
     }
 
     private static <R extends Record> R construct(R defaults, RecordComponent[] components, Object[] values, String path) {
@@ -288,15 +175,7 @@ public final class ConfigBinder {
         }
     }
 
-    private static ConfigException wrong(String key, String wanted, JsonNode node) {
-        return new ConfigException(key + " must be " + wanted + ": " + show(node));
-    }
-
-    private static String show(JsonNode node) {
-        return node.isTextual() ? "'" + node.textValue() + "'" : node.toString();
-    }
-
-    private static String join(String path, String key) {
+    static String join(String path, String key) {
         return path.isEmpty() ? key : path + "." + key;
     }
 }
