@@ -103,15 +103,7 @@ public final class Tracer {
 
         private Optional<Found<PromptRequest>> prompt = Optional.empty();
         private long sinceMs = Long.MIN_VALUE;
-        private final List<Found<Rollout>> foundRollouts = new ArrayList<>();
-        private final List<Found<Score>> foundScores = new ArrayList<>();
-        private final List<Found<Reward>> foundRewards = new ArrayList<>();
-        private final List<Found<Trajectory>> foundTrajectories = new ArrayList<>();
-        private final List<FoundEntry> entries = new ArrayList<>();
-        private final List<Found<TrainingStep>> foundSteps = new ArrayList<>();
-        private final List<Found<Outcome>> foundOutcomes = new ArrayList<>();
-        private final List<Letter> letters = new ArrayList<>();
-        private final Map<String, Long> marks = new HashMap<>();
+        private final Findings found;
 
         Search(TopicScan scan, String groupId, String rolloutId, boolean whole) {
             this.scan = scan;
@@ -122,31 +114,24 @@ public final class Tracer {
             this.key = groupId.getBytes(StandardCharsets.UTF_8);
             this.rolloutId = rolloutId;
             this.whole = whole;
+            this.found = new Findings(topics);
         }
 
         GroupTrace run() {
             prompt = new PromptSearch(scan, cut, ofGroup(topics.prompts()), prompts).find(groupId);
             if (!whole) {
-                prompt.ifPresent(found -> sinceMs = found.value().getReleasedAtMs() - CLOCKS_MS);
+                prompt.ifPresent(it -> sinceMs = it.value().getReleasedAtMs() - CLOCKS_MS);
             }
             readLetters();
             readRollouts();
-            if (foundRollouts.isEmpty() && letters.isEmpty() && !whole) {
-                return result(newestGroup());
+            if (found.isEmpty() && !whole) {
+                return found.trace(groupId, prompt, newestGroup(), scan);
             }
             readDecisions();
             readTrajectories();
             readScores();
             readSteps();
-            return result("");
-        }
-
-        private GroupTrace result(String newestGroup) {
-            foundRollouts.sort(Comparator.comparingInt((Found<Rollout> found) -> found.value().getSampleIndex()).thenComparingLong(Found::offset));
-            return new GroupTrace(groupId, prompt, foundRollouts, foundScores, foundRewards, foundTrajectories, entries, foundSteps,
-                foundOutcomes, letters.stream().map(letter -> new FoundLetter(letter,
-                    marks.getOrDefault(PutBackMark.place(letter.partition(), letter.offset()), -1L))).toList(),
-                newestGroup, scan.records(), scan.bytes());
+            return found.trace(groupId, prompt, "", scan);
         }
 
         /** Where producers put the records of a group; the topology asks that they do, for the join is by partition. */
@@ -182,29 +167,28 @@ public final class Tracer {
         /** To the end: a mark comes long after its letter. */
         private void readLetters() {
             scan.readWhile(since(cut.partitions(topics.deadLetters()), sinceMs), cut, record -> {
-                PutBackMark.of(record).ifPresent(mark ->
-                    marks.put(PutBackMark.place(mark.letterPartition(), mark.letterOffset()), mark.newOffset()));
+                PutBackMark.of(record).ifPresent(found::mark);
                 Letter.of(record).filter(letter -> letter.rolloutId().isEmpty() ? isOfGroup(record)
-                    : letter.rolloutId().startsWith(groupId + "/") && isMeant(letter.rolloutId())).ifPresent(letters::add);
+                    : letter.rolloutId().startsWith(groupId + "/") && isMeant(letter.rolloutId())).ifPresent(found::letter);
                 return true;
             });
         }
 
         private void readRollouts() {
             Set<Integer> samples = new HashSet<>();
-            int[] expected = {rolloutId.isEmpty() ? prompt.map(found -> found.value().getSamples()).orElse(Integer.MAX_VALUE) : 1};
+            int[] expected = {rolloutId.isEmpty() ? prompt.map(it -> it.value().getSamples()).orElse(Integer.MAX_VALUE) : 1};
             scan.readWhile(since(List.of(ofGroup(topics.rollouts())), sinceMs), cut, record -> {
                 if (isOfGroup(record)) {
                     decoded(rollouts, record).filter(rollout -> isMeant(rollout.getRolloutId())).ifPresent(rollout -> {
-                        foundRollouts.add(Found.of(rollout, record));
+                        found.rollout(Found.of(rollout, record));
                         samples.add(rollout.getSampleIndex());
                         expected[0] = Math.min(expected[0], rollout.getGroupSize());
                     });
                 }
                 return whole || samples.size() < expected[0];
             });
-            for (Letter letter : letters) {
-                long newOffset = marks.getOrDefault(PutBackMark.place(letter.partition(), letter.offset()), -1L);
+            for (Letter letter : found.letters()) {
+                long newOffset = found.newOffset(letter);
                 if (letter.sourceTopic().equals(topics.rollouts())) {
                     add(letter.sourcePartition(), letter.sourceOffset());
                     if (newOffset >= 0) {
@@ -215,29 +199,20 @@ public final class Tracer {
         }
 
         private void add(int partition, long offset) {
-            if (foundRollouts.stream().noneMatch(found -> found.isAt(partition, offset))) {
+            if (!found.hasRollout(partition, offset)) {
                 scan.at(cut, new TopicPartition(topics.rollouts(), partition), offset).ifPresent(record ->
                     decoded(rollouts, record).filter(rollout -> isMeant(rollout.getRolloutId()))
-                        .ifPresent(rollout -> foundRollouts.add(Found.of(rollout, record))));
+                        .ifPresent(rollout -> found.rollout(Found.of(rollout, record))));
             }
         }
 
-        /** Which of the rollouts' records nothing has decided about yet. */
-        private Set<Found<Rollout>> undecided() {
-            Set<Found<Rollout>> undecided = new HashSet<>(foundRollouts);
-            undecided.removeIf(found -> entries.stream().anyMatch(e -> found.isAt(e.entry().getRolloutPartition(), e.entry().getRolloutOffset()))
-                || foundOutcomes.stream().anyMatch(o -> found.isAt(o.value().getSource().getPartition(), o.value().getSource().getOffset()))
-                || letters.stream().anyMatch(l -> l.sourceTopic().equals(topics.rollouts()) && found.isAt(l.sourcePartition(), l.sourceOffset())));
-            return undecided;
-        }
-
         private long firstWrittenMs() {
-            return whole ? Long.MIN_VALUE : foundRollouts.stream().mapToLong(Found::timestampMs).min().orElse(sinceMs + CLOCKS_MS) - CLOCKS_MS;
+            return whole ? Long.MIN_VALUE : found.firstRolloutMs().orElse(sinceMs + CLOCKS_MS) - CLOCKS_MS;
         }
 
         /** Batches and outcomes side by side, until everything is decided. */
         private void readDecisions() {
-            if (!whole && !foundRollouts.isEmpty() && undecided().isEmpty()) {
+            if (!whole && found.hasRollouts() && found.allDecided()) {
                 return;
             }
             List<TopicPartition> partitions = new ArrayList<>(cut.partitions(topics.batches()));
@@ -262,49 +237,42 @@ public final class Tracer {
             for (int i = 0; i < batch.get().getEntries().size(); i++) {
                 BatchEntry entry = batch.get().getEntries().get(i);
                 if (entry.getGroupId().equals(groupId) && isMeant(entry.getRolloutId())) {
-                    entries.add(new FoundEntry(entry, i, Found.of(batch.get(), record)));
+                    found.entry(new FoundEntry(entry, i, Found.of(batch.get(), record)));
                     any = true;
                 }
             }
-            return any && undecided().isEmpty();
+            return any && found.allDecided();
         }
 
         private boolean outcome(ConsumerRecord<byte[], byte[]> record) {
-            Optional<Outcome> outcome = decoded(outcomes, record).filter(found -> isMeant(found.getRolloutId()));
-            outcome.ifPresent(found -> foundOutcomes.add(Found.of(found, record)));
-            return outcome.isPresent() && undecided().isEmpty();
+            Optional<Outcome> outcome = decoded(outcomes, record).filter(it -> isMeant(it.getRolloutId()));
+            outcome.ifPresent(it -> found.outcome(Found.of(it, record)));
+            return outcome.isPresent() && found.allDecided();
         }
 
         /** A batch points at them; those that reached none lie between their rollout and what became of it. */
         private void readTrajectories() {
-            for (FoundEntry found : entries) {
-                scan.at(cut, new TopicPartition(topics.trajectories(), found.entry().getPartition()), found.entry().getOffset())
-                    .ifPresent(record -> decoded(trajectories, record).ifPresent(it -> foundTrajectories.add(Found.of(it, record))));
+            for (FoundEntry inBatch : found.entries()) {
+                scan.at(cut, new TopicPartition(topics.trajectories(), inBatch.entry().getPartition()), inBatch.entry().getOffset())
+                    .ifPresent(record -> decoded(trajectories, record).ifPresent(it -> found.trajectory(Found.of(it, record))));
             }
-            long untilMs = foundOutcomes.stream().mapToLong(Found::timestampMs).max().orElse(Long.MAX_VALUE - CLOCKS_MS) + CLOCKS_MS;
-            boolean open = foundRollouts.stream().anyMatch(rollout -> !isJoined(rollout) && letters.stream().noneMatch(letter ->
-                letter.sourceTopic().equals(topics.rollouts()) && rollout.isAt(letter.sourcePartition(), letter.sourceOffset())));
-            if (!whole && !open) {
+            long untilMs = found.lastOutcomeMs().orElse(Long.MAX_VALUE - CLOCKS_MS) + CLOCKS_MS;
+            if (!whole && found.allJoinedOrRefused()) {
                 return;
             }
             scan.readWhile(since(cut.partitions(topics.trajectories()), firstWrittenMs()), cut, record -> {
-                if (isOfGroup(record) && foundTrajectories.stream().noneMatch(found -> found.isAt(record.partition(), record.offset()))) {
+                if (isOfGroup(record) && !found.hasTrajectory(record.partition(), record.offset())) {
                     decoded(trajectories, record).filter(it -> isMeant(it.getRolloutId()))
-                        .ifPresent(it -> foundTrajectories.add(Found.of(it, record)));
+                        .ifPresent(it -> found.trajectory(Found.of(it, record)));
                 }
-                return whole || record.timestamp() <= untilMs && !foundRollouts.stream().allMatch(this::isJoined);
+                return whole || record.timestamp() <= untilMs && !found.allJoined();
             });
-        }
-
-        private boolean isJoined(Found<Rollout> rollout) {
-            return foundTrajectories.stream().map(found -> found.value().getRolloutSource())
-                .anyMatch(source -> rollout.isAt(source.getPartition(), source.getOffset()));
         }
 
         private void readScores() {
             if (!whole) {
-                for (Found<Trajectory> found : foundTrajectories) {
-                    LogCoordinates source = found.value().getScoreSource();
+                for (Found<Trajectory> trajectory : found.trajectories()) {
+                    LogCoordinates source = trajectory.value().getScoreSource();
                     TopicPartition partition = new TopicPartition(source.getTopic(), source.getPartition());
                     if (cut.of(partition) != null) {
                         scan.at(cut, partition, source.getOffset()).ifPresent(record -> {
@@ -313,13 +281,12 @@ public final class Tracer {
                     }
                 }
             }
-            boolean all = !foundRollouts.isEmpty() && foundRollouts.stream().allMatch(this::isScored);
-            if (whole || !all) {
+            if (whole || !found.hasRollouts() || !found.allScored()) {
                 scan.readWhile(since(List.of(ofGroup(topics.scores())), firstWrittenMs()), cut, record -> {
                     if (isOfGroup(record)) {
                         score(record);
                     }
-                    return whole || !foundRollouts.stream().allMatch(this::isScored);
+                    return whole || !found.allScored();
                 });
             }
             for (String topic : List.of(topics.rewards(), topics.referenceScores(), topics.teacherScores())) {
@@ -327,50 +294,39 @@ public final class Tracer {
                     if (isOfGroup(record)) {
                         partner(record);
                     }
-                    return whole || record.timestamp() <= lastDecidedMs() + CLOCKS_MS;
+                    return whole || record.timestamp() <= found.lastDecidedMs().orElse(Long.MAX_VALUE - CLOCKS_MS) + CLOCKS_MS;
                 });
             }
-        }
-
-        private long lastDecidedMs() {
-            long batched = entries.stream().mapToLong(found -> found.batch().timestampMs()).max().orElse(0);
-            long dropped = foundOutcomes.stream().mapToLong(Found::timestampMs).max().orElse(0);
-            return batched == 0 && dropped == 0 ? Long.MAX_VALUE - CLOCKS_MS : Math.max(batched, dropped);
         }
 
         private void partner(ConsumerRecord<byte[], byte[]> record) {
             if (record.topic().equals(topics.rewards())) {
                 decoded(rewards, record).filter(reward -> isMeant(reward.getRolloutId()))
-                    .ifPresent(reward -> foundRewards.add(Found.of(reward, record)));
+                    .ifPresent(reward -> found.reward(Found.of(reward, record)));
             } else {
                 score(record);
             }
         }
 
         private void score(ConsumerRecord<byte[], byte[]> record) {
-            if (foundScores.stream().noneMatch(found -> found.topic().equals(record.topic()) && found.isAt(record.partition(), record.offset()))) {
+            if (!found.hasScore(record.topic(), record.partition(), record.offset())) {
                 decoded(scores, record).filter(score -> isMeant(score.getRolloutId()))
-                    .ifPresent(score -> foundScores.add(Found.of(score, record)));
+                    .ifPresent(score -> found.score(Found.of(score, record)));
             }
-        }
-
-        private boolean isScored(Found<Rollout> rollout) {
-            return foundScores.stream().filter(found -> found.topic().equals(topics.scores())).map(found -> found.value().getRolloutSource())
-                .anyMatch(source -> rollout.isAt(source.getPartition(), source.getOffset()));
         }
 
         private void readSteps() {
             Set<Long> open = new HashSet<>();
-            entries.forEach(found -> open.add(found.batch().value().getBatchId()));
+            found.entries().forEach(inBatch -> open.add(inBatch.batch().value().getBatchId()));
             if (open.isEmpty()) {
                 return;
             }
-            long fromMs = whole ? Long.MIN_VALUE : entries.stream().mapToLong(found -> found.batch().timestampMs()).min().orElseThrow() - CLOCKS_MS;
+            long fromMs = whole ? Long.MIN_VALUE : found.entries().stream().mapToLong(inBatch -> inBatch.batch().timestampMs()).min().orElseThrow() - CLOCKS_MS;
             Set<Long> wanted = Set.copyOf(open);
             scan.readWhile(since(cut.partitions(topics.trainingLog()), fromMs), cut, record -> {
                 decoded(steps, record).filter(step -> wanted.contains(step.getBatchId()) && step.getRunId().equals(connection.run().runId()))
                     .ifPresent(step -> {
-                        foundSteps.add(Found.of(step, record));
+                        found.step(Found.of(step, record));
                         open.remove(step.getBatchId());
                     });
                 return whole || !open.isEmpty();
