@@ -46,7 +46,7 @@ class ArchitectureTest {
             "dev.millrace.generator..", "dev.millrace.learner..", "dev.millrace.archive..", "dev.millrace.replay..")),
         Map.entry(SCAN, List.of(SCHEMAS)),
         Map.entry("dev.millrace.ledger..", List.of(SCHEMAS, SCAN)),
-        Map.entry("dev.millrace.doctor..", List.of(SCHEMAS, SCAN, CORRECTIONS, "dev.millrace.ledger..")),
+        Map.entry("dev.millrace.doctor..", List.of(SCHEMAS, SCAN, CORRECTIONS, STAGES, TOPOLOGY, "dev.millrace.ledger..")),
         Map.entry("dev.millrace.trace..", List.of(SCHEMAS, SCAN, "dev.millrace.deadletters..")),
         Map.entry("dev.millrace.deadletters..", List.of(SCHEMAS, SCAN)));
 

@@ -1,18 +1,11 @@
 package dev.millrace.doctor;
 
-import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.diagnostics.CorrectionInForce;
 import dev.millrace.corrections.diagnostics.DecisionTree;
 import dev.millrace.corrections.diagnostics.Diagnosis;
-import dev.millrace.corrections.diagnostics.DiagnosticBounds;
 import dev.millrace.corrections.diagnostics.DiagnosticsStep;
 import dev.millrace.corrections.diagnostics.DiagnosticsWindow;
-import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
-import dev.millrace.corrections.diagnostics.PolicyGap;
 import dev.millrace.corrections.diagnostics.TreeBounds;
-import dev.millrace.corrections.ratio.LogRatio;
-import dev.millrace.corrections.staleness.BatchVersions;
-import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.ledger.Account;
 import dev.millrace.ledger.LedgerReader;
 import dev.millrace.scan.Cut;
@@ -23,13 +16,12 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.schemas.packed.PackedFloats;
-import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
-import java.nio.ByteBuffer;
+import dev.millrace.stages.BatchDiagnostics;
+import dev.millrace.topology.batch.AssembledInput;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -44,7 +36,6 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.function.Function;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -56,7 +47,6 @@ import org.apache.kafka.common.serialization.Deserializer;
  */
 public final class ExaminationReader {
     private static final int BATCHES = 8;
-    private static final OffPolicyDiagnostics DIAGNOSTICS = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT);
 
     private final LogConnection connection;
     private final RunTopics topics;
@@ -120,7 +110,7 @@ public final class ExaminationReader {
             List<Trajectory> members = batch.getEntries().stream().map(entry -> trajectories.get(entry.getOffset()))
                 .filter(Objects::nonNull).toList();
             members.forEach(member -> member.getStages().stream().map(StageReport::getStage).forEach(stages::add));
-            step(members, batch.getAssembledVersion()).ifPresent(steps::add);
+            BatchDiagnostics.of(AssembledInput.of(batch, members)).ifPresent(steps::add);
         }
         return steps.isEmpty() ? Optional.empty()
             : Optional.of(new DecisionTree(TreeBounds.DEFAULT).diagnose(new DiagnosticsWindow(steps, inForce(stages))));
@@ -150,52 +140,5 @@ public final class ExaminationReader {
         boolean rejects = stages.stream().anyMatch(stage -> stage.endsWith("_rs"));
         boolean weighs = stages.stream().anyMatch(stage -> stage.endsWith("_tis") || stage.endsWith("_is"));
         return !rejects ? CorrectionInForce.NONE : weighs ? CorrectionInForce.REJECTION_AND_WEIGHTS : CorrectionInForce.REJECTION;
-    }
-
-    /** What one batch shows, with proximal against behavior by lag, and the engines alone; empty if it has no trained token. */
-    private static Optional<DiagnosticsStep> step(List<Trajectory> members, long assembledVersion) {
-        TokenBatch batch = layout(members);
-        if (batch.trainedTokens() == 0) {
-            return Optional.empty();
-        }
-        LogRatio gap =
-            LogRatio.anchor(packed(members, Trajectory::getProximalLogProbs), packed(members, Trajectory::getBehaviorLogProbs));
-        BatchVersions versions = new BatchVersions(batch, members.stream().map(member -> member.getVersionSpans().stream()
-            .map(span -> new VersionSpan(span.getVersion(), span.getStart(), span.getEnd())).toList()).toList());
-        long current = members.stream().flatMap(member -> member.getVersionSpans().stream()).mapToLong(span -> span.getVersion())
-            .reduce(assembledVersion, Math::max);
-        return Optional.of(
-            new DiagnosticsStep(DIAGNOSTICS.compute(versions, current, gap, batch.mask()), engines(members), Optional.empty()));
-    }
-
-    /** One engine against the other, where both have scored; empty if that is nowhere. */
-    private static Optional<PolicyGap> engines(List<Trajectory> members) {
-        List<Trajectory> scored = members.stream().filter(member -> member.getOldLogProbs() != null).toList();
-        TokenBatch batch = layout(scored);
-        return batch.trainedTokens() == 0 ? Optional.empty()
-            : Optional.of(DIAGNOSTICS.compute(batch, LogRatio.engineMismatch(packed(scored, Trajectory::getOldLogProbs),
-                packed(scored, Trajectory::getBehaviorLogProbs))).all());
-    }
-
-    private static TokenBatch layout(List<Trajectory> members) {
-        int[] offsets = new int[members.size() + 1];
-        for (int s = 0; s < members.size(); s++) {
-            offsets[s + 1] = offsets[s] + members.get(s).getMask().remaining();
-        }
-        byte[] mask = new byte[offsets[members.size()]];
-        for (int s = 0; s < members.size(); s++) {
-            PackedMask.copyTo(members.get(s).getMask(), mask, offsets[s]);
-        }
-        return new TokenBatch(offsets, mask);
-    }
-
-    private static float[] packed(List<Trajectory> members, Function<Trajectory, ByteBuffer> vector) {
-        float[] all = new float[members.stream().mapToInt(member -> member.getMask().remaining()).sum()];
-        int at = 0;
-        for (Trajectory member : members) {
-            PackedFloats.copyTo(vector.apply(member), all, at);
-            at += member.getMask().remaining();
-        }
-        return all;
     }
 }

@@ -1,21 +1,15 @@
 package dev.millrace.replay;
 
 import dev.millrace.archive.RecordCursor;
-import dev.millrace.archive.RecordedRun;
 import dev.millrace.archive.RecordedRun.Range;
-import dev.millrace.corrections.TokenBatch;
+import dev.millrace.archive.RecordedRun;
 import dev.millrace.corrections.diagnostics.DecisionTree;
 import dev.millrace.corrections.diagnostics.Diagnosis;
-import dev.millrace.corrections.diagnostics.DiagnosticBounds;
 import dev.millrace.corrections.diagnostics.DiagnosticsStep;
 import dev.millrace.corrections.diagnostics.DiagnosticsWindow;
-import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
-import dev.millrace.corrections.diagnostics.OffPolicyReport;
-import dev.millrace.corrections.diagnostics.PolicyGap;
 import dev.millrace.corrections.diagnostics.TreeBounds;
-import dev.millrace.corrections.ratio.LogRatio;
-import dev.millrace.replay.rescore.Rescorer;
 import dev.millrace.replay.rescore.Rescorer.Rescored;
+import dev.millrace.replay.rescore.Rescorer;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.TrainingStep;
@@ -23,10 +17,9 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.stages.BatchDiagnostics;
 import dev.millrace.stages.BatchInput;
 import dev.millrace.stages.BatchVerdict;
-import dev.millrace.stages.ComparedPolicies;
-import dev.millrace.stages.MissingOldLogProbs;
 import dev.millrace.topology.batch.AssembledInput;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -55,7 +48,6 @@ public final class WhatIf {
     /** Steps that a diagnosis looks back on. */
     private static final int WINDOW = 10;
     private static final long CLOSE_LIMIT_SECONDS = 60;
-    private static final OffPolicyDiagnostics DIAGNOSTICS = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT);
 
     private final RecordedRun run;
     private final StepRange range;
@@ -235,23 +227,7 @@ public final class WhatIf {
         Optional<Boolean> asTrained = isAsTrained;
         return new Decided(new ReplayedStep(batch.getBatchId(), batch.getAssembledVersion(), batch.getAssembledAtMs(), reward,
             staleness, isAsRecorded, rescored.map(step -> new RescoredStep(step.agreement(), asTrained)), figures, List.of()),
-            diagnostics(input), rescored.flatMap(step -> diagnostics(step.input())), kept);
-    }
-
-    private static Optional<DiagnosticsStep> diagnostics(BatchInput input) {
-        if (input.tokens().trainedTokens() == 0) {
-            return Optional.empty();
-        }
-        LogRatio anchor = input.logProbs().ratio(ComparedPolicies.ANCHOR);
-        TokenBatch scored = MissingOldLogProbs.without(input.tokens(), input.withoutOld());
-        if (scored.trainedTokens() == 0) { // only the newest tokens can stand for the engines
-            return Optional.of(new DiagnosticsStep(DIAGNOSTICS.compute(input.versions(), input.currentVersion(), anchor,
-                input.tokens().mask()), Optional.empty(), Optional.empty()));
-        }
-        OffPolicyReport gap = DIAGNOSTICS.computeRatios(input.versions(), input.currentVersion(), anchor);
-        Optional<PolicyGap> engines =
-            Optional.of(DIAGNOSTICS.compute(scored, input.logProbs().ratio(ComparedPolicies.ENGINE_MISMATCH)).all());
-        return Optional.of(new DiagnosticsStep(gap, engines, Optional.empty()));
+            BatchDiagnostics.of(input), rescored.flatMap(step -> BatchDiagnostics.of(step.input())), kept);
     }
 
     private List<Trajectory> decoded(LearnerBatch batch, List<ConsumerRecord<byte[], byte[]>> members) {

@@ -20,7 +20,8 @@ public final class AssembledInput {
     /**
      * The input of a batch.
      *
-     * @param trajectories one for each of its entries, in their order, which is that of its groups
+     * @param trajectories one for each of its entries, or for those that are still there, in their order, which is that of
+     *     its groups
      */
     public static BatchInput of(LearnerBatch batch, List<Trajectory> trajectories) {
         TokenBatch tokens = layout(trajectories);
