@@ -1,15 +1,16 @@
 package dev.millrace.counterfactual;
 
-import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
+import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
-import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.stages.BatchCorrections;
-import dev.millrace.stages.BatchVerdict;
+import dev.millrace.stages.BatchInput;
 import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.stages.DecidedBatch;
 import dev.millrace.topology.batch.AssembledInput;
 import java.util.ArrayList;
 import java.util.List;
@@ -35,27 +36,19 @@ final class DecidedAnew {
             return recorded;
         }
         LearnerBatch batch = recorded.batch();
-        BatchVerdict verdict = corrections.decide(AssembledInput.of(batch, trajectories));
-        List<BatchEntry> entries = new ArrayList<>();
+        BatchInput input = AssembledInput.of(batch, trajectories);
+        List<BatchEntry> members = new ArrayList<>();
         for (int s = 0; s < trajectories.size(); s++) {
-            entries.add(entry(batch.getEntries().get(s), trajectories.get(s), verdict, s));
+            members.add(member(batch.getEntries().get(s), trajectories.get(s)));
         }
-        LearnerBatch decided = LearnerBatch.newBuilder(batch)
-            .setEntries(entries).setStages(verdict.reports()).setTrainedTokens(verdict.tokens().trainedTokens())
-            .setEssRatio(verdict.essRatio()).setEssRatioTruncated(verdict.essRatioTruncated())
-            .setSecondMoment(verdict.secondMoment()).setStepScale(verdict.stepScale())
-            .setStalenessMean(verdict.stalenessMean()).setStalenessMax(verdict.stalenessMax()).build();
+        LearnerBatch decided = DecidedBatch.of(new RunIdentity(batch.getRunId(), batch.getEpoch(), batch.getPolicyId()),
+            batch.getBatchId(), batch.getAssembledAtMs(), members, List.of(), input, corrections.decide(input));
         return TrainingBatch.of(decided, trajectories.stream()
             .map(trajectory -> Trajectory.newBuilder(trajectory).setImportanceWeights(null).build()).toList());
     }
 
-    private static BatchEntry entry(BatchEntry recorded, Trajectory trajectory, BatchVerdict verdict, int sequence) {
-        int trained = verdict.tokens().trainedTokens(sequence);
-        byte[] left = new byte[PackedMask.length(trajectory.getMask())];
-        verdict.tokens().copyMask(verdict.tokens().start(sequence), left, 0, left.length);
+    private static BatchEntry member(BatchEntry recorded, Trajectory trajectory) {
         return BatchEntry.newBuilder(recorded).setReward(trajectory.getReward())
-            .setOldestVersion(trajectory.getVersionSpans().stream().mapToLong(VersionSpan::getVersion).min().orElseThrow())
-            .setAdvantage(verdict.advantages()[sequence]).setTrainedTokens(trained)
-            .setMask(PackedMask.of(left)).setMaskedBy(verdict.maskedBy()[sequence]).build();
+            .setOldestVersion(trajectory.getVersionSpans().stream().mapToLong(VersionSpan::getVersion).min().orElseThrow()).build();
     }
 }

@@ -10,14 +10,14 @@ import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
-import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.stages.BatchCorrections;
 import dev.millrace.stages.BatchInput;
 import dev.millrace.stages.BatchVerdict;
 import dev.millrace.stages.ComparedPolicies;
+import dev.millrace.stages.DecidedBatch;
 import dev.millrace.stages.ImportanceWeighting;
 import dev.millrace.stages.PolicyLogProbs;
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -126,31 +126,13 @@ final class AlternativeReplay {
      * @param proximalVersions one for each: under which version the proximal log-probs are that this alternative saw
      */
     KeptBatch kept(LearnerBatch recorded, List<Trajectory> trajectories, long[] proximalVersions, BatchInput input, BatchVerdict verdict) {
-        List<BatchEntry> entries = new ArrayList<>();
         List<Trajectory> seen = new ArrayList<>();
         for (int s = 0; s < trajectories.size(); s++) {
-            entries.add(entry(recorded.getEntries().get(s), s, input, verdict));
             seen.add(seen(trajectories.get(s), proximalVersions[s], s, input));
         }
-        List<StageReport> reports = new ArrayList<>(recorded.getStages().subList(0, 1)); // how its members were chosen
-        reports.addAll(verdict.reports());
-        return new KeptBatch(new LearnerBatch(recorded.getRunId(), recorded.getEpoch(), recorded.getPolicyId(), recorded.getBatchId(),
-            input.currentVersion(), entries, reports, (long) verdict.tokens().trainedTokens(), verdict.essRatio(),
-            verdict.essRatioTruncated(), verdict.secondMoment(), verdict.stepScale(), verdict.stalenessMean(), verdict.stalenessMax(),
-            recorded.getAssembledAtMs()), seen);
-    }
-
-    private static BatchEntry entry(BatchEntry recorded, int sequence, BatchInput input, BatchVerdict verdict) {
-        int trained = verdict.tokens().trainedTokens(sequence);
-        ByteBuffer mask = null;
-        if (trained != input.tokens().trainedTokens(sequence)) {
-            byte[] left = new byte[input.tokens().length(sequence)];
-            verdict.tokens().copyMask(verdict.tokens().start(sequence), left, 0, left.length);
-            mask = PackedMask.of(left);
-        }
-        return new BatchEntry(recorded.getRolloutId(), recorded.getGroupId(), recorded.getPartition(), recorded.getOffset(),
-            recorded.getRolloutPartition(), recorded.getRolloutOffset(), recorded.getReward(), verdict.advantages()[sequence],
-            recorded.getOldestVersion(), trained, mask, verdict.maskedBy()[sequence]);
+        return new KeptBatch(DecidedBatch.of(new RunIdentity(recorded.getRunId(), recorded.getEpoch(), recorded.getPolicyId()),
+            recorded.getBatchId(), recorded.getAssembledAtMs(), recorded.getEntries(), recorded.getStages().subList(0, 1), input, verdict),
+            seen);
     }
 
     /** A trajectory with the log-probs that this alternative saw, the weights that it makes of them, and its own report of that. */

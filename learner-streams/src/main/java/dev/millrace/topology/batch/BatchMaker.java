@@ -5,15 +5,13 @@ import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
-import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.stages.BatchCorrections;
 import dev.millrace.stages.BatchInput;
-import dev.millrace.stages.BatchVerdict;
 import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.stages.DecidedBatch;
 import dev.millrace.stages.PolicyLogProbs;
 import dev.millrace.topology.batch.MemberVectors.Vectors;
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -92,16 +90,15 @@ final class BatchMaker {
     LearnerBatch make(long batchId, List<Group> groups, Map<String, Vectors> vectors, long currentVersion, long assembledAtMs,
         StageReport order) {
         Layout layout = Layout.of(groups.stream().map(Group::members).toList(), vectors);
-        BatchVerdict verdict = corrections.decide(input(layout, vectors, currentVersion, assembledAtMs));
-        List<BatchEntry> entries = new ArrayList<>(layout.members().size());
-        for (int s = 0; s < layout.members().size(); s++) {
-            entries.add(entry(layout, verdict, s));
-        }
-        List<StageReport> reports = new ArrayList<>(List.of(order));
-        reports.addAll(verdict.reports());
-        return new LearnerBatch(run.runId(), run.epoch(), run.policyId(), batchId, currentVersion, entries, reports,
-            (long) verdict.tokens().trainedTokens(), verdict.essRatio(), verdict.essRatioTruncated(), verdict.secondMoment(),
-            verdict.stepScale(), verdict.stalenessMean(), verdict.stalenessMax(), assembledAtMs);
+        BatchInput input = input(layout, vectors, currentVersion, assembledAtMs);
+        return DecidedBatch.of(run, batchId, assembledAtMs, layout.members().stream().map(BatchMaker::undecided).toList(), List.of(order),
+            input, corrections.decide(input));
+    }
+
+    private static BatchEntry undecided(Member member) {
+        return new BatchEntry(member.rolloutId(), member.groupId(), member.partition(), member.offset(),
+            member.rolloutSource().getPartition(), member.rolloutSource().getOffset(), member.reward(), 0.0, member.oldestVersion(),
+            0, null, null);
     }
 
     /** What the corrections decide about. */
@@ -114,20 +111,6 @@ final class BatchMaker {
             layout.members().stream().mapToDouble(Member::reward).toArray(), layout.versions(),
             layout.members().stream().mapToLong(Member::proximalVersion).toArray(),
             layout.members().stream().mapToLong(member -> assembledAtMs - member.finishedAtMs()).toArray(), currentVersion);
-    }
-
-    private static BatchEntry entry(Layout layout, BatchVerdict verdict, int sequence) {
-        Member member = layout.members().get(sequence);
-        int trained = verdict.tokens().trainedTokens(sequence);
-        ByteBuffer mask = null;
-        if (trained != layout.tokens().trainedTokens(sequence)) {
-            byte[] left = new byte[member.tokens()];
-            verdict.tokens().copyMask(verdict.tokens().start(sequence), left, 0, left.length);
-            mask = PackedMask.of(left);
-        }
-        return new BatchEntry(member.rolloutId(), member.groupId(), member.partition(), member.offset(),
-            member.rolloutSource().getPartition(), member.rolloutSource().getOffset(), member.reward(),
-            verdict.advantages()[sequence], member.oldestVersion(), trained, mask, verdict.maskedBy()[sequence]);
     }
 
     private static PolicyLogProbs logProbs(Layout layout, Map<String, Vectors> vectors) {
