@@ -43,4 +43,31 @@ class BlockSumsTest {
         assertThat(BlockSums.countBelow(x, 4, 0.0)).isEqualTo(1);
         assertThat(BlockSums.countAbove(x, 6, 0.7)).isEqualTo(1);
     }
+
+    @Test
+    void shouldSeeAMagnitudeBeyondTheBoundAndNoneOnIt() {
+        for (int at = 0; at < 11; at++) {
+            double[] x = new double[11];
+            java.util.Arrays.fill(x, -20.0);
+            assertThat(BlockSums.exceeds(x, 11, 20.0)).isFalse();
+            x[at] = Math.nextUp(20.0);
+            assertThat(BlockSums.exceeds(x, 11, 20.0)).isTrue();
+            assertThat(BlockSums.exceeds(x, at, 20.0)).isFalse();
+            x[at] = Math.nextDown(-20.0);
+            assertThat(BlockSums.exceeds(x, at + 1, 20.0)).isTrue();
+        }
+    }
+
+    @Test
+    void shouldSeeOneElementThatIsNotTheFirst() {
+        for (int at = 1; at < 11; at++) {
+            double[] x = new double[11];
+            java.util.Arrays.fill(x, 0.1);
+            assertThat(BlockSums.varies(x, 11)).isFalse();
+            x[at] = Math.nextUp(0.1);
+            assertThat(BlockSums.varies(x, 11)).isTrue();
+            assertThat(BlockSums.varies(x, at)).isFalse();
+        }
+        assertThat(BlockSums.varies(new double[0], 0)).isFalse();
+    }
 }

@@ -64,6 +64,17 @@ class SecondMomentMaskTest {
     }
 
     @Test
+    void shouldDecideExactlyWhereARoundedSumCannotSay() {
+        float[] logRatios = new float[1 << 20];
+        Arrays.fill(logRatios, 0x1p-12f); // squares of 2^-24, next to one of 1: their mean is a double, since 2^20 divides it
+        logRatios[0] = 1f;
+        double mean = (1 + (logRatios.length - 1) * 0x1p-24) / logRatios.length;
+
+        assertThat(maskOf(mean, logRatios)[0]).isZero();
+        assertThat(maskOf(Math.nextUp(mean), logRatios)[0]).isEqualTo((byte) 1);
+    }
+
+    @Test
     void shouldMaskTheEarlierOfEqualTokensFirst() {
         // squares 1, 1, 0, 0, 0: all of them 0.4, without one of the ones 0.25
         assertThat(maskOf(0.3, 1f, 0f, 0f, -1f, 0f)).containsExactly(0, 1, 1, 1, 1);

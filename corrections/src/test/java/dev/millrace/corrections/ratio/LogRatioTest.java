@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
+import dev.millrace.corrections.RandomBatches;
 import dev.millrace.corrections.TokenBatch;
 import org.junit.jupiter.api.Test;
 
@@ -62,5 +63,31 @@ class LogRatioTest {
                 .hasMessage("current and behavior log-probs need the same length: 2 and 3");
         assertThatThrownBy(() -> LogRatio.full(new float[2], new float[2]).requireFits(TWO_SEQUENCES))
                 .hasMessageContaining("length=2, tokens=3");
+    }
+
+    @Test
+    void shouldSumTrainedTokensOnlyWhateverContextHolds() {
+        for (long seed = 0; seed < 40; seed++) {
+            RandomBatches random = new RandomBatches(seed);
+            TokenBatch batch = random.next();
+            float[] behavior = random.logProbs(batch);
+            float[] proximal = random.near(batch, behavior, 0.3);
+            LogRatio ratio = LogRatio.anchor(proximal, behavior);
+            for (int s = 0; s < batch.sequenceCount(); s++) {
+                double sum = 0;
+                double squares = 0;
+                for (int t = batch.start(s); t < batch.end(s); t++) {
+                    if (batch.isTrained(t)) {
+                        double logRatio = (double) proximal[t] - behavior[t];
+                        sum += logRatio;
+                        squares += logRatio * logRatio;
+                    } else {
+                        proximal[t] = Float.NaN;
+                    }
+                }
+                assertThat(ratio.sum(batch, s)).isCloseTo(sum, within(1e-9));
+                assertThat(ratio.sumOfSquares(batch, s)).isCloseTo(squares, within(1e-9));
+            }
+        }
     }
 }
