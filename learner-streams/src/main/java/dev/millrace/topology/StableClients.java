@@ -29,8 +29,10 @@ final class StableClients implements KafkaClientSupplier {
     @Override
     public Producer<byte[], byte[]> getProducer(Map<String, Object> config) {
         String drawn = (String) config.get(ProducerConfig.TRANSACTIONAL_ID_CONFIG);
-        String thread = drawn.substring(drawn.lastIndexOf('-') + 1);
-        config.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalPrefix + "-" + thread);
+        if (drawn != null) { // none at least once, where nothing is a transaction
+            String thread = drawn.substring(drawn.lastIndexOf('-') + 1);
+            config.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalPrefix + "-" + thread);
+        }
         return new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer());
     }
 
