@@ -91,6 +91,17 @@ class KneeTest {
     }
 
     @Test
+    void shouldAskAgainForTheFirstRateBeforeItGoesBelow() throws InterruptedException {
+        List<Double> asked = new ArrayList<>();
+        KneeSearch.run(800, 4, rate -> {
+            asked.add(rate);
+            return asked.size() == 1 ? 0.5 * rate : Math.min(rate, 2000);
+        });
+
+        assertThat(asked).containsExactly(800.0, 800.0, 1600.0, 3200.0);
+    }
+
+    @Test
     void shouldGoDownWhereTheFirstRateIsNotFollowed() throws InterruptedException {
         List<Point> measured = KneeSearch.run(800, 8, rate -> Math.min(rate, 150));
         assertThat(Knee.of(measured).rate()).isCloseTo(150, within(1e-9));
