@@ -1,15 +1,15 @@
 package dev.millrace.replay;
 
 import dev.millrace.archive.RecordCursor;
-import dev.millrace.archive.RecordedRun.Range;
 import dev.millrace.archive.RecordedRun;
+import dev.millrace.archive.RecordedRun.Range;
 import dev.millrace.corrections.diagnostics.DecisionTree;
 import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.corrections.diagnostics.DiagnosticsStep;
 import dev.millrace.corrections.diagnostics.DiagnosticsWindow;
 import dev.millrace.corrections.diagnostics.TreeBounds;
-import dev.millrace.replay.rescore.Rescorer.Rescored;
 import dev.millrace.replay.rescore.Rescorer;
+import dev.millrace.replay.rescore.Rescorer.Rescored;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.TrainingStep;

@@ -162,7 +162,20 @@ public final class ClosedPages {
                     Math.abs(change) <= noise ? "within noise" : change > 0 ? "faster" : "SLOWER");
             }
         });
+        Comparison.alone("old", missing(now, old), out);
+        Comparison.alone("new", missing(old, now), out);
         out.flush();
+    }
+
+    /** Labels of the runs that one report has and the other has not. */
+    private static List<String> missing(ClosedReport in, ClosedReport of) {
+        List<String> labels = new ArrayList<>();
+        each(of, (number, run) -> {
+            if (find(in, run) == null) {
+                labels.add(run.label());
+            }
+        });
+        return labels;
     }
 
     /** How far the synchronous runs, which nothing should have changed, are apart; at least a tenth. */

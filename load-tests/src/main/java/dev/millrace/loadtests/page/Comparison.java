@@ -50,6 +50,19 @@ public final class Comparison {
         return rows;
     }
 
+    /** Labels of the curves that one report has and the other has not. */
+    private static List<String> missing(LoadReport in, LoadReport of) {
+        return of.curves().stream().filter(curve -> in.curves().stream().noneMatch(other -> other.settings().equals(curve.settings())))
+            .map(Curve::label).toList();
+    }
+
+    /** Nothing is left out without a word. */
+    static void alone(String report, List<String> curves, PrintWriter out) {
+        if (!curves.isEmpty()) {
+            out.println("not compared, because only the " + report + " report has them: " + String.join("; ", curves));
+        }
+    }
+
     private static Row row(Curve before, Curve after) {
         double knee = after.knee().rate() / before.knee().rate();
         double baseline = after.baseline().copyMegabytesPerSecond() / before.baseline().copyMegabytesPerSecond();
@@ -85,6 +98,8 @@ public final class Comparison {
             out.printf(Locale.ROOT, "| %s | %.0f | %.0f | %.2f | %.2f | %.0f, %.0f | %.0f %% | %s |%n", row.curve(), row.oldKnee(), row.newKnee(),
                 row.knee(), row.kneeOfBaseline(), row.oldP99Ms(), row.newP99Ms(), 100 * row.noise(), row.verdict());
         }
+        alone("old", missing(now, old), out);
+        alone("new", missing(old, now), out);
         out.flush();
     }
 }

@@ -39,6 +39,7 @@ public final class ReportTable {
 
     private static String events(PointResult p) {
         return (p.drainSeconds() >= 0 ? String.format(Locale.ROOT, "; backlog drained in %.1f s", p.drainSeconds()) : "")
+            + (p.backlogLeft() > 0 ? String.format(Locale.ROOT, "; %,d rollouts of the backlog were in no batch at the end", p.backlogLeft()) : "")
             + (p.gapSeconds() >= 0 ? String.format(Locale.ROOT, "; gap after the kill %.1f s", p.gapSeconds()) : "")
             + (p.recoverySeconds() >= 0 ? String.format(Locale.ROOT, ", recovered in %.1f s", p.recoverySeconds()) : "");
     }

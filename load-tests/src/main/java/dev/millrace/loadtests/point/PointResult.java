@@ -24,6 +24,7 @@ import java.util.Map;
  * @param ownMicros what making one record took the load generator, mean; time, not processor time
  * @param limit what kept it from achieving more
  * @param drainSeconds until the backlog was in batches; -1 where there was none, or it was not when the load ended
+ * @param backlogLeft rollouts of the backlog that were in no batch when the load ended: not reached, or left out as too stale
  * @param recoverySeconds after a kill until no more records were behind than before; -1 where nothing was killed, or it was
  *     not so when the load ended
  * @param gapSeconds longest time without a batch after a kill; -1 where nothing was killed
@@ -31,8 +32,8 @@ import java.util.Map;
  */
 public record PointResult(Map<String, String> settings, double offered, double achieved, double tokensPerSecond, double megabytesPerSecond,
     double ofBaseline, Latency publishDelay, Latency publishLatency, Latency endToEnd, Latency added, double ess, double trainedShare,
-    double stalenessMean, double processorLoad, double ownMicros, Limit limit, double drainSeconds, double recoverySeconds,
-    double gapSeconds, List<LagSample> lags) {
+    double stalenessMean, double processorLoad, double ownMicros, Limit limit, double drainSeconds, long backlogLeft,
+    double recoverySeconds, double gapSeconds, List<LagSample> lags) {
 
     /** How a point is called in tables. */
     public String label() {

@@ -202,7 +202,7 @@ public final class PointRun {
             ess.length == 0 ? 0 : ess[ess.length / 2], windowTokens == 0 ? 0 : (double) windowTrained / windowTokens,
             ess.length == 0 ? 0 : windowStaleness / ess.length, processorLoad, load.ownNanosPerRecord() / 1e3,
             Limit.of(followed, processorLoad, delay.p99(), heldBack),
-            workload.backlog().rollouts() > 0 && drainedNanos != 0 ? (drainedNanos - began) / 1e9 : -1,
+            workload.backlog().rollouts() > 0 && drainedNanos != 0 ? (drainedNanos - began) / 1e9 : -1, Math.max(0, backlogLeft),
             killed == 0 ? -1 : recovery(lags, (killed - began) / 1e9), killed == 0 ? -1 : longestGapNanos / 1e9, lags);
     }
 

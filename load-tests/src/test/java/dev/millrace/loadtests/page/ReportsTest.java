@@ -13,6 +13,8 @@ import dev.millrace.loadtests.report.Origin;
 import dev.millrace.loadtests.sweep.Curve;
 import dev.millrace.loadtests.sweep.LoadReport;
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -27,7 +29,7 @@ class ReportsTest {
     private static PointResult point(double offered, double achieved) {
         Latency latency = new Latency(10, 1, 2, 3, 4, 5);
         return new PointResult(Map.of("load.rollouts_per_second", Double.toString(offered)), offered, achieved, achieved * 512, achieved / 100, 0.4,
-            latency, latency, latency, latency, 0.9, 0.8, 1.5, 0.5, 2.5, Limit.LOAD, -1, -1, -1,
+            latency, latency, latency, latency, 0.9, 0.8, 1.5, 0.5, 2.5, Limit.LOAD, -1, 0, -1, -1,
             List.of(new LagSample(0.5, Map.of("t-0", 7L), Map.of("t-0", 0.25), 1, 0.5, 2, achieved)));
     }
 
@@ -62,5 +64,16 @@ class ReportsTest {
             .satisfies(row -> assertThat(row.verdict()).as("half as fast on a machine that was half as fast").isEqualTo("within noise"));
         assertThat(Comparison.of(old, report(150, 50, ""))).singleElement().satisfies(row -> assertThat(row.verdict()).isEqualTo("SLOWER"));
         assertThat(Comparison.of(old, report(400, 50, ""))).singleElement().satisfies(row -> assertThat(row.verdict()).isEqualTo("faster"));
+    }
+
+    @Test
+    void shouldSayWhichCurvesOnlyOneReportHas() {
+        LoadReport one = report(300, 50, "");
+        LoadReport none = new LoadReport(one.format(), one.name(), one.origin(), one.workload(), List.of());
+        StringWriter text = new StringWriter();
+
+        Comparison.print(one, none, new PrintWriter(text));
+
+        assertThat(text.toString()).contains("only the old report has them: instances 1").doesNotContain("only the new");
     }
 }
