@@ -57,9 +57,14 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
 
     /** Whether the message was written for the user, so that neither causes nor a trace would add to it. */
     private static boolean saysItAll(Throwable failure) {
-        return failure instanceof Refusal || failure instanceof ConfigException || failure instanceof StoppedException
-            || failure instanceof LogSetupException || failure instanceof BrokerException || failure instanceof ScanException
-            || failure instanceof Unknown || failure instanceof ArchiveException;
+        return failure instanceof Refusal
+                || failure instanceof ConfigException
+                || failure instanceof StoppedException
+                || failure instanceof LogSetupException
+                || failure instanceof BrokerException
+                || failure instanceof ScanException
+                || failure instanceof Unknown
+                || failure instanceof ArchiveException;
     }
 
     /** The message and, where it adds something, those of the causes. */

@@ -19,14 +19,34 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.HelpCommand;
 
 /** {@code millrace}: the command that holds all others. */
-@Command(name = "millrace", mixinStandardHelpOptions = true, versionProvider = Versions.class,
-    description = "Streams off-policy rollouts of a language model through Kafka into a learner, exactly once.",
-    synopsisSubcommandLabel = "COMMAND",
-    subcommands = {TrainCommand.class, RoleCommands.Admit.class, RoleCommands.Generate.class, RoleCommands.Score.class,
-        RoleCommands.Stream.class, RoleCommands.Learn.class, LedgerCommand.class, TraceCommand.class, DeadLettersCommand.class,
-        DoctorCommand.class, ExportCommand.class, ImportCommand.class, ReplayCommand.class, LoadTestCommand.class,
-        ConfigCommand.class, CorrectCommand.class, ConformanceCommand.class, ExperimentCommand.class, HelpCommand.class},
-    footer = {"", "Start with: millrace train"})
+@Command(
+        name = "millrace",
+        mixinStandardHelpOptions = true,
+        versionProvider = Versions.class,
+        description = "Streams off-policy rollouts of a language model through Kafka into a learner, exactly once.",
+        synopsisSubcommandLabel = "COMMAND",
+        subcommands = {
+            TrainCommand.class,
+            RoleCommands.Admit.class,
+            RoleCommands.Generate.class,
+            RoleCommands.Score.class,
+            RoleCommands.Stream.class,
+            RoleCommands.Learn.class,
+            LedgerCommand.class,
+            TraceCommand.class,
+            DeadLettersCommand.class,
+            DoctorCommand.class,
+            ExportCommand.class,
+            ImportCommand.class,
+            ReplayCommand.class,
+            LoadTestCommand.class,
+            ConfigCommand.class,
+            CorrectCommand.class,
+            ConformanceCommand.class,
+            ExperimentCommand.class,
+            HelpCommand.class
+        },
+        footer = {"", "Start with: millrace train"})
 public final class Main implements Runnable {
     @CommandLine.Spec
     private CommandLine.Model.CommandSpec spec;
@@ -34,10 +54,10 @@ public final class Main implements Runnable {
     /** A command line that answers a user's mistake with a sentence and everything else with its cause. */
     public static CommandLine commandLine() {
         return new CommandLine(new Main())
-            .setCaseInsensitiveEnumValuesAllowed(true)
-            .setUsageHelpAutoWidth(true)
-            .setParameterExceptionHandler(new Failures())
-            .setExecutionExceptionHandler(new Failures());
+                .setCaseInsensitiveEnumValuesAllowed(true)
+                .setUsageHelpAutoWidth(true)
+                .setParameterExceptionHandler(new Failures())
+                .setExecutionExceptionHandler(new Failures());
     }
 
     public static void main(String[] arguments) {

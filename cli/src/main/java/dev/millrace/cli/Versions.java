@@ -8,7 +8,9 @@ final class Versions implements IVersionProvider {
     @Override
     public String[] getVersion() {
         return new String[] {
-            "Millrace " + Optional.ofNullable(Main.class.getPackage().getImplementationVersion()).orElse("(not packaged)"),
+            "Millrace "
+                    + Optional.ofNullable(Main.class.getPackage().getImplementationVersion())
+                            .orElse("(not packaged)"),
             "Java " + System.getProperty("java.version") + " (" + System.getProperty("java.vm.name") + ")",
             System.getProperty("os.name") + " " + System.getProperty("os.arch")
         };

@@ -20,8 +20,8 @@ public final class NonFiniteLogProbException extends IllegalArgumentException {
      * @param value what stood there
      */
     public NonFiniteLogProbException(String vector, int sequence, int token, double value) {
-        super(vector + " must be finite at trained tokens: sequence=" + sequence + ", token=" + token
-                + ", value=" + value);
+        super(vector + " must be finite at trained tokens: sequence=" + sequence + ", token=" + token + ", value="
+                + value);
         this.vector = vector;
         this.sequence = sequence;
         this.token = token;

@@ -46,7 +46,10 @@ public final class TokenBatch {
      * @throws IllegalArgumentException naming the first sequence or token that breaks a rule
      */
     public TokenBatch(int[] offsets, byte[] mask, int[] groups) {
-        this(copyOfChecked(offsets, mask.length), mask.clone(), groups == null ? null : groups.clone(),
+        this(
+                copyOfChecked(offsets, mask.length),
+                mask.clone(),
+                groups == null ? null : groups.clone(),
                 offsets.length - 1);
     }
 
@@ -212,8 +215,8 @@ public final class TokenBatch {
         }
         for (int s = 1; s < offsets.length; s++) {
             if (offsets[s] < offsets[s - 1]) {
-                throw new IllegalArgumentException("offsets must not decrease: sequence=" + (s - 1)
-                        + ", start=" + offsets[s - 1] + ", end=" + offsets[s]);
+                throw new IllegalArgumentException("offsets must not decrease: sequence=" + (s - 1) + ", start="
+                        + offsets[s - 1] + ", end=" + offsets[s]);
             }
         }
         if (offsets[offsets.length - 1] != tokens) {
@@ -245,8 +248,8 @@ public final class TokenBatch {
         while ((mask[t] & ~1) == 0) {
             t++;
         }
-        return new IllegalArgumentException("mask must be 1 (trained) or 0 (context): sequence=" + sequence
-                + ", token=" + (t - offsets[sequence]) + ", value=" + mask[t]);
+        return new IllegalArgumentException("mask must be 1 (trained) or 0 (context): sequence=" + sequence + ", token="
+                + (t - offsets[sequence]) + ", value=" + mask[t]);
     }
 
     private static int countGroups(int[] groups, int sequences) {

@@ -50,9 +50,8 @@ public final class RandomBatches {
     public float[] near(TokenBatch batch, float[] logProbs, double spread) {
         float[] moved = new float[logProbs.length];
         for (int t = 0; t < moved.length; t++) {
-            moved[t] = batch.isTrained(t)
-                    ? (float) Math.min(0, logProbs[t] + spread * random.nextGaussian())
-                    : garbage();
+            moved[t] =
+                    batch.isTrained(t) ? (float) Math.min(0, logProbs[t] + spread * random.nextGaussian()) : garbage();
         }
         return moved;
     }

@@ -80,16 +80,21 @@ class TokenBatchTest {
         assertThatThrownBy(() -> new TokenBatch(new int[0], new byte[0])).hasMessageContaining("length=0");
         assertThatThrownBy(() -> new TokenBatch(new int[] {1, 2}, new byte[2])).hasMessageContaining("offsets[0]=1");
         assertThatThrownBy(() -> new TokenBatch(new int[] {0, 2, 1}, new byte[1]))
-                .hasMessageContaining("sequence=1").hasMessageContaining("start=2").hasMessageContaining("end=1");
+                .hasMessageContaining("sequence=1")
+                .hasMessageContaining("start=2")
+                .hasMessageContaining("end=1");
         assertThatThrownBy(() -> new TokenBatch(new int[] {0, 2}, new byte[3]))
-                .hasMessageContaining("last offset=2").hasMessageContaining("tokens in the mask=3");
+                .hasMessageContaining("last offset=2")
+                .hasMessageContaining("tokens in the mask=3");
     }
 
     @Test
     void shouldNameSequenceAndTokenOfAMaskValueThatIsNeitherZeroNorOne() {
         assertThatThrownBy(() -> new TokenBatch(new int[] {0, 2, 4}, new byte[] {1, 1, 0, -1}))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("sequence=1").hasMessageContaining("token=1").hasMessageContaining("value=-1");
+                .hasMessageContaining("sequence=1")
+                .hasMessageContaining("token=1")
+                .hasMessageContaining("value=-1");
     }
 
     @Test

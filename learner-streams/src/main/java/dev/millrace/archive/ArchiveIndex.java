@@ -26,13 +26,23 @@ import java.util.Map;
  * @param schemas by the ids that stand in the records
  * @param files one for each partition
  */
-record ArchiveIndex(int format, String runId, int epoch, String policyId, String topicPrefix, boolean isWhole, HeldRange held, String configuration,
-    Map<Integer, String> schemas, List<PartitionFile> files) {
+record ArchiveIndex(
+        int format,
+        String runId,
+        int epoch,
+        String policyId,
+        String topicPrefix,
+        boolean isWhole,
+        HeldRange held,
+        String configuration,
+        Map<Integer, String> schemas,
+        List<PartitionFile> files) {
 
     static final int FORMAT = 1;
     private static final String NAME = "index.json";
-    private static final ObjectMapper JSON =
-        new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT).enable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES);
+    private static final ObjectMapper JSON = new ObjectMapper()
+            .enable(SerializationFeature.INDENT_OUTPUT)
+            .enable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES);
 
     /**
      * The file of one partition.
@@ -47,8 +57,14 @@ record ArchiveIndex(int format, String runId, int epoch, String policyId, String
      * @param blocks offset of a record and the position in the file from which it is found, about one for each MiB
      */
     record PartitionFile(
-        String file, String topic, int partition, long from, long end, long records, String sha256, List<long[]> blocks) {
-    }
+            String file,
+            String topic,
+            int partition,
+            long from,
+            long end,
+            long records,
+            String sha256,
+            List<long[]> blocks) {}
 
     void write(Path folder) {
         Path whole = folder.resolve(NAME + ".new");
@@ -65,12 +81,15 @@ record ArchiveIndex(int format, String runId, int epoch, String policyId, String
         try {
             ArchiveIndex index = JSON.readValue(Files.readString(file), ArchiveIndex.class);
             if (index.format() != FORMAT) {
-                throw new ArchiveException(file + " is of format " + index.format() + ", this version reads format " + FORMAT);
+                throw new ArchiveException(
+                        file + " is of format " + index.format() + ", this version reads format " + FORMAT);
             }
             return index;
         } catch (NoSuchFileException e) {
-            throw new ArchiveException(folder + " holds no archive (it has no " + NAME
-                + "); give the folder that 'millrace export' wrote to the end", e);
+            throw new ArchiveException(
+                    folder + " holds no archive (it has no " + NAME
+                            + "); give the folder that 'millrace export' wrote to the end",
+                    e);
         } catch (JsonProcessingException e) {
             throw new ArchiveException(file + " is no index of an archive: " + e.getOriginalMessage(), e);
         } catch (IOException e) {

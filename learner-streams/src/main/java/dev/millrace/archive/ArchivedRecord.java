@@ -36,8 +36,7 @@ final class ArchivedRecord {
     private static final int VALUE = 3;
     private static final int HEADERS = 4;
 
-    private ArchivedRecord() {
-    }
+    private ArchivedRecord() {}
 
     static GenericRecord of(ConsumerRecord<byte[], byte[]> record) {
         GenericRecord archived = new GenericData.Record(SCHEMA);
@@ -64,9 +63,18 @@ final class ArchivedRecord {
         }
         byte[] key = bytes(archived.get(KEY));
         byte[] value = bytes(archived.get(VALUE));
-        return new ConsumerRecord<>(of.topic(), of.partition(), offset(archived), (long) archived.get(TIMESTAMP),
-            TimestampType.CREATE_TIME, key == null ? -1 : key.length, value == null ? -1 : value.length, key, value, headers,
-            Optional.empty());
+        return new ConsumerRecord<>(
+                of.topic(),
+                of.partition(),
+                offset(archived),
+                (long) archived.get(TIMESTAMP),
+                TimestampType.CREATE_TIME,
+                key == null ? -1 : key.length,
+                value == null ? -1 : value.length,
+                key,
+                value,
+                headers,
+                Optional.empty());
     }
 
     static long offset(GenericRecord archived) {

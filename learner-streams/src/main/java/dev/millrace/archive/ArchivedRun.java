@@ -26,7 +26,7 @@ public final class ArchivedRun implements RecordedRun {
     private final SchemaRegistry registry;
     private final RunTopics topics;
     private final Map<TopicPartition, PartitionFile> files =
-        new TreeMap<>(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
+            new TreeMap<>(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
     private final LongAdder verified = new LongAdder();
 
     /** @throws ArchiveException if the folder holds no archive */
@@ -62,12 +62,13 @@ public final class ArchivedRun implements RecordedRun {
                     verified.add(read);
                 }
             } catch (IOException e) {
-                throw new ArchiveException("cannot read " + path + ", which the archive's index names: " + e.getMessage(), e);
+                throw new ArchiveException(
+                        "cannot read " + path + ", which the archive's index names: " + e.getMessage(), e);
             }
             String found = HexFormat.of().formatHex(digest.digest());
             if (!found.equals(file.sha256())) {
-                throw new ArchiveException(path + " is not as it was exported: its SHA-256 is " + found + ", the index says "
-                    + file.sha256() + "; copy the archive again");
+                throw new ArchiveException(path + " is not as it was exported: its SHA-256 is " + found
+                        + ", the index says " + file.sha256() + "; copy the archive again");
             }
         }
     }
@@ -113,7 +114,9 @@ public final class ArchivedRun implements RecordedRun {
 
     @Override
     public List<TopicPartition> partitions(String topic) {
-        return files.keySet().stream().filter(partition -> partition.topic().equals(topic)).toList();
+        return files.keySet().stream()
+                .filter(partition -> partition.topic().equals(topic))
+                .toList();
     }
 
     @Override
@@ -125,7 +128,8 @@ public final class ArchivedRun implements RecordedRun {
     private PartitionFile file(TopicPartition partition) {
         PartitionFile file = files.get(partition);
         if (file == null) {
-            throw new ArchiveException("the archive in " + folder + " has no " + partition + "; export the run with it");
+            throw new ArchiveException(
+                    "the archive in " + folder + " has no " + partition + "; export the run with it");
         }
         return file;
     }

@@ -29,8 +29,9 @@ final class ArchivedSchemas implements SchemaRegistry {
     public int idOf(String subject, Schema schema) {
         Integer id = cached.computeIfAbsent(schema, s -> ids.get(PublishedSchema.text(s)));
         if (id == null) {
-            throw new SchemaRegistryException("no record of the archive was written with this version's schema of "
-                + schema.getFullName() + " (" + subject + "); replay it with the version of Millrace that the run was made with");
+            throw new SchemaRegistryException(
+                    "no record of the archive was written with this version's schema of " + schema.getFullName() + " ("
+                            + subject + "); replay it with the version of Millrace that the run was made with");
         }
         return id;
     }

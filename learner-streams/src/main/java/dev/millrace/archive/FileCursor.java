@@ -69,7 +69,10 @@ final class FileCursor implements RecordCursor {
     }
 
     private ArchiveException broken(Exception e) {
-        return new ArchiveException("cannot read " + file + ": " + e.getMessage() + "; 'millrace import --verify' says whether it is as it was exported", e);
+        return new ArchiveException(
+                "cannot read " + file + ": " + e.getMessage()
+                        + "; 'millrace import --verify' says whether it is as it was exported",
+                e);
     }
 
     @Override

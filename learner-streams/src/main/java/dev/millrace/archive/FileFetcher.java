@@ -33,7 +33,8 @@ final class FileFetcher implements RecordFetcher {
 
     @Override
     public List<ConsumerRecord<byte[], byte[]>> fetch(TopicPartition partition, long[] offsets) {
-        Place place = open.computeIfAbsent(partition, p -> new Place(run.read(p, run.range(p).from())));
+        Place place = open.computeIfAbsent(
+                partition, p -> new Place(run.read(p, run.range(p).from())));
         List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>(offsets.length);
         Optional<ConsumerRecord<byte[], byte[]>> record = Optional.empty();
         for (long offset : offsets) {

@@ -17,20 +17,36 @@ import java.util.List;
  * @param optimizerVersion the version whose optimiser's state is here, so that training can go on from it; -1 if of none
  * @param store where weights lie that are not here; empty if they were on the log
  */
-public record HeldRange(long firstBatch, long lastBatch, long fromVersion, long toVersion, long startVersion, long oldestWeights,
-    long newestWeights, long optimizerVersion, String store) {
+public record HeldRange(
+        long firstBatch,
+        long lastBatch,
+        long fromVersion,
+        long toVersion,
+        long startVersion,
+        long oldestWeights,
+        long newestWeights,
+        long optimizerVersion,
+        String store) {
 
     /** For people, a sentence each. */
     public List<String> sentences() {
         List<String> all = new ArrayList<>();
-        all.add("it holds batches " + firstBatch + " to " + lastBatch + ", assembled against versions " + fromVersion + " to " + toVersion
-            + ", with their trajectories, rollouts, scores and steps, their prompts as far as they were stored, and every version's manifest");
-        all.add(!store.isEmpty() ? "weights are not in it: they lie in " + store
-            : oldestWeights < 0 ? "weights are not in it: none of these versions was stored any more"
-            : "weights of versions " + oldestWeights + " to " + newestWeights + " are in it"
-                + (optimizerVersion < 0 ? "; no optimiser's state is, so training cannot go on from it"
-                    : ", and the optimiser's state of version " + optimizerVersion + ", from which the first step began"));
-        all.add("other corrections can be tried on it" + (optimizerVersion < 0 ? "" : ", and its steps be learnt again") + "; as recorded, a run is replayed from its beginning only");
+        all.add(
+                "it holds batches " + firstBatch + " to " + lastBatch + ", assembled against versions " + fromVersion
+                        + " to " + toVersion
+                        + ", with their trajectories, rollouts, scores and steps, their prompts as far as they were stored, and every version's manifest");
+        all.add(
+                !store.isEmpty()
+                        ? "weights are not in it: they lie in " + store
+                        : oldestWeights < 0
+                                ? "weights are not in it: none of these versions was stored any more"
+                                : "weights of versions " + oldestWeights + " to " + newestWeights + " are in it"
+                                        + (optimizerVersion < 0
+                                                ? "; no optimiser's state is, so training cannot go on from it"
+                                                : ", and the optimiser's state of version " + optimizerVersion
+                                                        + ", from which the first step began"));
+        all.add("other corrections can be tried on it" + (optimizerVersion < 0 ? "" : ", and its steps be learnt again")
+                + "; as recorded, a run is replayed from its beginning only");
         return all;
     }
 }

@@ -33,6 +33,7 @@ final class ImportRounds implements AutoCloseable {
     private static final int PARTITIONS_AT_ONCE = 64;
     /** A transaction must end before the broker gives it up. */
     private static final long FILLING_OF_ONE_TRANSACTION = 100_000;
+
     private static final Duration PATIENCE = Duration.ofSeconds(30);
     private static final long POLL_NANOS = 500_000;
 
@@ -46,7 +47,8 @@ final class ImportRounds implements AutoCloseable {
         this.ends = ends;
         try {
             for (int i = 0; i < TRANSACTIONAL_PRODUCERS; i++) {
-                producers.add(producer(connection, Map.of(ProducerConfig.TRANSACTIONAL_ID_CONFIG, connection.scoped("import-" + i))));
+                producers.add(producer(
+                        connection, Map.of(ProducerConfig.TRANSACTIONAL_ID_CONFIG, connection.scoped("import-" + i))));
                 producers.get(i).initTransactions();
             }
             plain = producer(connection, Map.of());
@@ -59,10 +61,14 @@ final class ImportRounds implements AutoCloseable {
 
     private static Producer<byte[], byte[]> producer(LogConnection connection, Map<String, Object> more) {
         Map<String, Object> settings = new HashMap<>(connection.producer(Map.of(
-            ProducerConfig.ACKS_CONFIG, "all",
-            ProducerConfig.LINGER_MS_CONFIG, 0,
-            ProducerConfig.BATCH_SIZE_CONFIG, 256 << 10,
-            ProducerConfig.COMPRESSION_TYPE_CONFIG, "lz4")));
+                ProducerConfig.ACKS_CONFIG,
+                "all",
+                ProducerConfig.LINGER_MS_CONFIG,
+                0,
+                ProducerConfig.BATCH_SIZE_CONFIG,
+                256 << 10,
+                ProducerConfig.COMPRESSION_TYPE_CONFIG,
+                "lz4")));
         settings.putAll(more);
         return new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
     }
@@ -74,8 +80,11 @@ final class ImportRounds implements AutoCloseable {
      * @param tombstoned takes those that begin with a tombstone
      * @param passed told the offsets written so far
      */
-    void write(List<TopicPartition> partitions, Function<TopicPartition, PartitionImport> begin, Consumer<TopicPartition> tombstoned,
-               LongConsumer passed) {
+    void write(
+            List<TopicPartition> partitions,
+            Function<TopicPartition, PartitionImport> begin,
+            Consumer<TopicPartition> tombstoned,
+            LongConsumer passed) {
         Iterator<TopicPartition> waiting = partitions.iterator();
         List<PartitionImport> open = new ArrayList<>();
         long done = 0;
@@ -89,7 +98,8 @@ final class ImportRounds implements AutoCloseable {
                 open.forEach(PartitionImport::settle);
                 commitLast(open.stream().filter(PartitionImport::hasLast).toList());
                 fill(open.stream().filter(PartitionImport::isToFill).toList());
-                for (PartitionImport partition : open.stream().filter(PartitionImport::isDone).toList()) {
+                for (PartitionImport partition :
+                        open.stream().filter(PartitionImport::isDone).toList()) {
                     if (partition.isTombstoned()) {
                         tombstoned.accept(partition.partition());
                     }
@@ -97,7 +107,8 @@ final class ImportRounds implements AutoCloseable {
                     open.remove(partition);
                     partition.close();
                 }
-                passed.accept(done + open.stream().mapToLong(PartitionImport::next).sum());
+                passed.accept(
+                        done + open.stream().mapToLong(PartitionImport::next).sum());
             }
         } finally {
             open.forEach(PartitionImport::close);
@@ -143,13 +154,15 @@ final class ImportRounds implements AutoCloseable {
 
     /** The broker answers before it has written the markers; another producer's record could come before one. */
     private void awaitMarkers(List<PartitionImport> of) {
-        Map<TopicPartition, Long> due = of.stream().collect(Collectors.toMap(PartitionImport::partition, PartitionImport::next));
+        Map<TopicPartition, Long> due =
+                of.stream().collect(Collectors.toMap(PartitionImport::partition, PartitionImport::next));
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (true) {
             ends.endOffsets(List.copyOf(due.keySet()), PATIENCE).forEach((partition, end) -> {
                 if (end > due.get(partition)) {
-                    throw new ArchiveException(partition + " ends at offset " + end + " instead of " + due.get(partition)
-                        + "; somebody else writes to the topic, so delete the run's topics and import again");
+                    throw new ArchiveException(
+                            partition + " ends at offset " + end + " instead of " + due.get(partition)
+                                    + "; somebody else writes to the topic, so delete the run's topics and import again");
                 }
                 due.remove(partition, end);
             });
@@ -157,9 +170,11 @@ final class ImportRounds implements AutoCloseable {
                 return;
             }
             if (System.nanoTime() - deadline > 0) {
-                Map.Entry<TopicPartition, Long> missing = due.entrySet().iterator().next();
-                throw new ArchiveException("the marker of a transaction on " + missing.getKey() + "@" + (missing.getValue() - 1)
-                    + " was not written within " + PATIENCE.toSeconds() + " s; delete the run's topics and import again");
+                Map.Entry<TopicPartition, Long> missing =
+                        due.entrySet().iterator().next();
+                throw new ArchiveException("the marker of a transaction on " + missing.getKey() + "@"
+                        + (missing.getValue() - 1) + " was not written within " + PATIENCE.toSeconds()
+                        + " s; delete the run's topics and import again");
             }
             LockSupport.parkNanos(POLL_NANOS);
         }

@@ -51,14 +51,15 @@ public final class LiveRun implements RecordedRun {
 
     private TreeMap<TopicPartition, Range> look() {
         TreeMap<TopicPartition, Range> found =
-            new TreeMap<>(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
+                new TreeMap<>(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
         try (KafkaConsumer<byte[], byte[]> consumer = consumer()) {
             for (String topic : lastFirst(connection.topics())) {
                 List<TopicPartition> partitions = new ArrayList<>();
                 for (PartitionInfo info : consumer.partitionsFor(topic, PATIENCE)) {
                     partitions.add(new TopicPartition(topic, info.partition()));
                 }
-                // topic by topic: about several at once the client asks for the leaders first, and waits a tenth of a second in between
+                // topic by topic: about several at once the client asks for the leaders first, and waits a tenth of a
+                // second in between
                 Map<TopicPartition, Long> ends = consumer.endOffsets(partitions, PATIENCE);
                 Map<TopicPartition, Long> begins = consumer.beginningOffsets(partitions, PATIENCE);
                 ends.forEach((partition, end) -> found.put(partition, new Range(begins.get(partition), end)));
@@ -69,22 +70,25 @@ public final class LiveRun implements RecordedRun {
 
     /** Every topic, each before those that it is made from. */
     private static List<String> lastFirst(RunTopics topics) {
-        List<String> decided = List.of(topics.batches(), topics.outcomes(), topics.deadLetters(), topics.trajectories());
+        List<String> decided =
+                List.of(topics.batches(), topics.outcomes(), topics.deadLetters(), topics.trajectories());
         List<String> order = new ArrayList<>(decided);
         topics.all().stream().filter(topic -> !decided.contains(topic)).forEach(order::add);
         return order;
     }
 
     private KafkaConsumer<byte[], byte[]> consumer() {
-        return new KafkaConsumer<>(connection.consumer(Map.of(
-            ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
-            ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
-            ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "none",
-            ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, FETCH_WAIT_MS,
-            ConsumerConfig.RECEIVE_BUFFER_CONFIG, RECEIVE_BUFFER,
-            ConsumerConfig.FETCH_MAX_BYTES_CONFIG, FETCH_BYTES,
-            ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG, FETCH_BYTES)),
-            new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        return new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
+                        ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
+                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "none",
+                        ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, FETCH_WAIT_MS,
+                        ConsumerConfig.RECEIVE_BUFFER_CONFIG, RECEIVE_BUFFER,
+                        ConsumerConfig.FETCH_MAX_BYTES_CONFIG, FETCH_BYTES,
+                        ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG, FETCH_BYTES)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
     }
 
     @Override
@@ -109,7 +113,9 @@ public final class LiveRun implements RecordedRun {
 
     @Override
     public List<TopicPartition> partitions(String topic) {
-        return ranges.keySet().stream().filter(partition -> partition.topic().equals(topic)).toList();
+        return ranges.keySet().stream()
+                .filter(partition -> partition.topic().equals(topic))
+                .toList();
     }
 
     @Override
@@ -135,7 +141,9 @@ public final class LiveRun implements RecordedRun {
     @Override
     public boolean hasGrown() {
         Map<TopicPartition, Range> now = look();
-        return ranges.entrySet().stream().anyMatch(each -> now.get(each.getKey()).end() != each.getValue().end());
+        return ranges.entrySet().stream()
+                .anyMatch(
+                        each -> now.get(each.getKey()).end() != each.getValue().end());
     }
 
     @Override

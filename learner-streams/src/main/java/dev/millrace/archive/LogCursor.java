@@ -20,7 +20,8 @@ final class LogCursor implements RecordCursor {
     private Iterator<ConsumerRecord<byte[], byte[]>> fetched = Collections.emptyIterator();
 
     /** @param consumer closed with the cursor */
-    LogCursor(KafkaConsumer<byte[], byte[]> consumer, TopicPartition partition, long from, long end, Duration patience) {
+    LogCursor(
+            KafkaConsumer<byte[], byte[]> consumer, TopicPartition partition, long from, long end, Duration patience) {
         this.consumer = consumer;
         this.partition = partition;
         this.end = end;
@@ -43,7 +44,7 @@ final class LogCursor implements RecordCursor {
                 lastProgress = System.nanoTime();
             } else if (System.nanoTime() - lastProgress > patience.toNanos()) {
                 throw new ArchiveException("nothing came from " + partition + " at offset " + position + " for "
-                    + patience.toSeconds() + " s; is the broker out of reach, or a transaction left open?");
+                        + patience.toSeconds() + " s; is the broker out of reach, or a transaction left open?");
             }
             fetched = consumer.poll(POLL).records(partition).iterator();
         }

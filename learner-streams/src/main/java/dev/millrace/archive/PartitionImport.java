@@ -33,6 +33,7 @@ import org.apache.kafka.common.TopicPartition;
 final class PartitionImport implements AutoCloseable {
     /** Offsets that {@link #fill} can be asked for at least: with fewer it might leave one alone. */
     static final long LEAST_FILLING = 3;
+
     private static final byte[] NOTHING = new byte[0];
     private static final int IN_FLIGHT = 5000;
     private static final int FRAME_BYTES = 5;
@@ -48,10 +49,10 @@ final class PartitionImport implements AutoCloseable {
     private Optional<ConsumerRecord<byte[], byte[]>> last = Optional.empty();
     /** Offsets before the head, or the end, that are to be without a record. */
     private long without;
+
     private long next;
 
-    private record Sent(Future<RecordMetadata> at, long due) {
-    }
+    private record Sent(Future<RecordMetadata> at, long due) {}
 
     /**
      * @param cursor closed with this
@@ -140,8 +141,13 @@ final class PartitionImport implements AutoCloseable {
     }
 
     private ProducerRecord<byte[], byte[]> restored(ConsumerRecord<byte[], byte[]> record) {
-        return new ProducerRecord<>(partition.topic(), partition.partition(), record.timestamp(), record.key(),
-            withOurIds(record.value()), record.headers());
+        return new ProducerRecord<>(
+                partition.topic(),
+                partition.partition(),
+                record.timestamp(),
+                record.key(),
+                withOurIds(record.value()),
+                record.headers());
     }
 
     private void send(Producer<byte[], byte[]> producer, ProducerRecord<byte[], byte[]> record) {
@@ -160,15 +166,18 @@ final class PartitionImport implements AutoCloseable {
             try {
                 long offset = sent.at().get().offset();
                 if (offset != sent.due()) {
-                    throw new ArchiveException("the record of " + partition + "@" + sent.due() + " came to lie at offset " + offset
-                        + "; somebody else writes to the topic, so delete the run's topics and import again");
+                    throw new ArchiveException(
+                            "the record of " + partition + "@" + sent.due() + " came to lie at offset " + offset
+                                    + "; somebody else writes to the topic, so delete the run's topics and import again");
                 }
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
                 throw new KafkaException("the import was interrupted", e);
             } catch (ExecutionException e) {
-                throw new ArchiveException("the broker did not take the record of " + partition + "@" + sent.due() + ": "
-                    + e.getCause().getMessage(), e.getCause());
+                throw new ArchiveException(
+                        "the broker did not take the record of " + partition + "@" + sent.due() + ": "
+                                + e.getCause().getMessage(),
+                        e.getCause());
             }
         }
     }

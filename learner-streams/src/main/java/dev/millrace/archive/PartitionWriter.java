@@ -67,8 +67,15 @@ final class PartitionWriter implements AutoCloseable {
     /** Ends the file. */
     PartitionFile end(RecordedRun.Range range) throws IOException {
         writer.close();
-        return new PartitionFile(file.getFileName().toString(), topic, partition, range.from(), range.end(), records,
-            HexFormat.of().formatHex(digest.digest()), List.copyOf(blocks));
+        return new PartitionFile(
+                file.getFileName().toString(),
+                topic,
+                partition,
+                range.from(),
+                range.end(),
+                records,
+                HexFormat.of().formatHex(digest.digest()),
+                List.copyOf(blocks));
     }
 
     @Override

@@ -55,8 +55,7 @@ public final class RangeSelection {
      *
      * @param ranges of each partition of the topics above; empty ones where nothing of it is needed
      */
-    public record Selected(Map<TopicPartition, Range> ranges, HeldRange held) {
-    }
+    public record Selected(Map<TopicPartition, Range> ranges, HeldRange held) {}
 
     /** What the batches of a range say. */
     private static final class Batches {
@@ -86,7 +85,8 @@ public final class RangeSelection {
     public Selected select(Predicate<LearnerBatch> wanted, long fromOffset, long toOffset) {
         Batches batches = batches(wanted, fromOffset, toOffset);
         if (batches.first < 0) {
-            throw new ArchiveException("no batch of the run lies in the range that was asked for, so there is nothing to export");
+            throw new ArchiveException(
+                    "no batch of the run lies in the range that was asked for, so there is nothing to export");
         }
         prompts(batches.groups);
         partners();
@@ -104,9 +104,12 @@ public final class RangeSelection {
             for (TopicPartition partition : run.partitions(topic)) {
                 Range there = run.range(partition);
                 boolean isWhole = topic.equals(topics.policyVersions());
-                boolean isPart = found.keySet().stream().anyMatch(any -> any.topic().equals(topic));
+                boolean isPart =
+                        found.keySet().stream().anyMatch(any -> any.topic().equals(topic));
                 if (isWhole || isPart) {
-                    ranges.put(partition, isWhole ? there : found.getOrDefault(partition, new Range(there.from(), there.from())));
+                    ranges.put(
+                            partition,
+                            isWhole ? there : found.getOrDefault(partition, new Range(there.from(), there.from())));
                 }
             }
         }
@@ -117,8 +120,9 @@ public final class RangeSelection {
         Batches batches = new Batches();
         for (TopicPartition partition : run.partitions(topics.batches())) {
             Range there = run.range(partition);
-            Range asked = new Range(Math.max(there.from(), fromOffset),
-                toOffset == Long.MAX_VALUE ? there.end() : Math.min(there.end(), toOffset + 1));
+            Range asked = new Range(
+                    Math.max(there.from(), fromOffset),
+                    toOffset == Long.MAX_VALUE ? there.end() : Math.min(there.end(), toOffset + 1));
             each(partition, asked, LearnerBatch.class, (offset, batch) -> {
                 if (!run.run().owns(batch.getRunId(), batch.getEpoch()) || !wanted.test(batch)) {
                     return;
@@ -156,8 +160,9 @@ public final class RangeSelection {
             Range needed = found.get(partition);
             if (needed != null) {
                 if (needed.from() < run.range(partition).from()) {
-                    throw new ArchiveException("a batch of the range names a trajectory at " + partition + "@" + needed.from()
-                        + ", and the log now begins at " + run.range(partition).from() + "; choose a later range");
+                    throw new ArchiveException("a batch of the range names a trajectory at " + partition + "@"
+                            + needed.from() + ", and the log now begins at "
+                            + run.range(partition).from() + "; choose a later range");
                 }
                 each(partition, needed, Trajectory.class, (offset, trajectory) -> {
                     need(trajectory.getScoreSource());
@@ -174,7 +179,8 @@ public final class RangeSelection {
         long[] last = {-1};
         for (TopicPartition partition : run.partitions(topics.trainingLog())) {
             each(partition, run.range(partition), TrainingStep.class, (offset, step) -> {
-                if (run.run().owns(step.getRunId(), step.getEpoch()) && step.getBatchId() >= batches.first
+                if (run.run().owns(step.getRunId(), step.getEpoch())
+                        && step.getBatchId() >= batches.first
                         && step.getBatchId() <= batches.last) {
                     need(partition, offset);
                     last[0] = Math.max(last[0], step.getVersion());
@@ -186,9 +192,12 @@ public final class RangeSelection {
 
     private HeldRange versions(RecordedVersions versions, Batches batches, OptionalLong lastStep) {
         long start = versions.beginningOf(batches.first).orElse(-1);
-        long newest = Math.min(lastStep.orElse(Math.max(batches.toVersion, start)), versions.newest().orElse(-1));
+        long newest = Math.min(
+                lastStep.orElse(Math.max(batches.toVersion, start)),
+                versions.newest().orElse(-1));
         long oldest = Math.min(batches.oldestSampler, Math.max(0, start));
-        boolean isElsewhere = newest >= 0 && versions.manifest(newest).getWeights().getUri() != null;
+        boolean isElsewhere =
+                newest >= 0 && versions.manifest(newest).getWeights().getUri() != null;
         while (!isElsewhere && oldest <= newest && !isStored(versions, oldest)) {
             oldest++;
         }
@@ -197,17 +206,29 @@ public final class RangeSelection {
             need(versions.manifest(anchorOf(versions.manifest(oldest))).getWeights());
             need(versions.manifest(newest).getWeights());
         }
-        boolean hasOptimizer = hasWeights && start >= oldest && isThere(versions.manifest(start).getOptimizer());
+        boolean hasOptimizer = hasWeights
+                && start >= oldest
+                && isThere(versions.manifest(start).getOptimizer());
         if (hasOptimizer) {
             need(versions.manifest(start).getOptimizer());
         }
-        return new HeldRange(batches.first, batches.last, batches.fromVersion, batches.toVersion, start, hasWeights ? oldest : -1,
-            hasWeights ? newest : -1, hasOptimizer ? start : -1, isElsewhere ? store : "");
+        return new HeldRange(
+                batches.first,
+                batches.last,
+                batches.fromVersion,
+                batches.toVersion,
+                start,
+                hasWeights ? oldest : -1,
+                hasWeights ? newest : -1,
+                hasOptimizer ? start : -1,
+                isElsewhere ? store : "");
     }
 
     private boolean isStored(RecordedVersions versions, long version) {
-        return versions.isKnown(version) && versions.isKnown(anchorOf(versions.manifest(version)))
-            && isThere(versions.manifest(anchorOf(versions.manifest(version))).getWeights());
+        return versions.isKnown(version)
+                && versions.isKnown(anchorOf(versions.manifest(version)))
+                && isThere(
+                        versions.manifest(anchorOf(versions.manifest(version))).getWeights());
     }
 
     private static long anchorOf(PolicyVersion manifest) {
@@ -220,8 +241,9 @@ public final class RangeSelection {
             return false;
         }
         TopicPartition partition = new TopicPartition(location.getTopic(), location.getPartition());
-        return run.partitions(location.getTopic()).contains(partition) && location.getFirstOffset() >= run.range(partition).from()
-            && location.getLastOffset() < run.range(partition).end();
+        return run.partitions(location.getTopic()).contains(partition)
+                && location.getFirstOffset() >= run.range(partition).from()
+                && location.getLastOffset() < run.range(partition).end();
     }
 
     private interface Taker<T> {
@@ -232,11 +254,14 @@ public final class RangeSelection {
     private <T extends SpecificRecord> void each(TopicPartition partition, Range range, Class<T> type, Taker<T> taker) {
         Deserializer<T> deserializer = AvroSerde.of(type, run.registry()).deserializer();
         try (RecordCursor cursor = run.read(partition, range.from())) {
-            for (var next = cursor.next(); next.isPresent() && next.get().offset() < range.end(); next = cursor.next()) {
+            for (var next = cursor.next();
+                    next.isPresent() && next.get().offset() < range.end();
+                    next = cursor.next()) {
                 try {
                     long offset = next.get().offset();
-                    Optional.ofNullable(deserializer.deserialize(partition.topic(), next.get().value()))
-                        .ifPresent(record -> taker.take(offset, record));
+                    Optional.ofNullable(deserializer.deserialize(
+                                    partition.topic(), next.get().value()))
+                            .ifPresent(record -> taker.take(offset, record));
                 } catch (MalformedRecordException notOurs) {
                     continue; // somebody's bytes; the stretch has them all the same
                 }
@@ -257,7 +282,9 @@ public final class RangeSelection {
     }
 
     private void need(TopicPartition partition, long offset) {
-        found.merge(partition, new Range(offset, offset + 1),
-            (a, b) -> new Range(Math.min(a.from(), b.from()), Math.max(a.end(), b.end())));
+        found.merge(
+                partition,
+                new Range(offset, offset + 1),
+                (a, b) -> new Range(Math.min(a.from(), b.from()), Math.max(a.end(), b.end())));
     }
 }

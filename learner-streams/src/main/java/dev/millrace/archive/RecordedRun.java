@@ -22,8 +22,7 @@ public interface RecordedRun extends AutoCloseable {
      * @param from the first offset
      * @param end behind the last
      */
-    record Range(long from, long end) {
-    }
+    record Range(long from, long end) {}
 
     RunIdentity run();
 

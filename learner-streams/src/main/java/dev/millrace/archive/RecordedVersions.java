@@ -43,6 +43,7 @@ public final class RecordedVersions implements AutoCloseable {
     private final NavigableMap<Long, Place> places = new TreeMap<>();
     /** By the batch: the version from which the step on it began. */
     private final Map<Long, Long> beginnings = new HashMap<>();
+
     private final Map<Long, PolicyVersion> atHand = new LinkedHashMap<>(16, 0.75f, true) {
         private static final long serialVersionUID = 1L;
 
@@ -53,8 +54,7 @@ public final class RecordedVersions implements AutoCloseable {
     };
 
     /** Where a manifest lies, and whose weights it is. */
-    private record Place(TopicPartition partition, long offset, String sha256) {
-    }
+    private record Place(TopicPartition partition, long offset, String sha256) {}
 
     /**
      * Reads every manifest once.
@@ -68,7 +68,9 @@ public final class RecordedVersions implements AutoCloseable {
         this.reader = new VersionReader(this::manifest, new RecordedChunks(), run.registry(), store);
         for (TopicPartition partition : run.partitions(run.topics().policyVersions())) {
             try (RecordCursor cursor = run.read(partition, 0)) {
-                for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next(); next.isPresent(); next = cursor.next()) {
+                for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
+                        next.isPresent();
+                        next = cursor.next()) {
                     note(partition, next.get());
                 }
             }
@@ -85,8 +87,9 @@ public final class RecordedVersions implements AutoCloseable {
         String sha256 = manifest.get().getWeights().getSha256();
         Place before = places.put(version, new Place(partition, record.offset(), sha256));
         if (before != null && !before.sha256().equals(sha256)) {
-            throw new ArchiveException("version " + version + " was published twice, at " + partition + "@" + before.offset()
-                + " and @" + record.offset() + ", with other weights: two learners wrote to one run");
+            throw new ArchiveException(
+                    "version " + version + " was published twice, at " + partition + "@" + before.offset() + " and @"
+                            + record.offset() + ", with other weights: two learners wrote to one run");
         }
         if (manifest.get().getBatchId() >= 0) {
             beginnings.put(manifest.get().getBatchId(), manifest.get().getParentVersion());
@@ -99,8 +102,9 @@ public final class RecordedVersions implements AutoCloseable {
             return Optional.empty();
         }
         try {
-            return Optional.of(deserializer.deserialize(record.topic(), record.value())).filter(manifest ->
-                run.run().owns(manifest.getRunId(), manifest.getEpoch()) && run.run().policyId().equals(manifest.getPolicyId()));
+            return Optional.of(deserializer.deserialize(record.topic(), record.value()))
+                    .filter(manifest -> run.run().owns(manifest.getRunId(), manifest.getEpoch())
+                            && run.run().policyId().equals(manifest.getPolicyId()));
         } catch (MalformedRecordException e) {
             return Optional.empty();
         }
@@ -135,19 +139,26 @@ public final class RecordedVersions implements AutoCloseable {
         }
         Place place = places.get(version);
         if (place == null) {
-            throw new VersionUnavailableException(version, "version " + version + " is not among those that are recorded: "
-                + (places.isEmpty() ? "there are none" : places.firstKey() + " to " + places.lastKey()));
+            throw new VersionUnavailableException(
+                    version,
+                    "version " + version + " is not among those that are recorded: "
+                            + (places.isEmpty() ? "there are none" : places.firstKey() + " to " + places.lastKey()));
         }
-        manifest = fetcher.fetch(place.partition(), new long[] {place.offset()}).stream().findFirst().flatMap(this::ours)
-            .orElseThrow(() -> new VersionUnavailableException(version, "the manifest of version " + version + " is no longer at "
-                + place.partition() + "@" + place.offset()));
+        manifest = fetcher.fetch(place.partition(), new long[] {place.offset()}).stream()
+                .findFirst()
+                .flatMap(this::ours)
+                .orElseThrow(() -> new VersionUnavailableException(
+                        version,
+                        "the manifest of version " + version + " is no longer at " + place.partition() + "@"
+                                + place.offset()));
         atHand.put(version, manifest);
         return manifest;
     }
 
     /** The shape of the run's policy. */
     public DecoderShape shape() {
-        return PolicyFeed.shapeOf(manifest(newest().orElseThrow(() -> new VersionUnavailableException(0, "no version is recorded"))));
+        return PolicyFeed.shapeOf(
+                manifest(newest().orElseThrow(() -> new VersionUnavailableException(0, "no version is recorded"))));
     }
 
     /**
@@ -175,19 +186,30 @@ public final class RecordedVersions implements AutoCloseable {
             try {
                 range = run.range(partition);
             } catch (ArchiveException | IllegalArgumentException e) {
-                throw new VersionUnavailableException(manifest.getVersion(),
-                    "version " + manifest.getVersion() + " cannot be read: " + e.getMessage(), e);
+                throw new VersionUnavailableException(
+                        manifest.getVersion(),
+                        "version " + manifest.getVersion() + " cannot be read: " + e.getMessage(),
+                        e);
             }
             if (location.getFirstOffset() < range.from() || location.getLastOffset() >= range.end()) {
-                throw new VersionUnavailableException(manifest.getVersion(), "version " + manifest.getVersion()
-                    + " is not stored any more: its chunks lay on " + partition + " at offsets " + location.getFirstOffset() + " to "
-                    + location.getLastOffset() + ", and what is there goes from " + range.from() + " to " + (range.end() - 1)
-                    + "; weights.keep_versions says how many are kept, an archive which it has");
+                throw new VersionUnavailableException(
+                        manifest.getVersion(),
+                        "version " + manifest.getVersion()
+                                + " is not stored any more: its chunks lay on " + partition + " at offsets "
+                                + location.getFirstOffset() + " to "
+                                + location.getLastOffset() + ", and what is there goes from " + range.from() + " to "
+                                + (range.end() - 1)
+                                + "; weights.keep_versions says how many are kept, an archive which it has");
             }
             try (RecordCursor cursor = run.read(partition, location.getFirstOffset())) {
                 for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
-                        next.isPresent() && next.get().offset() <= location.getLastOffset(); next = cursor.next()) {
-                    taker.take(next.get().topic(), next.get().partition(), next.get().offset(), next.get().value());
+                        next.isPresent() && next.get().offset() <= location.getLastOffset();
+                        next = cursor.next()) {
+                    taker.take(
+                            next.get().topic(),
+                            next.get().partition(),
+                            next.get().offset(),
+                            next.get().value());
                 }
             }
         }

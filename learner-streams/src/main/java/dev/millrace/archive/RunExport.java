@@ -82,9 +82,21 @@ public final class RunExport {
             for (Map.Entry<TopicPartition, Range> each : ranges.entrySet()) {
                 files.add(write(folder, each.getKey(), each.getValue()));
             }
-            boolean isWhole = held == null && ranges.entrySet().stream().allMatch(each -> run.range(each.getKey()).equals(each.getValue()));
-            new ArchiveIndex(ArchiveIndex.FORMAT, run.run().runId(), run.run().epoch(), run.run().policyId(),
-                run.topics().prefix(), isWhole, held, run.configuration().orElse(""), schemas(), files).write(folder);
+            boolean isWhole = held == null
+                    && ranges.entrySet().stream()
+                            .allMatch(each -> run.range(each.getKey()).equals(each.getValue()));
+            new ArchiveIndex(
+                            ArchiveIndex.FORMAT,
+                            run.run().runId(),
+                            run.run().epoch(),
+                            run.run().policyId(),
+                            run.topics().prefix(),
+                            isWhole,
+                            held,
+                            run.configuration().orElse(""),
+                            schemas(),
+                            files)
+                    .write(folder);
             return files.stream().mapToLong(PartitionFile::records).sum();
         } catch (IOException e) {
             throw new ArchiveException("cannot write to " + folder + ": " + e.getMessage(), e);
@@ -94,10 +106,11 @@ public final class RunExport {
     private PartitionFile write(Path folder, TopicPartition partition, Range range) throws IOException {
         String topic = partition.topic().substring(run.topics().prefix().length());
         try (PartitionWriter writer = new PartitionWriter(folder, topic, partition);
-             RecordCursor cursor = run.read(partition, range.from())) {
+                RecordCursor cursor = run.read(partition, range.from())) {
             long position = range.from();
             for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
-                    next.isPresent() && next.get().offset() < range.end(); next = cursor.next()) {
+                    next.isPresent() && next.get().offset() < range.end();
+                    next = cursor.next()) {
                 writer.write(next.get());
                 noteSchema(next.get().value());
                 passed.add(next.get().offset() + 1 - position);

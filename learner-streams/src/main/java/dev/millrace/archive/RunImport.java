@@ -38,12 +38,13 @@ public final class RunImport {
      */
     public RunImport(ArchivedRun archive, LogConnection connection) {
         if (!archive.run().equals(connection.run())) {
-            throw new ArchiveException("the archive is of " + archive.run() + ", the topics under " + connection.topics().prefix()
-                + " are of " + connection.run());
+            throw new ArchiveException("the archive is of " + archive.run() + ", the topics under "
+                    + connection.topics().prefix() + " are of " + connection.run());
         }
         if (!archive.topics().equals(connection.topics())) {
-            throw new ArchiveException("the run's records name its topics, whose names begin with '" + archive.topics().prefix()
-                + "'; import it under that prefix, not under '" + connection.topics().prefix() + "'");
+            throw new ArchiveException("the run's records name its topics, whose names begin with '"
+                    + archive.topics().prefix() + "'; import it under that prefix, not under '"
+                    + connection.topics().prefix() + "'");
         }
         this.archive = archive;
         this.connection = connection;
@@ -56,7 +57,9 @@ public final class RunImport {
 
     /** Offsets to pass. */
     public long toPass() {
-        return archive.partitions().stream().mapToLong(partition -> archive.range(partition).end()).sum();
+        return archive.partitions().stream()
+                .mapToLong(partition -> archive.range(partition).end())
+                .sum();
     }
 
     /** @throws ArchiveException if the topics hold something, or a record comes to lie elsewhere */
@@ -68,29 +71,42 @@ public final class RunImport {
         Map<Integer, Integer> schemaIds = schemaIds();
         List<TopicPartition> tombstoned = new ArrayList<>();
         try (ImportRounds rounds = new ImportRounds(connection, consumer())) {
-            rounds.write(partitions, partition -> new PartitionImport(partition, archive.read(partition, archive.range(partition).from()),
-                archive.range(partition).end(), schemaIds), tombstoned::add, now -> passed = now);
+            rounds.write(
+                    partitions,
+                    partition -> new PartitionImport(
+                            partition,
+                            archive.read(partition, archive.range(partition).from()),
+                            archive.range(partition).end(),
+                            schemaIds),
+                    tombstoned::add,
+                    now -> passed = now);
         }
         deleteFirst(tombstoned);
     }
 
     private KafkaConsumer<byte[], byte[]> consumer() {
-        return new KafkaConsumer<>(connection.consumer(Map.of(ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false)),
-            new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        return new KafkaConsumer<>(
+                connection.consumer(Map.of(ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
     }
 
     private static void requireEmpty(List<TopicPartition> partitions, KafkaConsumer<byte[], byte[]> consumer) {
-        for (String topic : new TreeSet<>(partitions.stream().map(TopicPartition::topic).toList())) {
+        for (String topic :
+                new TreeSet<>(partitions.stream().map(TopicPartition::topic).toList())) {
             List<PartitionInfo> there = consumer.partitionsFor(topic, PATIENCE);
-            long needed = partitions.stream().filter(partition -> partition.topic().equals(topic)).count();
+            long needed = partitions.stream()
+                    .filter(partition -> partition.topic().equals(topic))
+                    .count();
             if (there.size() != needed) {
-                throw new ArchiveException("topic " + topic + " has " + there.size() + " partitions, the archive has " + needed);
+                throw new ArchiveException(
+                        "topic " + topic + " has " + there.size() + " partitions, the archive has " + needed);
             }
         }
         consumer.endOffsets(partitions, PATIENCE).forEach((partition, end) -> {
             if (end != 0) {
                 throw new ArchiveException(partition + " is not empty: it ends at offset " + end
-                    + "; records can get their offsets back only on topics that nothing was written to");
+                        + "; records can get their offsets back only on topics that nothing was written to");
             }
         });
     }
@@ -98,7 +114,8 @@ public final class RunImport {
     /** Ours for each of the archive's. */
     private Map<Integer, Integer> schemaIds() {
         Map<String, String> subjects = new HashMap<>();
-        RunSchemas.bySubject(connection.topics()).forEach((subject, schema) -> subjects.putIfAbsent(schema.getFullName(), subject));
+        RunSchemas.bySubject(connection.topics())
+                .forEach((subject, schema) -> subjects.putIfAbsent(schema.getFullName(), subject));
         Map<Integer, Integer> ids = new HashMap<>();
         archive.schemas().forEach((id, text) -> {
             Schema schema = new Schema.Parser().parse(text);
@@ -109,9 +126,11 @@ public final class RunImport {
     }
 
     private void deleteFirst(List<TopicPartition> partitions) {
-        List<TopicPartition> deletable =
-            partitions.stream().filter(partition -> !partition.topic().equals(connection.topics().policyVersions())
-                && !partition.topic().equals(connection.topics().serving())).toList(); // the broker deletes nothing from compacted topics
+        List<TopicPartition> deletable = partitions.stream()
+                .filter(partition ->
+                        !partition.topic().equals(connection.topics().policyVersions())
+                                && !partition.topic().equals(connection.topics().serving()))
+                .toList(); // the broker deletes nothing from compacted topics
         if (deletable.isEmpty()) {
             return;
         }
@@ -123,7 +142,10 @@ public final class RunImport {
             Thread.currentThread().interrupt();
             throw new ArchiveException("the import was interrupted", e);
         } catch (ExecutionException e) {
-            throw new ArchiveException("the filling at the beginning of " + deletable + " could not be deleted: " + e.getCause().getMessage(), e);
+            throw new ArchiveException(
+                    "the filling at the beginning of " + deletable + " could not be deleted: "
+                            + e.getCause().getMessage(),
+                    e);
         }
     }
 }

@@ -10,5 +10,4 @@ import dev.millrace.stages.CorrectionConfig;
  * @param corrections by which batches are decided
  * @param step by which they are learnt from
  */
-public record Course(String name, CorrectionConfig corrections, StepConfig step) {
-}
+public record Course(String name, CorrectionConfig corrections, StepConfig step) {}

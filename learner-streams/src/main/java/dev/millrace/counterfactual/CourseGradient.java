@@ -23,6 +23,14 @@ package dev.millrace.counterfactual;
  * @param essRatio effective sample size of the raw sequence weights
  * @param stepScale factor on the learning rate that the course asks for
  */
-public record CourseGradient(double norm, double cosineToUpdate, double cosineToReference, double signal, double noise,
-    double alignment, double sgaProgress, long tokensTrained, double essRatio, double stepScale) {
-}
+public record CourseGradient(
+        double norm,
+        double cosineToUpdate,
+        double cosineToReference,
+        double signal,
+        double noise,
+        double alignment,
+        double sgaProgress,
+        long tokensTrained,
+        double essRatio,
+        double stepScale) {}

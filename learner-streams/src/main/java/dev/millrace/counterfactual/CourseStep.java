@@ -21,7 +21,18 @@ package dev.millrace.counterfactual;
  * @param estimateEss effective sample size over number of these weights; near 0 the estimate says nothing
  * @param distance L2 distance of the weights that it made from the recorded ones
  */
-public record CourseStep(boolean isAsRecorded, String weightsSha256, double loss, double gradNorm, double essRatio,
-    double secondMoment, double learningRate, long tokensTrained, double batchReward, int rolloutsAsRecorded, double klToRecorded,
-    double rewardEstimate, double estimateEss, double distance) {
-}
+public record CourseStep(
+        boolean isAsRecorded,
+        String weightsSha256,
+        double loss,
+        double gradNorm,
+        double essRatio,
+        double secondMoment,
+        double learningRate,
+        long tokensTrained,
+        double batchReward,
+        int rolloutsAsRecorded,
+        double klToRecorded,
+        double rewardEstimate,
+        double estimateEss,
+        double distance) {}

@@ -1,7 +1,7 @@
 package dev.millrace.counterfactual;
 
-import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
@@ -41,14 +41,30 @@ final class DecidedAnew {
         for (int s = 0; s < trajectories.size(); s++) {
             members.add(member(batch.getEntries().get(s), trajectories.get(s)));
         }
-        LearnerBatch decided = DecidedBatch.of(new RunIdentity(batch.getRunId(), batch.getEpoch(), batch.getPolicyId()),
-            batch.getBatchId(), batch.getAssembledAtMs(), members, List.of(), input, corrections.decide(input));
-        return TrainingBatch.of(decided, trajectories.stream()
-            .map(trajectory -> Trajectory.newBuilder(trajectory).setImportanceWeights(null).build()).toList());
+        LearnerBatch decided = DecidedBatch.of(
+                new RunIdentity(batch.getRunId(), batch.getEpoch(), batch.getPolicyId()),
+                batch.getBatchId(),
+                batch.getAssembledAtMs(),
+                members,
+                List.of(),
+                input,
+                corrections.decide(input));
+        return TrainingBatch.of(
+                decided,
+                trajectories.stream()
+                        .map(trajectory -> Trajectory.newBuilder(trajectory)
+                                .setImportanceWeights(null)
+                                .build())
+                        .toList());
     }
 
     private static BatchEntry member(BatchEntry recorded, Trajectory trajectory) {
-        return BatchEntry.newBuilder(recorded).setReward(trajectory.getReward())
-            .setOldestVersion(trajectory.getVersionSpans().stream().mapToLong(VersionSpan::getVersion).min().orElseThrow()).build();
+        return BatchEntry.newBuilder(recorded)
+                .setReward(trajectory.getReward())
+                .setOldestVersion(trajectory.getVersionSpans().stream()
+                        .mapToLong(VersionSpan::getVersion)
+                        .min()
+                        .orElseThrow())
+                .build();
     }
 }

@@ -7,8 +7,7 @@ import java.nio.FloatBuffer;
 
 /** Distances and angles in the space of all parameters; sums in double. */
 final class Directions {
-    private Directions() {
-    }
+    private Directions() {}
 
     /** {@code to − from}. */
     static Gradients between(Weights from, Weights to) {

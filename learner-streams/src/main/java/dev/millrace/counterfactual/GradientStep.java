@@ -13,8 +13,13 @@ import java.util.Optional;
  * @param reference empty if the task is not at hand
  * @param courses one for each course, in their order; empty where the gradient is not finite
  */
-public record GradientStep(long version, long batchId, double recordedReward, double updateNorm,
-    Optional<ReferenceGradient> reference, List<Optional<CourseGradient>> courses) {
+public record GradientStep(
+        long version,
+        long batchId,
+        double recordedReward,
+        double updateNorm,
+        Optional<ReferenceGradient> reference,
+        List<Optional<CourseGradient>> courses) {
 
     public GradientStep {
         courses = List.copyOf(courses);

@@ -34,12 +34,12 @@ final class Learning implements AutoCloseable {
     private final Optional<DecidedAnew> decisions;
     /** Where its rollouts come from; empty where they are the recorded ones. */
     private final Optional<LiveSampling.OfCourse> rollouts;
+
     private ControlState controls;
     private String sha256;
 
     /** What its policy makes of a batch's tokens, before the step. */
-    private record Judged(double kl, double reward, double ess) {
-    }
+    private record Judged(double kl, double reward, double ess) {}
 
     /**
      * @param isRecorded whether its corrections are the run's
@@ -47,13 +47,21 @@ final class Learning implements AutoCloseable {
      * @param weights copied
      * @param state copied
      */
-    Learning(Engine engine, DecoderShape shape, Course course, boolean isRecorded, Optional<LiveRollouts> live, Weights weights,
-             AdamW.State state, PolicyVersion from) {
+    Learning(
+            Engine engine,
+            DecoderShape shape,
+            Course course,
+            boolean isRecorded,
+            Optional<LiveRollouts> live,
+            Weights weights,
+            AdamW.State state,
+            PolicyVersion from) {
         this.optimizer = new BatchOptimizer(engine, shape, course.step(), course.corrections());
         this.adamW = optimizer.newOptimizer();
         adamW.restore(state);
         this.weights = weights.copy();
-        this.decisions = isRecorded && live.isEmpty() ? Optional.empty() : Optional.of(new DecidedAnew(course.corrections()));
+        this.decisions =
+                isRecorded && live.isEmpty() ? Optional.empty() : Optional.of(new DecidedAnew(course.corrections()));
         this.rollouts = live.map(of -> of.sampling().course(weights, of.draws()));
         this.controls = new ControlState(from.getControls());
         this.sha256 = VersionHash.of(weights);
@@ -91,10 +99,21 @@ final class Learning implements AutoCloseable {
         sha256 = VersionHash.of(weights);
         rollouts.ifPresent(of -> of.made(weights));
         Map<String, Double> metrics = report.metrics();
-        return new CourseStep(sha256.equals(step.made().getWeights().getSha256()), sha256,
-            metrics.getOrDefault("loss", Double.NaN), metrics.getOrDefault("grad_norm", Double.NaN), report.essRatio(),
-            metrics.getOrDefault("second_moment", Double.NaN), report.learningRate(), report.tokensTrained(), batch.meanReward(),
-            asRecorded(step.batch(), batch), judged.kl(), judged.reward(), judged.ess(), Double.NaN);
+        return new CourseStep(
+                sha256.equals(step.made().getWeights().getSha256()),
+                sha256,
+                metrics.getOrDefault("loss", Double.NaN),
+                metrics.getOrDefault("grad_norm", Double.NaN),
+                report.essRatio(),
+                metrics.getOrDefault("second_moment", Double.NaN),
+                report.learningRate(),
+                report.tokensTrained(),
+                batch.meanReward(),
+                asRecorded(step.batch(), batch),
+                judged.kl(),
+                judged.reward(),
+                judged.ess(),
+                Double.NaN);
     }
 
     private TrainingBatch batch(TrainingBatch recorded) {
@@ -106,14 +125,17 @@ final class Learning implements AutoCloseable {
 
     /** Members whose rollouts, rewards and log-probs are the recorded ones, bit for bit. */
     private static int asRecorded(TrainingBatch recorded, TrainingBatch learnt) {
-        return (int) IntStream.range(0, recorded.members().size()).filter(s -> {
-            Trajectory one = recorded.members().get(s).trajectory();
-            Trajectory other = learnt.members().get(s).trajectory();
-            return one.getResponseTokens().equals(other.getResponseTokens()) && one.getReward() == other.getReward()
-                && one.getBehaviorLogProbs().equals(other.getBehaviorLogProbs())
-                && Objects.equals(one.getOldLogProbs(), other.getOldLogProbs())
-                && one.getProximalLogProbs().equals(other.getProximalLogProbs());
-        }).count();
+        return (int) IntStream.range(0, recorded.members().size())
+                .filter(s -> {
+                    Trajectory one = recorded.members().get(s).trajectory();
+                    Trajectory other = learnt.members().get(s).trajectory();
+                    return one.getResponseTokens().equals(other.getResponseTokens())
+                            && one.getReward() == other.getReward()
+                            && one.getBehaviorLogProbs().equals(other.getBehaviorLogProbs())
+                            && Objects.equals(one.getOldLogProbs(), other.getOldLogProbs())
+                            && one.getProximalLogProbs().equals(other.getProximalLogProbs());
+                })
+                .count();
     }
 
     private static Judged judge(TrainingBatch batch, float[] own, float[] recorded) {
@@ -144,7 +166,10 @@ final class Learning implements AutoCloseable {
             sum += weight;
             rewards += weight * batch.members().get(s).entry().getReward();
         }
-        return new Judged(kl / tokens, rewards / sum, EffectiveSampleSize.ofRaw(logWeights).ratio());
+        return new Judged(
+                kl / tokens,
+                rewards / sum,
+                EffectiveSampleSize.ofRaw(logWeights).ratio());
     }
 
     @Override

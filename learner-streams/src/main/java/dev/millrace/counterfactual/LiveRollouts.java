@@ -6,5 +6,4 @@ package dev.millrace.counterfactual;
  * @param sampling shared by all courses
  * @param draws 0 for the recorded draws, so that the run's own course samples the recorded rollouts again; others for other ones
  */
-public record LiveRollouts(LiveSampling sampling, long draws) {
-}
+public record LiveRollouts(LiveSampling sampling, long draws) {}

@@ -78,24 +78,39 @@ public final class LiveSampling implements AutoCloseable {
      * @throws ArchiveException if others had a part in the rollouts, a prompt is not there or cannot be sampled here, or the weights
      *     that sampled are not there
      */
-    public LiveSampling(RecordedRun run, RecordedVersions versions, VersionRange range, RolloutSource source, Engine engine,
-                        int tokenBudget) {
+    public LiveSampling(
+            RecordedRun run,
+            RecordedVersions versions,
+            VersionRange range,
+            RolloutSource source,
+            Engine engine,
+            int tokenBudget) {
         Needs needs = new Needs();
         RecordedSteps steps = new RecordedSteps(run, versions);
-        steps.forEachBatch(range, (version, batch) -> batch.getEntries().forEach(entry -> needs.see(version, entry, range.from())));
-        steps.forEach(new VersionRange(range.from(), range.from() + 1), first -> true, first ->
-            Outsiders.requireNone(first.batch().members().stream().map(Member::trajectory).toList())); // a run has them from its beginning
+        steps.forEachBatch(
+                range,
+                (version, batch) -> batch.getEntries().forEach(entry -> needs.see(version, entry, range.from())));
+        steps.forEach(
+                new VersionRange(range.from(), range.from() + 1),
+                first -> true,
+                first -> Outsiders.requireNone(first.batch().members().stream()
+                        .map(Member::trajectory)
+                        .toList())); // a run has them from its beginning
         this.firstVersion = range.from();
         this.lag = Math.toIntExact(needs.lag);
         this.source = source;
-        this.recorded = new WeightCache(version -> load(versions, version),
-            Math.toIntExact(Math.max(1, range.from() - Math.min(needs.oldest, range.from()) + 1)));
+        this.recorded = new WeightCache(
+                version -> load(versions, version),
+                Math.toIntExact(Math.max(1, range.from() - Math.min(needs.oldest, range.from()) + 1)));
         if (needs.oldest < range.from()) {
             requireThere(needs.oldest);
         }
-        this.prompts = new RecordedPrompts(run, needs.groups, request -> source.refusal(request).ifPresent(why -> {
-            throw new ArchiveException("group " + request.getGroupId() + " cannot be sampled again: " + why);
-        }));
+        this.prompts = new RecordedPrompts(
+                run,
+                needs.groups,
+                request -> source.refusal(request).ifPresent(why -> {
+                    throw new ArchiveException("group " + request.getGroupId() + " cannot be sampled again: " + why);
+                }));
         this.scoring = new StretchScoring(engine, versions.shape(), tokenBudget);
     }
 
@@ -107,8 +122,12 @@ public final class LiveSampling implements AutoCloseable {
         try {
             recorded.get(oldest);
         } catch (VersionUnavailableException | CorruptVersionException e) {
-            throw new ArchiveException("version " + oldest + " sampled for a batch of the range and would have to sample for it again, and "
-                + "its weights cannot be had; choose a later --from-version, or leave out --live. " + e.getMessage(), e);
+            throw new ArchiveException(
+                    "version " + oldest
+                            + " sampled for a batch of the range and would have to sample for it again, and "
+                            + "its weights cannot be had; choose a later --from-version, or leave out --live. "
+                            + e.getMessage(),
+                    e);
         }
     }
 
@@ -148,11 +167,16 @@ public final class LiveSampling implements AutoCloseable {
         List<Trajectory> like = batch.members().stream().map(Member::trajectory).toList();
         Outsiders.requireNone(like);
         if (batch.batch().getBatchId() != requestsOf) {
-            requests = prompts.of(like.stream().map(Trajectory::getGroupId).collect(Collectors.toCollection(TreeSet::new)));
+            requests = prompts.of(
+                    like.stream().map(Trajectory::getGroupId).collect(Collectors.toCollection(TreeSet::new)));
             requestsOf = batch.batch().getBatchId();
         }
-        List<Sample> samples = like.stream().map(trajectory -> new Sample(drawn(requests.get(trajectory.getGroupId()), draws),
-            trajectory.getSampleIndex(), trajectory.getVersionSpans())).toList();
+        List<Sample> samples = like.stream()
+                .map(trajectory -> new Sample(
+                        drawn(requests.get(trajectory.getGroupId()), draws),
+                        trajectory.getSampleIndex(),
+                        trajectory.getVersionSpans()))
+                .toList();
         List<Rollout> rollouts = source.sample(samples, weights);
         List<Trajectory> made = new ArrayList<>(like.size());
         for (int s = 0; s < like.size(); s++) {
@@ -165,16 +189,26 @@ public final class LiveSampling implements AutoCloseable {
         if (draws == 0) {
             return request;
         }
-        SamplingParameters sampling = SamplingParameters.newBuilder(request.getSampling()).setSeed(request.getSampling().getSeed() + draws).build();
+        SamplingParameters sampling = SamplingParameters.newBuilder(request.getSampling())
+                .setSeed(request.getSampling().getSeed() + draws)
+                .build();
         return PromptRequest.newBuilder(request).setSampling(sampling).build();
     }
 
     /** The recorded trajectory with another rollout's tokens. */
     private static Trajectory unscored(Trajectory recorded, Rollout rollout) {
         return Trajectory.newBuilder(recorded)
-            .setResponseTokens(rollout.getResponseTokens()).setMask(rollout.getMask()).setVersionSpans(rollout.getVersionSpans())
-            .setBehaviorLogProbs(rollout.getTemperedLogProbs() == null ? rollout.getBehaviorLogProbs() : rollout.getTemperedLogProbs())
-            .setImportanceWeights(null).setReward(rollout.getReward()).setFinishReason(rollout.getFinishReason().name()).build();
+                .setResponseTokens(rollout.getResponseTokens())
+                .setMask(rollout.getMask())
+                .setVersionSpans(rollout.getVersionSpans())
+                .setBehaviorLogProbs(
+                        rollout.getTemperedLogProbs() == null
+                                ? rollout.getBehaviorLogProbs()
+                                : rollout.getTemperedLogProbs())
+                .setImportanceWeights(null)
+                .setReward(rollout.getReward())
+                .setFinishReason(rollout.getFinishReason().name())
+                .build();
     }
 
     /** Gives them old log-probs, where the recorded one has them, and proximal ones. */
@@ -189,18 +223,19 @@ public final class LiveSampling implements AutoCloseable {
             proximal.add(new float[tokens]);
             for (VersionSpan span : trajectory.getVersionSpans()) {
                 wanted.computeIfAbsent(span.getVersion(), v -> new ArrayList<>())
-                    .add(new Stretch(s, span.getStart(), span.getEnd(), old.get(s), 0));
+                        .add(new Stretch(s, span.getStart(), span.getEnd(), old.get(s), 0));
             }
             wanted.computeIfAbsent(trajectory.getProximalVersion(), v -> new ArrayList<>())
-                .add(new Stretch(s, 0, tokens, proximal.get(s), 0));
+                    .add(new Stretch(s, 0, tokens, proximal.get(s), 0));
         }
         wanted.forEach((version, stretches) -> scoring.score(weights.apply(version), made, stretches));
         List<Trajectory> scored = new ArrayList<>(made.size());
         for (int s = 0; s < made.size(); s++) {
             Trajectory trajectory = made.get(s);
             scored.add(Trajectory.newBuilder(trajectory)
-                .setOldLogProbs(trajectory.getOldLogProbs() == null ? null : masked(old.get(s), trajectory))
-                .setProximalLogProbs(masked(proximal.get(s), trajectory)).build());
+                    .setOldLogProbs(trajectory.getOldLogProbs() == null ? null : masked(old.get(s), trajectory))
+                    .setProximalLogProbs(masked(proximal.get(s), trajectory))
+                    .build());
         }
         return scored;
     }

@@ -12,18 +12,22 @@ import java.util.Optional;
  * ask those who wrote them about a rollout that is sampled now, so what needs one is refused.
  */
 final class Outsiders {
-    private Outsiders() {
-    }
+    private Outsiders() {}
 
     /** @throws ArchiveException naming the first rollout that could not be made again without them */
     static void requireNone(Collection<Trajectory> trajectories) {
         for (Trajectory trajectory : trajectories) {
-            Optional<String> part = trajectory.getRewardSource() != null ? Optional.of("was rewarded by a record of its own (topic rewards)")
-                : trajectory.getReferenceLogProbs() != null ? Optional.of("carries log-probs of a reference (topic reference-scores)")
-                : trajectory.getTeacherLogProbs() != null ? Optional.of("carries log-probs of a teacher (topic teacher-scores)") : Optional.empty();
+            Optional<String> part = trajectory.getRewardSource() != null
+                    ? Optional.of("was rewarded by a record of its own (topic rewards)")
+                    : trajectory.getReferenceLogProbs() != null
+                            ? Optional.of("carries log-probs of a reference (topic reference-scores)")
+                            : trajectory.getTeacherLogProbs() != null
+                                    ? Optional.of("carries log-probs of a teacher (topic teacher-scores)")
+                                    : Optional.empty();
             part.ifPresent(what -> {
-                throw new ArchiveException("rollout " + trajectory.getRolloutId() + " " + what
-                    + ", and whoever wrote it cannot be asked about a rollout that is sampled now; leave out --live");
+                throw new ArchiveException(
+                        "rollout " + trajectory.getRolloutId() + " " + what
+                                + ", and whoever wrote it cannot be asked about a rollout that is sampled now; leave out --live");
             });
         }
     }
@@ -35,10 +39,15 @@ final class Outsiders {
      * @throws ArchiveException naming the first rollout that they rewarded
      */
     static void requireEnvironmentsReward(TrainingBatch batch, String instead) {
-        batch.members().stream().map(Member::trajectory).filter(trajectory -> trajectory.getRewardSource() != null).findFirst()
-            .ifPresent(rewarded -> {
-                throw new ArchiveException("rollout " + rewarded.getRolloutId() + " was rewarded by a record of its own (topic rewards), and what is"
-                    + " sampled now would be rewarded by the task's environment, which says nothing of that reward; " + instead);
-            });
+        batch.members().stream()
+                .map(Member::trajectory)
+                .filter(trajectory -> trajectory.getRewardSource() != null)
+                .findFirst()
+                .ifPresent(rewarded -> {
+                    throw new ArchiveException("rollout " + rewarded.getRolloutId()
+                            + " was rewarded by a record of its own (topic rewards), and what is"
+                            + " sampled now would be rewarded by the task's environment, which says nothing of that reward; "
+                            + instead);
+                });
     }
 }

@@ -25,8 +25,7 @@ final class RecordedPrompts implements AutoCloseable {
     private final Map<String, Place> places = new HashMap<>();
     private final RecordFetcher fetcher;
 
-    private record Place(TopicPartition partition, long offset) {
-    }
+    private record Place(TopicPartition partition, long offset) {}
 
     /**
      * Reads every prompt of the run once.
@@ -40,12 +39,16 @@ final class RecordedPrompts implements AutoCloseable {
         this.deserializer = AvroSerde.of(PromptRequest.class, run.registry()).deserializer();
         for (TopicPartition partition : run.partitions(run.topics().prompts())) {
             try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
-                for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next(); next.isPresent(); next = cursor.next()) {
+                for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
+                        next.isPresent();
+                        next = cursor.next()) {
                     long offset = next.get().offset();
-                    ours(next.get()).filter(request -> groups.contains(request.getGroupId())).ifPresent(request -> {
-                        check.accept(request);
-                        places.put(request.getGroupId(), new Place(partition, offset));
-                    });
+                    ours(next.get())
+                            .filter(request -> groups.contains(request.getGroupId()))
+                            .ifPresent(request -> {
+                                check.accept(request);
+                                places.put(request.getGroupId(), new Place(partition, offset));
+                            });
                 }
             }
         }
@@ -56,14 +59,15 @@ final class RecordedPrompts implements AutoCloseable {
     }
 
     private ArchiveException gone(String group) {
-        return new ArchiveException("the prompt of group " + group + " is not on " + run.topics().prompts()
-            + ", so it cannot be sampled again; choose a later --from-version, replay an archive that was exported in time, or leave out --live");
+        return new ArchiveException(
+                "the prompt of group " + group + " is not on " + run.topics().prompts()
+                        + ", so it cannot be sampled again; choose a later --from-version, replay an archive that was exported in time, or leave out --live");
     }
 
     private Optional<PromptRequest> ours(ConsumerRecord<byte[], byte[]> record) {
         try {
             return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()))
-                .filter(request -> run.run().owns(request.getRunId(), request.getEpoch()));
+                    .filter(request -> run.run().owns(request.getRunId(), request.getEpoch()));
         } catch (MalformedRecordException notAPrompt) {
             return Optional.empty();
         }
@@ -74,11 +78,13 @@ final class RecordedPrompts implements AutoCloseable {
         Map<TopicPartition, TreeSet<Long>> wanted = new HashMap<>();
         for (String group : groups) {
             Place place = places.get(group);
-            wanted.computeIfAbsent(place.partition(), partition -> new TreeSet<>()).add(place.offset());
+            wanted.computeIfAbsent(place.partition(), partition -> new TreeSet<>())
+                    .add(place.offset());
         }
         Map<String, PromptRequest> found = new HashMap<>();
-        wanted.forEach((partition, offsets) -> fetcher.fetch(partition, offsets.stream().mapToLong(Long::longValue).toArray())
-            .forEach(record -> ours(record).ifPresent(request -> found.put(request.getGroupId(), request))));
+        wanted.forEach((partition, offsets) -> fetcher.fetch(
+                        partition, offsets.stream().mapToLong(Long::longValue).toArray())
+                .forEach(record -> ours(record).ifPresent(request -> found.put(request.getGroupId(), request))));
         groups.stream().filter(group -> !found.containsKey(group)).findFirst().ifPresent(lost -> {
             throw gone(lost);
         });

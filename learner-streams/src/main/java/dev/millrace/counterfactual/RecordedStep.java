@@ -10,5 +10,4 @@ import dev.millrace.schemas.PolicyVersion;
  * @param batch what it learnt from, as recorded
  * @param made the version that it made
  */
-record RecordedStep(long from, TrainingBatch batch, PolicyVersion made) {
-}
+record RecordedStep(long from, TrainingBatch batch, PolicyVersion made) {}

@@ -40,8 +40,10 @@ final class RecordedSteps {
         try (RecordFetcher fetcher = run.fetcher()) {
             forEachBatch(range, (version, batch) -> {
                 if (wanted.test(version)) {
-                    taker.accept(new RecordedStep(version, TrainingBatch.of(batch, BatchTrajectories.of(run, batch, fetcher)),
-                        versions.manifest(version + 1)));
+                    taker.accept(new RecordedStep(
+                            version,
+                            TrainingBatch.of(batch, BatchTrajectories.of(run, batch, fetcher)),
+                            versions.manifest(version + 1)));
                 }
             });
         }
@@ -49,7 +51,7 @@ final class RecordedSteps {
 
     /** That every step's batch is there, before anything is made of the first; throws as {@link #forEach}. */
     void requireAll(VersionRange range) {
-        forEachBatch(range, (version, batch) -> { });
+        forEachBatch(range, (version, batch) -> {});
     }
 
     /** Takes a batch. */
@@ -64,9 +66,12 @@ final class RecordedSteps {
         for (TopicPartition partition : run.partitions(run.topics().batches())) {
             try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
                 for (Optional<ConsumerRecord<byte[], byte[]>> record = cursor.next();
-                        record.isPresent() && next < range.to(); record = cursor.next()) {
+                        record.isPresent() && next < range.to();
+                        record = cursor.next()) {
                     Optional<LearnerBatch> batch = batch(record.get());
-                    OptionalLong from = batch.isEmpty() ? OptionalLong.empty() : versions.beginningOf(batch.get().getBatchId());
+                    OptionalLong from = batch.isEmpty()
+                            ? OptionalLong.empty()
+                            : versions.beginningOf(batch.get().getBatchId());
                     if (from.isPresent() && from.getAsLong() == next) {
                         taker.take(next, batch.get());
                         next++;
@@ -75,16 +80,18 @@ final class RecordedSteps {
             }
         }
         if (next < range.to()) {
-            throw new ArchiveException("the batch that made version " + (next + 1) + " is not on " + run.topics().batches()
-                + "; choose a later --from-version, or replay an archive that was exported in time");
+            throw new ArchiveException("the batch that made version " + (next + 1) + " is not on "
+                    + run.topics().batches()
+                    + "; choose a later --from-version, or replay an archive that was exported in time");
         }
     }
 
     /** The batch, if the record is one of this run and policy. */
     private Optional<LearnerBatch> batch(ConsumerRecord<byte[], byte[]> record) {
         try {
-            return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value())).filter(batch ->
-                run.run().owns(batch.getRunId(), batch.getEpoch()) && run.run().policyId().equals(batch.getPolicyId()));
+            return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()))
+                    .filter(batch -> run.run().owns(batch.getRunId(), batch.getEpoch())
+                            && run.run().policyId().equals(batch.getPolicyId()));
         } catch (MalformedRecordException notABatch) {
             return Optional.empty();
         }

@@ -10,5 +10,4 @@ package dev.millrace.counterfactual;
  * @param noise its variance
  * @param isSomething whether others can be held against it: it has signal, and is not nothing
  */
-public record ReferenceGradient(int sequences, double norm, double signal, double noise, boolean isSomething) {
-}
+public record ReferenceGradient(int sequences, double norm, double signal, double noise, boolean isSomething) {}

@@ -13,8 +13,13 @@ import java.util.Optional;
  * @param sequences of the batch
  * @param courses one for each course, in their order; empty for one that has ended
  */
-public record RetrainedStep(long version, long batchId, double recordedReward, double recordedStaleness, int sequences,
-    List<Optional<CourseStep>> courses) {
+public record RetrainedStep(
+        long version,
+        long batchId,
+        double recordedReward,
+        double recordedStaleness,
+        int sequences,
+        List<Optional<CourseStep>> courses) {
 
     public RetrainedStep {
         courses = List.copyOf(courses);

@@ -47,8 +47,14 @@ public final class Retraining {
      * @param trials empty if the task is not at hand
      * @param evaluateEvery steps between trials; at least 1
      */
-    public Retraining(RecordedRun run, RecordedVersions versions, Engine engine, List<Course> courses, Optional<LiveRollouts> live,
-                      Optional<TaskTrials> trials, int evaluateEvery) {
+    public Retraining(
+            RecordedRun run,
+            RecordedVersions versions,
+            Engine engine,
+            List<Course> courses,
+            Optional<LiveRollouts> live,
+            Optional<TaskTrials> trials,
+            int evaluateEvery) {
         if (evaluateEvery < 1) {
             throw new IllegalArgumentException("evaluate-every must be at least 1: " + evaluateEvery);
         }
@@ -79,9 +85,17 @@ public final class Retraining {
         AdamW.State state = versions.loadOptimizer(range.from());
         try {
             for (int c = 0; c < courses.size(); c++) {
-                boolean isRecorded = courses.get(c).corrections().equals(courses.get(0).corrections());
-                Learning learning = new Learning(engine, versions.shape(), courses.get(c), isRecorded, live, first, state,
-                    versions.manifest(range.from()));
+                boolean isRecorded =
+                        courses.get(c).corrections().equals(courses.get(0).corrections());
+                Learning learning = new Learning(
+                        engine,
+                        versions.shape(),
+                        courses.get(c),
+                        isRecorded,
+                        live,
+                        first,
+                        state,
+                        versions.manifest(range.from()));
                 learners.add(Optional.of(learning));
                 OptionalLong reference = learning.optimizer().referenceVersion();
                 if (reference.isPresent()) {
@@ -108,7 +122,8 @@ public final class Retraining {
         }
         String recordedSha256 = versions.manifest(step.from()).getWeights().getSha256();
         Optional<float[]> recorded = isAsRecorded(0, recordedSha256)
-            ? Optional.of(learners.get(0).get().logProbs(step.batch())) : Optional.empty();
+                ? Optional.of(learners.get(0).get().logProbs(step.batch()))
+                : Optional.empty();
         List<Optional<CourseStep>> taken = new ArrayList<>();
         for (int c = 0; c < courses.size(); c++) {
             boolean starts = isAsRecorded(c, recordedSha256);
@@ -118,21 +133,49 @@ public final class Retraining {
                 return learning.take(step, starts, own, recorded.orElse(own));
             }));
         }
-        Optional<Weights> made = recordedWeights(step, taken.get(0).filter(CourseStep::isAsRecorded).isPresent());
+        Optional<Weights> made = recordedWeights(
+                step, taken.get(0).filter(CourseStep::isAsRecorded).isPresent());
         for (int c = 0; c < taken.size(); c++) {
             int course = c;
-            taken.set(c, taken.get(c).map(one -> measured(one, recorded.isPresent(), made.map(weights ->
-                Directions.between(weights, learners.get(course).get().weights()).l2Norm()).orElse(Double.NaN))));
+            taken.set(
+                    c,
+                    taken.get(c)
+                            .map(one -> measured(
+                                    one,
+                                    recorded.isPresent(),
+                                    made.map(weights -> Directions.between(
+                                                            weights,
+                                                            learners.get(course)
+                                                                    .get()
+                                                                    .weights())
+                                                    .l2Norm())
+                                            .orElse(Double.NaN))));
         }
-        listener.step(new RetrainedStep(step.from() + 1, step.batch().batch().getBatchId(), step.batch().meanReward(),
-            step.batch().batch().getStalenessMean(), step.batch().members().size(), taken));
+        listener.step(new RetrainedStep(
+                step.from() + 1,
+                step.batch().batch().getBatchId(),
+                step.batch().meanReward(),
+                step.batch().batch().getStalenessMean(),
+                step.batch().members().size(),
+                taken));
     }
 
     private static CourseStep measured(CourseStep step, boolean isRecordedKnown, double distance) {
-        return new CourseStep(step.isAsRecorded(), step.weightsSha256(), step.loss(), step.gradNorm(), step.essRatio(),
-            step.secondMoment(), step.learningRate(), step.tokensTrained(), step.batchReward(), step.rolloutsAsRecorded(),
-            isRecordedKnown ? step.klToRecorded() : Double.NaN,
-            step.rewardEstimate(), step.estimateEss(), distance);
+        return new CourseStep(
+                step.isAsRecorded(),
+                step.weightsSha256(),
+                step.loss(),
+                step.gradNorm(),
+                step.essRatio(),
+                step.secondMoment(),
+                step.learningRate(),
+                step.tokensTrained(),
+                step.batchReward(),
+                step.rolloutsAsRecorded(),
+                isRecordedKnown ? step.klToRecorded() : Double.NaN,
+                step.rewardEstimate(),
+                step.estimateEss(),
+                distance);
     }
 
     /** The weights that the run made: the first course's if they are the same, else the log's if it holds them. */
@@ -151,7 +194,9 @@ public final class Retraining {
     }
 
     private boolean isAsRecorded(int course, String sha256) {
-        return learners.get(course).filter(learning -> learning.sha256().equals(sha256)).isPresent();
+        return learners.get(course)
+                .filter(learning -> learning.sha256().equals(sha256))
+                .isPresent();
     }
 
     private void evaluate(long version, RetrainListener listener) {
@@ -166,7 +211,7 @@ public final class Retraining {
                 continue;
             }
             Optional<Double> reward =
-                guarded(c, version, listener, learning -> trials.get().meanReward(learning.weights(), version));
+                    guarded(c, version, listener, learning -> trials.get().meanReward(learning.weights(), version));
             rewards.add(reward.isPresent() ? OptionalDouble.of(reward.get()) : OptionalDouble.empty());
         }
         listener.evaluated(version, rewards);

@@ -18,8 +18,7 @@ public interface RolloutSource {
      * @param index of it in the group
      * @param versions which version samples which response positions; the last goes on to the end
      */
-    record Sample(PromptRequest request, int index, List<VersionSpan> versions) {
-    }
+    record Sample(PromptRequest request, int index, List<VersionSpan> versions) {}
 
     /** Why a prompt cannot be sampled here, as a sentence; empty if it can be. */
     Optional<String> refusal(PromptRequest request);

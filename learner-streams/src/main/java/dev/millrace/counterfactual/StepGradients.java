@@ -46,8 +46,12 @@ public final class StepGradients {
      * @param courses the run's own first
      * @param trials empty if the task is not at hand
      */
-    public StepGradients(RecordedRun run, RecordedVersions versions, Engine engine, List<Course> courses,
-                         Optional<TaskTrials> trials) {
+    public StepGradients(
+            RecordedRun run,
+            RecordedVersions versions,
+            Engine engine,
+            List<Course> courses,
+            Optional<TaskTrials> trials) {
         this.run = run;
         this.versions = versions;
         this.engine = engine;
@@ -71,7 +75,8 @@ public final class StepGradients {
         List<BatchOptimizer> optimizers = new ArrayList<>();
         try {
             for (Course course : courses) {
-                BatchOptimizer optimizer = new BatchOptimizer(engine, versions.shape(), course.step(), course.corrections());
+                BatchOptimizer optimizer =
+                        new BatchOptimizer(engine, versions.shape(), course.step(), course.corrections());
                 optimizers.add(optimizer);
                 OptionalLong reference = optimizer.referenceVersion();
                 if (reference.isPresent()) {
@@ -81,8 +86,10 @@ public final class StepGradients {
             BatchOptimizer onPolicy = onPolicy(courses.get(0));
             optimizers.add(onPolicy);
             List<Optional<DecidedAnew>> decisions = courses.stream()
-                .map(course -> course.corrections().equals(courses.get(0).corrections()) ? Optional.<DecidedAnew>empty()
-                    : Optional.of(new DecidedAnew(course.corrections()))).toList();
+                    .map(course -> course.corrections().equals(courses.get(0).corrections())
+                            ? Optional.<DecidedAnew>empty()
+                            : Optional.of(new DecidedAnew(course.corrections())))
+                    .toList();
             new RecordedSteps(run, versions).forEach(range, wanted, step -> {
                 taker.accept(look(step, optimizers, decisions, onPolicy));
                 passed.incrementAndGet();
@@ -94,36 +101,66 @@ public final class StepGradients {
 
     /** The plain policy gradient, without anything that is no estimate of the reward's: entropy, divergence, weights. */
     private BatchOptimizer onPolicy(Course own) {
-        return new BatchOptimizer(engine, versions.shape(), own.step()
-            .withObjective(new ReinforceConfig(own.step().objective().aggregation())).withBaseline(new BaselineConfig.Group())
-            .withProximal(ProximalSource.RECORDED).withKl(new KlConfig.Off()).withUpdates(1, 1)
-            .withEntropy(new EntropyConfig(0, EntropyConfig.Rule.CONSTANT)), own.corrections());
+        return new BatchOptimizer(
+                engine,
+                versions.shape(),
+                own.step()
+                        .withObjective(
+                                new ReinforceConfig(own.step().objective().aggregation()))
+                        .withBaseline(new BaselineConfig.Group())
+                        .withProximal(ProximalSource.RECORDED)
+                        .withKl(new KlConfig.Off())
+                        .withUpdates(1, 1)
+                        .withEntropy(new EntropyConfig(0, EntropyConfig.Rule.CONSTANT)),
+                own.corrections());
     }
 
-    private GradientStep look(RecordedStep step, List<BatchOptimizer> optimizers, List<Optional<DecidedAnew>> decisions,
-                              BatchOptimizer onPolicy) {
+    private GradientStep look(
+            RecordedStep step,
+            List<BatchOptimizer> optimizers,
+            List<Optional<DecidedAnew>> decisions,
+            BatchOptimizer onPolicy) {
         Weights weights = weights(step.from());
         Gradients update = Directions.between(weights, weights(step.from() + 1));
         PolicyVersion from = versions.manifest(step.from());
         if (trials.isPresent()) {
-            Outsiders.requireEnvironmentsReward(step.batch(), "leave the on-policy gradient out (--reference-groups 0)");
+            Outsiders.requireEnvironmentsReward(
+                    step.batch(), "leave the on-policy gradient out (--reference-groups 0)");
         }
-        Optional<BatchGradient> reference = trials.map(task -> onPolicy.gradient(task.onPolicy(weights, step.from()),
-            step.from(), ControlState.initial(), weights, from.getOptimizerSteps()));
+        Optional<BatchGradient> reference = trials.map(task -> onPolicy.gradient(
+                task.onPolicy(weights, step.from()),
+                step.from(),
+                ControlState.initial(),
+                weights,
+                from.getOptimizerSteps()));
         List<Optional<CourseGradient>> found = new ArrayList<>();
         for (int c = 0; c < courses.size(); c++) {
-            TrainingBatch batch = decisions.get(c).map(anew -> anew.of(step.batch())).orElse(step.batch());
+            TrainingBatch batch =
+                    decisions.get(c).map(anew -> anew.of(step.batch())).orElse(step.batch());
             try {
-                found.add(Optional.of(figures(optimizers.get(c).gradient(batch, step.from(), new ControlState(from.getControls()),
-                    weights, from.getOptimizerSteps()), update, reference)));
+                found.add(Optional.of(figures(
+                        optimizers
+                                .get(c)
+                                .gradient(
+                                        batch,
+                                        step.from(),
+                                        new ControlState(from.getControls()),
+                                        weights,
+                                        from.getOptimizerSteps()),
+                        update,
+                        reference)));
             } catch (NonFiniteStepException e) {
                 found.add(Optional.empty());
             }
         }
-        return new GradientStep(step.from(), step.batch().batch().getBatchId(), step.batch().meanReward(), update.l2Norm(),
-            reference.map(of -> new ReferenceGradient(of.sequenceNorms().length, of.sum().l2Norm(), of.signal(), of.noise(),
-                of.isSomething())),
-            found);
+        return new GradientStep(
+                step.from(),
+                step.batch().batch().getBatchId(),
+                step.batch().meanReward(),
+                update.l2Norm(),
+                reference.map(of -> new ReferenceGradient(
+                        of.sequenceNorms().length, of.sum().l2Norm(), of.signal(), of.noise(), of.isSomething())),
+                found);
     }
 
     private Weights weights(long version) {
@@ -153,7 +190,16 @@ public final class StepGradients {
                 progress = Math.signum(product) * product * product / (signal * norm * norm);
             }
         }
-        return new CourseGradient(norm, Directions.cosine(descent, update), cosine, of.signal(), of.noise(), alignment, progress,
-            of.tokensTrained(), of.essRatio(), of.stepScale());
+        return new CourseGradient(
+                norm,
+                Directions.cosine(descent, update),
+                cosine,
+                of.signal(),
+                of.noise(),
+                alignment,
+                progress,
+                of.tokensTrained(),
+                of.essRatio(),
+                of.stepScale());
     }
 }

@@ -25,7 +25,8 @@ public record VersionRange(long from, long to) {
         if (versions.oldest().isEmpty()) {
             throw new IllegalArgumentException("the run has no version yet, so there is no step to learn again");
         }
-        return between(from, to, versions.oldest().getAsLong(), versions.newest().getAsLong(), "the recorded versions are ");
+        return between(
+                from, to, versions.oldest().getAsLong(), versions.newest().getAsLong(), "the recorded versions are ");
     }
 
     /**
@@ -37,19 +38,23 @@ public record VersionRange(long from, long to) {
      */
     public static VersionRange within(HeldRange held, Long from, Long to, RecordedVersions versions) {
         LongSummaryStatistics beginnings = LongStream.rangeClosed(held.firstBatch(), held.lastBatch())
-            .mapToObj(versions::beginningOf).flatMapToLong(OptionalLong::stream).summaryStatistics();
+                .mapToObj(versions::beginningOf)
+                .flatMapToLong(OptionalLong::stream)
+                .summaryStatistics();
         if (beginnings.getCount() == 0) {
-            throw new IllegalArgumentException("no step on one of the archive's batches, " + held.firstBatch() + " to " + held.lastBatch()
-                + ", is recorded, so there is none to learn again; export a range in which the run learnt");
+            throw new IllegalArgumentException(
+                    "no step on one of the archive's batches, " + held.firstBatch() + " to " + held.lastBatch()
+                            + ", is recorded, so there is none to learn again; export a range in which the run learnt");
         }
-        return between(from, to, beginnings.getMin(), beginnings.getMax() + 1, "the archive holds the steps from version ");
+        return between(
+                from, to, beginnings.getMin(), beginnings.getMax() + 1, "the archive holds the steps from version ");
     }
 
     private static VersionRange between(Long from, Long to, long oldest, long newest, String there) {
         VersionRange range = new VersionRange(from == null ? oldest : from, to == null ? newest : to);
         if (range.from < oldest || range.to > newest || range.from >= range.to) {
             throw new IllegalArgumentException("no step leads from version " + range.from + " to version " + range.to
-                + "; " + there + oldest + " to " + newest + ", and --from-version must be below --to-version");
+                    + "; " + there + oldest + " to " + newest + ", and --from-version must be below --to-version");
         }
         return range;
     }

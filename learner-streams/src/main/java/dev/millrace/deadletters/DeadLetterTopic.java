@@ -50,8 +50,7 @@ public final class DeadLetterTopic {
      * @param putBack how many of them were put back
      * @param byReason how many of those that were not, by reason
      */
-    public record Listing(List<Listed> newest, long count, long putBack, Map<String, Long> byReason) {
-    }
+    public record Listing(List<Listed> newest, long count, long putBack, Map<String, Long> byReason) {}
 
     /** The letters of a choice, of which the newest {@code limit} are named. */
     public Listing list(LetterChoice choice, int limit) {
@@ -82,10 +81,18 @@ public final class DeadLetterTopic {
         try (TopicScan scan = new TopicScan(connection, patience)) {
             String topic = connection.topics().deadLetters();
             Cut cut = scan.cut(List.of(topic));
-            scan.read(topic, cut, record -> PutBackMark.of(record).ifPresent(mark ->
-                marks.put(PutBackMark.place(mark.letterPartition(), mark.letterOffset()), mark.newOffset())));
-            scan.read(topic, cut, record -> Letter.of(record).filter(choice::takes).ifPresent(letter ->
-                reader.read(letter, marks.getOrDefault(key(letter), -1L), record)));
+            scan.read(
+                    topic,
+                    cut,
+                    record -> PutBackMark.of(record)
+                            .ifPresent(mark -> marks.put(
+                                    PutBackMark.place(mark.letterPartition(), mark.letterOffset()), mark.newOffset())));
+            scan.read(
+                    topic,
+                    cut,
+                    record -> Letter.of(record)
+                            .filter(choice::takes)
+                            .ifPresent(letter -> reader.read(letter, marks.getOrDefault(key(letter), -1L), record)));
         }
     }
 
@@ -98,8 +105,7 @@ public final class DeadLetterTopic {
      *
      * @param record as it lies on the dead-letter topic
      */
-    public record Opened(Letter letter, long newOffset, ConsumerRecord<byte[], byte[]> record) {
-    }
+    public record Opened(Letter letter, long newOffset, ConsumerRecord<byte[], byte[]> record) {}
 
     /** The letters of a choice, which should be few; a place on a source topic may have been refused by two readers. */
     public List<Opened> open(LetterChoice choice) {

@@ -21,8 +21,19 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
  * @param runId run that it says it belongs to; empty if not known
  * @param rolloutId rollout that it is about; empty if not known
  */
-public record Letter(int partition, long offset, long writtenAtMs, String reason, String field, String message,
-    String sourceTopic, int sourcePartition, long sourceOffset, long sourceTimestampMs, String runId, String rolloutId) {
+public record Letter(
+        int partition,
+        long offset,
+        long writtenAtMs,
+        String reason,
+        String field,
+        String message,
+        String sourceTopic,
+        int sourcePartition,
+        long sourceOffset,
+        long sourceTimestampMs,
+        String runId,
+        String rolloutId) {
 
     private static final Pattern PARTITION = Pattern.compile("\\d{1,9}");
     private static final Pattern NUMBER = Pattern.compile("-?\\d{1,18}");
@@ -32,14 +43,25 @@ public record Letter(int partition, long offset, long writtenAtMs, String reason
         String partition = text(record, DeadLetters.SOURCE_PARTITION);
         String offset = text(record, DeadLetters.SOURCE_OFFSET);
         String timestamp = text(record, DeadLetters.SOURCE_TIMESTAMP);
-        if (record.headers().lastHeader(DeadLetters.REASON) == null || !matches(PARTITION, partition)
-                || !matches(NUMBER, offset) || !matches(NUMBER, timestamp)) {
+        if (record.headers().lastHeader(DeadLetters.REASON) == null
+                || !matches(PARTITION, partition)
+                || !matches(NUMBER, offset)
+                || !matches(NUMBER, timestamp)) {
             return Optional.empty();
         }
-        return Optional.of(new Letter(record.partition(), record.offset(), record.timestamp(), text(record, DeadLetters.REASON),
-            text(record, DeadLetters.FIELD), text(record, DeadLetters.MESSAGE), text(record, DeadLetters.SOURCE_TOPIC),
-            Integer.parseInt(partition), Long.parseLong(offset), Long.parseLong(timestamp), text(record, DeadLetters.RUN_ID),
-            text(record, DeadLetters.ROLLOUT_ID)));
+        return Optional.of(new Letter(
+                record.partition(),
+                record.offset(),
+                record.timestamp(),
+                text(record, DeadLetters.REASON),
+                text(record, DeadLetters.FIELD),
+                text(record, DeadLetters.MESSAGE),
+                text(record, DeadLetters.SOURCE_TOPIC),
+                Integer.parseInt(partition),
+                Long.parseLong(offset),
+                Long.parseLong(timestamp),
+                text(record, DeadLetters.RUN_ID),
+                text(record, DeadLetters.ROLLOUT_ID)));
     }
 
     private static String text(ConsumerRecord<byte[], byte[]> record, String header) {

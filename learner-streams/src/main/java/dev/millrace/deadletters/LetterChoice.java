@@ -19,15 +19,19 @@ public record LetterChoice(List<String> names, String reason, String source, Str
     /** Whether the letter is one of them. */
     public boolean takes(Letter letter) {
         return (names.isEmpty() || names.stream().anyMatch(name -> isNamed(letter, name)))
-            && (reason.isEmpty() || reason.equals(letter.reason()))
-            && (source.isEmpty() || source.equals(letter.sourceTopic()) || letter.sourceTopic().equals(prefix + source));
+                && (reason.isEmpty() || reason.equals(letter.reason()))
+                && (source.isEmpty()
+                        || source.equals(letter.sourceTopic())
+                        || letter.sourceTopic().equals(prefix + source));
     }
 
     /** Whether this is a name of the letter. */
     public boolean isNamed(Letter letter, String name) {
         String place = "dead-letters-" + letter.partition() + "@" + letter.offset();
         return name.equals(Long.toString(letter.offset())) && letter.partition() == 0
-            || name.equals(place) || name.equals(prefix + place)
-            || name.equals(letter.source()) || (prefix + name).equals(letter.source());
+                || name.equals(place)
+                || name.equals(prefix + place)
+                || name.equals(letter.source())
+                || (prefix + name).equals(letter.source());
     }
 }

@@ -53,7 +53,8 @@ public final class PutBack {
         this.connection = connection;
         this.patience = patience;
         this.prompts = AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
-        this.trajectories = AvroSerde.of(Trajectory.class, connection.registry()).deserializer();
+        this.trajectories =
+                AvroSerde.of(Trajectory.class, connection.registry()).deserializer();
     }
 
     /**
@@ -62,8 +63,7 @@ public final class PutBack {
      * @param putBack letters that were put back, or would be
      * @param refused letters that were not, with a sentence why
      */
-    public record Done(List<Letter> putBack, Map<Letter, String> refused) {
-    }
+    public record Done(List<Letter> putBack, Map<Letter, String> refused) {}
 
     /** What would be done; writes nothing. */
     public Done rehearse(LetterChoice choice) {
@@ -79,18 +79,28 @@ public final class PutBack {
      * @throws KafkaException if a transaction could not be committed; those before it are
      */
     public Done put(LetterChoice choice) {
-        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(connection.producer(Map.of(
-                ProducerConfig.TRANSACTIONAL_ID_CONFIG, connection.scoped("dead-letters"),
-                ProducerConfig.TRANSACTION_TIMEOUT_CONFIG, TRANSACTION_TIMEOUT_MS,
-                ProducerConfig.CLIENT_ID_CONFIG, "dead-letters",
-                ProducerConfig.MAX_BLOCK_MS_CONFIG, patience.toMillis())), new ByteArraySerializer(), new ByteArraySerializer())) {
+        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
+                connection.producer(Map.of(
+                        ProducerConfig.TRANSACTIONAL_ID_CONFIG,
+                        connection.scoped("dead-letters"),
+                        ProducerConfig.TRANSACTION_TIMEOUT_CONFIG,
+                        TRANSACTION_TIMEOUT_MS,
+                        ProducerConfig.CLIENT_ID_CONFIG,
+                        "dead-letters",
+                        ProducerConfig.MAX_BLOCK_MS_CONFIG,
+                        patience.toMillis())),
+                new ByteArraySerializer(),
+                new ByteArraySerializer())) {
             Work work = new Work(Optional.of(producer));
             try {
-                producer.initTransactions(); // from here on nobody else puts back, and every mark is committed or never will be
+                producer.initTransactions(); // from here on nobody else puts back, and every mark is committed or never
+                // will be
                 work.run(choice);
             } catch (ProducerFencedException | InvalidProducerEpochException e) {
-                throw new IllegalStateException("somebody else has begun to put dead letters of this run back; "
-                    + work.done().putBack().size() + " were put back before that", e);
+                throw new IllegalStateException(
+                        "somebody else has begun to put dead letters of this run back; "
+                                + work.done().putBack().size() + " were put back before that",
+                        e);
             } finally {
                 producer.close(CLOSE_LIMIT);
             }
@@ -119,10 +129,20 @@ public final class PutBack {
             String topic = connection.topics().deadLetters();
             try (TopicScan scan = new TopicScan(connection, patience)) {
                 Cut cut = scan.cutBehindOpenTransactions(List.of(topic)); // a mark may lie behind one that is open
-                scan.read(topic, cut, record -> PutBackMark.of(record).ifPresent(mark ->
-                    marks.put(PutBackMark.place(mark.letterPartition(), mark.letterOffset()), mark.newOffset())));
+                scan.read(
+                        topic,
+                        cut,
+                        record -> PutBackMark.of(record)
+                                .ifPresent(mark -> marks.put(
+                                        PutBackMark.place(mark.letterPartition(), mark.letterOffset()),
+                                        mark.newOffset())));
                 PutBackCheck check = new PutBackCheck(connection.run(), connection.topics(), scan.partitionCounts());
-                scan.read(topic, cut, record -> Letter.of(record).filter(choice::takes).ifPresent(letter -> take(letter, record, check)));
+                scan.read(
+                        topic,
+                        cut,
+                        record -> Letter.of(record)
+                                .filter(choice::takes)
+                                .ifPresent(letter -> take(letter, record, check)));
             }
             flush();
         }
@@ -152,16 +172,31 @@ public final class PutBack {
 
         private void commit(KafkaProducer<byte[], byte[]> out) {
             out.beginTransaction();
-            Map<Letter, Future<RecordMetadata>> sent = new TreeMap<>(Comparator.comparingInt(Letter::partition).thenComparingLong(Letter::offset));
-            waiting.forEach((letter, record) -> sent.put(letter, out.send(new ProducerRecord<>(letter.sourceTopic(), letter.sourcePartition(),
-                letter.sourceTimestampMs() < 0 ? null : letter.sourceTimestampMs(), record.key(), record.value(),
-                PutBackMark.headers(record.headers(), letter.partition(), letter.offset())))));
+            Map<Letter, Future<RecordMetadata>> sent =
+                    new TreeMap<>(Comparator.comparingInt(Letter::partition).thenComparingLong(Letter::offset));
+            waiting.forEach((letter, record) -> sent.put(
+                    letter,
+                    out.send(new ProducerRecord<>(
+                            letter.sourceTopic(),
+                            letter.sourcePartition(),
+                            letter.sourceTimestampMs() < 0 ? null : letter.sourceTimestampMs(),
+                            record.key(),
+                            record.value(),
+                            PutBackMark.headers(record.headers(), letter.partition(), letter.offset())))));
             out.flush();
             sent.forEach((letter, future) -> {
                 ConsumerRecord<byte[], byte[]> record = waiting.get(letter);
-                out.send(new PutBackMark(letter.partition(), letter.offset(), letter.sourceTopic(), letter.sourcePartition(),
-                    letter.sourceOffset(), offset(future), samples(letter, record), rolloutPlace(letter, record), letter.runId())
-                    .record(connection.topics().deadLetters(), record.key()));
+                out.send(new PutBackMark(
+                                letter.partition(),
+                                letter.offset(),
+                                letter.sourceTopic(),
+                                letter.sourcePartition(),
+                                letter.sourceOffset(),
+                                offset(future),
+                                samples(letter, record),
+                                rolloutPlace(letter, record),
+                                letter.runId())
+                        .record(connection.topics().deadLetters(), record.key()));
             });
             out.commitTransaction(); // throws if any send failed
         }
@@ -185,7 +220,9 @@ public final class PutBack {
         }
         if (letter.sourceTopic().equals(connection.topics().prompts())) {
             return decoded(prompts, connection.topics().prompts(), record)
-                .filter(prompt -> connection.run().owns(prompt.getRunId(), prompt.getEpoch())).map(PromptRequest::getSamples).orElse(0);
+                    .filter(prompt -> connection.run().owns(prompt.getRunId(), prompt.getEpoch()))
+                    .map(PromptRequest::getSamples)
+                    .orElse(0);
         }
         return 0;
     }
@@ -194,11 +231,14 @@ public final class PutBack {
         if (!letter.sourceTopic().equals(connection.topics().trajectories())) {
             return "";
         }
-        return decoded(trajectories, connection.topics().trajectories(), record).map(Trajectory::getRolloutSource)
-            .map(source -> PutBackMark.place(source.getPartition(), source.getOffset())).orElse("");
+        return decoded(trajectories, connection.topics().trajectories(), record)
+                .map(Trajectory::getRolloutSource)
+                .map(source -> PutBackMark.place(source.getPartition(), source.getOffset()))
+                .orElse("");
     }
 
-    private static <T> Optional<T> decoded(Deserializer<T> deserializer, String topic, ConsumerRecord<byte[], byte[]> record) {
+    private static <T> Optional<T> decoded(
+            Deserializer<T> deserializer, String topic, ConsumerRecord<byte[], byte[]> record) {
         try {
             return Optional.ofNullable(deserializer.deserialize(topic, record.value()));
         } catch (MalformedRecordException e) {

@@ -18,8 +18,13 @@ import java.util.OptionalLong;
  * @param lags records that each consumer group has still to consume, by role
  * @param atMs when, Unix milliseconds
  */
-public record Examination(Account account, List<Serving> serving, OptionalLong newestVersion, Optional<Diagnosis> offPolicy,
-    Map<String, Long> lags, long atMs) {
+public record Examination(
+        Account account,
+        List<Serving> serving,
+        OptionalLong newestVersion,
+        Optional<Diagnosis> offPolicy,
+        Map<String, Long> lags,
+        long atMs) {
 
     public Examination {
         serving = List.copyOf(serving);

@@ -66,15 +66,29 @@ public final class ExaminationReader {
     public Examination read(Map<String, Long> lags) {
         Account account = new LedgerReader(connection).read(patience);
         try (TopicScan scan = new TopicScan(connection, patience)) {
-            Cut cut = scan.cut(List.of(topics.serving(), topics.policyVersions(), topics.batches(), topics.trajectories()));
+            Cut cut = scan.cut(
+                    List.of(topics.serving(), topics.policyVersions(), topics.batches(), topics.trajectories()));
             Map<String, Serving> serving = new TreeMap<>();
-            scan.read(topics.serving(), cut, record -> decoded(record, Serving.class).filter(it -> owns(it.getRunId(), it.getEpoch()))
-                .ifPresent(it -> serving.put(it.getServerId(), it)));
+            scan.read(
+                    topics.serving(),
+                    cut,
+                    record -> decoded(record, Serving.class)
+                            .filter(it -> owns(it.getRunId(), it.getEpoch()))
+                            .ifPresent(it -> serving.put(it.getServerId(), it)));
             long[] newest = {-1};
-            scan.read(topics.policyVersions(), cut, record -> decoded(record, PolicyVersion.class)
-                .filter(it -> owns(it.getRunId(), it.getEpoch())).ifPresent(it -> newest[0] = Math.max(newest[0], it.getVersion())));
-            return new Examination(account, List.copyOf(serving.values()), newest[0] < 0 ? OptionalLong.empty() : OptionalLong.of(newest[0]),
-                diagnosis(scan, cut), lags, clock.millis());
+            scan.read(
+                    topics.policyVersions(),
+                    cut,
+                    record -> decoded(record, PolicyVersion.class)
+                            .filter(it -> owns(it.getRunId(), it.getEpoch()))
+                            .ifPresent(it -> newest[0] = Math.max(newest[0], it.getVersion())));
+            return new Examination(
+                    account,
+                    List.copyOf(serving.values()),
+                    newest[0] < 0 ? OptionalLong.empty() : OptionalLong.of(newest[0]),
+                    diagnosis(scan, cut),
+                    lags,
+                    clock.millis());
         }
     }
 
@@ -83,7 +97,8 @@ public final class ExaminationReader {
     }
 
     private <T extends SpecificRecord> Optional<T> decoded(ConsumerRecord<byte[], byte[]> record, Class<T> type) {
-        Deserializer<?> deserializer = deserializers.computeIfAbsent(type, unseen -> AvroSerde.of(type, connection.registry()).deserializer());
+        Deserializer<?> deserializer = deserializers.computeIfAbsent(
+                type, unseen -> AvroSerde.of(type, connection.registry()).deserializer());
         try {
             return Optional.ofNullable(type.cast(deserializer.deserialize(record.topic(), record.value())));
         } catch (MalformedRecordException e) {
@@ -97,7 +112,9 @@ public final class ExaminationReader {
         // a batch and the mark that ends its transaction take two offsets, or a few more
         long from = Math.max(cut.of(partition).begin(), cut.of(partition).end() - 4L * BATCHES);
         scan.readWhile(Map.of(partition, from), cut, record -> {
-            decoded(record, LearnerBatch.class).filter(it -> owns(it.getRunId(), it.getEpoch())).ifPresent(last::addLast);
+            decoded(record, LearnerBatch.class)
+                    .filter(it -> owns(it.getRunId(), it.getEpoch()))
+                    .ifPresent(last::addLast);
             if (last.size() > BATCHES) {
                 last.removeFirst();
             }
@@ -107,13 +124,18 @@ public final class ExaminationReader {
         List<DiagnosticsStep> steps = new ArrayList<>();
         Set<String> stages = new HashSet<>();
         for (LearnerBatch batch : last) {
-            List<Trajectory> members = batch.getEntries().stream().map(entry -> trajectories.get(entry.getOffset()))
-                .filter(Objects::nonNull).toList();
-            members.forEach(member -> member.getStages().stream().map(StageReport::getStage).forEach(stages::add));
+            List<Trajectory> members = batch.getEntries().stream()
+                    .map(entry -> trajectories.get(entry.getOffset()))
+                    .filter(Objects::nonNull)
+                    .toList();
+            members.forEach(member ->
+                    member.getStages().stream().map(StageReport::getStage).forEach(stages::add));
             BatchDiagnostics.of(AssembledInput.of(batch, members)).ifPresent(steps::add);
         }
-        return steps.isEmpty() ? Optional.empty()
-            : Optional.of(new DecisionTree(TreeBounds.DEFAULT).diagnose(new DiagnosticsWindow(steps, inForce(stages))));
+        return steps.isEmpty()
+                ? Optional.empty()
+                : Optional.of(
+                        new DecisionTree(TreeBounds.DEFAULT).diagnose(new DiagnosticsWindow(steps, inForce(stages))));
     }
 
     private Map<Long, Trajectory> trajectories(TopicScan scan, Cut cut, Deque<LearnerBatch> batches) {
@@ -121,11 +143,13 @@ public final class ExaminationReader {
         Set<Long> wanted = new HashSet<>();
         for (LearnerBatch batch : batches) {
             for (BatchEntry entry : batch.getEntries()) {
-                from.merge(new TopicPartition(topics.trajectories(), entry.getPartition()), entry.getOffset(), Math::min);
+                from.merge(
+                        new TopicPartition(topics.trajectories(), entry.getPartition()), entry.getOffset(), Math::min);
                 wanted.add(entry.getOffset());
             }
         }
-        from.replaceAll((partition, offset) -> Math.max(offset, cut.of(partition).begin()));
+        from.replaceAll(
+                (partition, offset) -> Math.max(offset, cut.of(partition).begin()));
         Map<Long, Trajectory> found = new HashMap<>();
         scan.readWhile(from, cut, record -> {
             if (wanted.remove(record.offset())) {
@@ -139,6 +163,8 @@ public final class ExaminationReader {
     private static CorrectionInForce inForce(Set<String> stages) {
         boolean rejects = stages.stream().anyMatch(stage -> stage.endsWith("_rs"));
         boolean weighs = stages.stream().anyMatch(stage -> stage.endsWith("_tis") || stage.endsWith("_is"));
-        return !rejects ? CorrectionInForce.NONE : weighs ? CorrectionInForce.REJECTION_AND_WEIGHTS : CorrectionInForce.REJECTION;
+        return !rejects
+                ? CorrectionInForce.NONE
+                : weighs ? CorrectionInForce.REJECTION_AND_WEIGHTS : CorrectionInForce.REJECTION;
     }
 }

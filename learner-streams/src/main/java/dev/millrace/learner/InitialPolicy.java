@@ -21,8 +21,8 @@ public record InitialPolicy(DecoderShape shape, String tokenizerHash, Supplier<W
     Weights weights() {
         Weights weights = source.get();
         if (!weights.shape().equals(shape)) {
-            throw new IllegalArgumentException("the initial weights are of another shape: " + weights.shape() + ", not "
-                + shape);
+            throw new IllegalArgumentException(
+                    "the initial weights are of another shape: " + weights.shape() + ", not " + shape);
         }
         return weights;
     }

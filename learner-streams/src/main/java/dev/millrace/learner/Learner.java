@@ -56,8 +56,9 @@ public final class Learner implements AutoCloseable {
     private final List<Long> kept = new ArrayList<>();
     private volatile boolean stopped;
     /** Ends whatever the running thread waits for. */
-    private volatile Runnable wakeup = () -> { };
-    private StepObserver observer = batchId -> { };
+    private volatile Runnable wakeup = () -> {};
+
+    private StepObserver observer = batchId -> {};
     private double idleSeconds;
     private double commitSeconds;
 
@@ -67,14 +68,37 @@ public final class Learner implements AutoCloseable {
      * @param corrections the run's, as the topology has them: by these a step decides anew at the version it starts from
      * @param initial the policy a fresh run begins with; a run that goes on must be of its shape and vocabulary
      */
-    public Learner(LogConnection connection, LearnerConfig config, CorrectionConfig corrections,
-                   WeightsConfig weightsConfig, InitialPolicy initial, Engine engine, MeterRegistry registry, Clock clock) {
-        this(connection, config, corrections, weightsConfig, initial, engine, registry, clock,
-            VersionCommitter.Producers.kafka());
+    public Learner(
+            LogConnection connection,
+            LearnerConfig config,
+            CorrectionConfig corrections,
+            WeightsConfig weightsConfig,
+            InitialPolicy initial,
+            Engine engine,
+            MeterRegistry registry,
+            Clock clock) {
+        this(
+                connection,
+                config,
+                corrections,
+                weightsConfig,
+                initial,
+                engine,
+                registry,
+                clock,
+                VersionCommitter.Producers.kafka());
     }
 
-    Learner(LogConnection connection, LearnerConfig config, CorrectionConfig corrections, WeightsConfig weightsConfig,
-            InitialPolicy initial, Engine engine, MeterRegistry registry, Clock clock, VersionCommitter.Producers producers) {
+    Learner(
+            LogConnection connection,
+            LearnerConfig config,
+            CorrectionConfig corrections,
+            WeightsConfig weightsConfig,
+            InitialPolicy initial,
+            Engine engine,
+            MeterRegistry registry,
+            Clock clock,
+            VersionCommitter.Producers producers) {
         this.connection = connection;
         this.config = config;
         this.weightsConfig = weightsConfig;
@@ -98,13 +122,16 @@ public final class Learner implements AutoCloseable {
     public void run() {
         try (VersionCommitter committer = new VersionCommitter(connection, weightsConfig, producers)) {
             TrainingState state = new StartingPoint(connection, weightsConfig, initial, clock)
-                .find(committer, optimizer.newOptimizer());
+                    .find(committer, optimizer.newOptimizer());
             meters.version(state.newest().getVersion());
             keepReference(state);
             try (VersionCare care = new VersionCare(connection, weightsConfig, fixedVersions(), registry, clock);
-                 BatchReader reader = new BatchReader(connection, state.newest().getBatchId());
-                 TrajectoryReader trajectories = new TrajectoryReader(connection, config.keptTrajectoryBytes(),
-                     Duration.ofMillis(config.trajectoryTimeoutMs()))) {
+                    BatchReader reader =
+                            new BatchReader(connection, state.newest().getBatchId());
+                    TrajectoryReader trajectories = new TrajectoryReader(
+                            connection,
+                            config.keptTrajectoryBytes(),
+                            Duration.ofMillis(config.trajectoryTimeoutMs()))) {
                 wakeup = () -> {
                     reader.wakeup();
                     trajectories.wakeup();
@@ -140,7 +167,7 @@ public final class Learner implements AutoCloseable {
         OptionalLong version = optimizer.referenceVersion();
         if (version.isPresent()) {
             optimizer.useReference(new ReferencePolicy(connection, weightsConfig)
-                .weights(version.getAsLong(), state.newest().getVersion()));
+                    .weights(version.getAsLong(), state.newest().getVersion()));
         }
     }
 
@@ -154,7 +181,8 @@ public final class Learner implements AutoCloseable {
         }
     }
 
-    private void train(TrainingState state, VersionCommitter committer, BatchReader reader, TrajectoryReader trajectories) {
+    private void train(
+            TrainingState state, VersionCommitter committer, BatchReader reader, TrajectoryReader trajectories) {
         while (!stopped && !finished(state)) {
             Optional<IncomingBatch> next = await(state, reader);
             if (next.isPresent()) {
@@ -181,8 +209,11 @@ public final class Learner implements AutoCloseable {
             meters.progress();
             before = now;
             if (next.isEmpty() && now - reported > config.idleReportMs() * 1_000_000) {
-                LOG.info("has waited {} s for batch {}; the newest version is {}",
-                    (now - start) / 1_000_000_000, reader.due(), state.newest().getVersion());
+                LOG.info(
+                        "has waited {} s for batch {}; the newest version is {}",
+                        (now - start) / 1_000_000_000,
+                        reader.due(),
+                        state.newest().getVersion());
                 reported = now;
             }
         }
@@ -190,8 +221,12 @@ public final class Learner implements AutoCloseable {
         return next;
     }
 
-    private void step(TrainingState state, IncomingBatch incoming, VersionCommitter committer, BatchReader reader,
-                      TrajectoryReader trajectories) {
+    private void step(
+            TrainingState state,
+            IncomingBatch incoming,
+            VersionCommitter committer,
+            BatchReader reader,
+            TrajectoryReader trajectories) {
         long startedAtMs = clock.millis();
         Map<String, Double> seconds = new HashMap<>();
         seconds.put("seconds_idle", idleSeconds);
@@ -203,7 +238,7 @@ public final class Learner implements AutoCloseable {
         meters.progress();
 
         StepReport report = optimizer.train(
-            batch, state.newest().getVersion(), state.controls(), state.weights(), state.optimizer());
+                batch, state.newest().getVersion(), state.controls(), state.weights(), state.optimizer());
         observer.stepMade(incoming.batch().getBatchId());
         meters.progress();
 
@@ -211,8 +246,13 @@ public final class Learner implements AutoCloseable {
         long finishedAtMs = clock.millis();
         VersionFacts facts = state.next(batch, report, finishedAtMs);
         TrainingRecord record = new TrainingRecord(batch, report, seconds);
-        VersionCommitter.Committed committed = committer.commit(facts, state.weights(), state.optimizer().state(),
-            manifest -> record.of(manifest, startedAtMs, finishedAtMs), incoming, reader.group());
+        VersionCommitter.Committed committed = committer.commit(
+                facts,
+                state.weights(),
+                state.optimizer().state(),
+                manifest -> record.of(manifest, startedAtMs, finishedAtMs),
+                incoming,
+                reader.group());
         commitSeconds = (System.nanoTime() - commitStart) / 1e9;
         state.published(committed.manifest());
         reader.trained(incoming);

@@ -22,18 +22,24 @@ final class LearnerMeters {
     LearnerMeters(MeterRegistry registry) {
         this.registry = registry;
         this.steps = Counter.builder("millrace.learner.steps")
-            .description("Batches trained on and committed").register(registry);
+                .description("Batches trained on and committed")
+                .register(registry);
         this.tokens = Counter.builder("millrace.learner.tokens")
-            .description("Tokens trained on").register(registry);
+                .description("Tokens trained on")
+                .register(registry);
         this.idleSeconds = Counter.builder("millrace.learner.idle.seconds")
-            .description("Wall-clock seconds spent waiting for batches").register(registry);
+                .description("Wall-clock seconds spent waiting for batches")
+                .register(registry);
         this.gauges = List.of(
-            Gauge.builder("millrace.policy.version", version, AtomicLong::get)
-                .description("Newest policy version, as each role knows it").tag("role", "learner")
-                .strongReference(true).register(registry),
-            Gauge.builder("millrace.learner.progress.age.seconds", this, LearnerMeters::secondsSinceProgress)
-                .description("Seconds since the learner last looked for a batch or ended a phase of a step")
-                .strongReference(true).register(registry));
+                Gauge.builder("millrace.policy.version", version, AtomicLong::get)
+                        .description("Newest policy version, as each role knows it")
+                        .tag("role", "learner")
+                        .strongReference(true)
+                        .register(registry),
+                Gauge.builder("millrace.learner.progress.age.seconds", this, LearnerMeters::secondsSinceProgress)
+                        .description("Seconds since the learner last looked for a batch or ended a phase of a step")
+                        .strongReference(true)
+                        .register(registry));
     }
 
     /** Makes way for the gauges of a learner that starts again in this process; what was counted stays. */
@@ -62,8 +68,11 @@ final class LearnerMeters {
         tokens.increment(step.getTokensTrained());
         step.getMetrics().forEach((name, value) -> {
             if (name.startsWith(PHASE_PREFIX)) {
-                Counter.builder("millrace.learner.phase.seconds").description("Wall-clock seconds by phase of a step")
-                    .tag("phase", name.substring(PHASE_PREFIX.length())).register(registry).increment(value);
+                Counter.builder("millrace.learner.phase.seconds")
+                        .description("Wall-clock seconds by phase of a step")
+                        .tag("phase", name.substring(PHASE_PREFIX.length()))
+                        .register(registry)
+                        .increment(value);
             }
         });
         version(step.getVersion());

@@ -24,16 +24,20 @@ final class ReferencePolicy {
      */
     Weights weights(long version, long newest) {
         if (version > newest) {
-            throw new IllegalArgumentException("kl.reference.version is " + version + ", but the run's newest version is "
-                + newest + "; choose one that exists, such as 0, the initial weights");
+            throw new IllegalArgumentException(
+                    "kl.reference.version is " + version + ", but the run's newest version is " + newest
+                            + "; choose one that exists, such as 0, the initial weights");
         }
         try (PolicyFeed feed = new PolicyFeed(connection, config)) {
             feed.newestCommitted();
             return feed.load(version);
         } catch (VersionUnavailableException e) {
-            throw new IllegalArgumentException("kl.reference.version is " + version + ", whose weights cannot be had ("
-                + e.getMessage() + "); keep weights longer, choose a version that is still there, or have the topology join"
-                + " reference scores (kl.reference.kind=recorded)", e);
+            throw new IllegalArgumentException(
+                    "kl.reference.version is " + version + ", whose weights cannot be had ("
+                            + e.getMessage()
+                            + "); keep weights longer, choose a version that is still there, or have the topology join"
+                            + " reference scores (kl.reference.kind=recorded)",
+                    e);
         }
     }
 }

@@ -50,8 +50,11 @@ final class StartingPoint {
         Weights weights = feed.load(newest.getVersion());
         optimizer.restore(feed.loadOptimizer(newest.getVersion()));
         committer.continueFrom(newest, weights);
-        LOG.info("goes on from version {} ({}), made by batch {}", newest.getVersion(), newest.getWeights().getSha256(),
-            newest.getBatchId());
+        LOG.info(
+                "goes on from version {} ({}), made by batch {}",
+                newest.getVersion(),
+                newest.getWeights().getSha256(),
+                newest.getBatchId());
         return new TrainingState(weights, optimizer, newest);
     }
 
@@ -59,7 +62,9 @@ final class StartingPoint {
         Weights weights = initial.weights();
         VersionFacts facts = new VersionFacts(0, -1, initial.tokenizerHash(), 0, 0, clock.millis());
         PolicyVersion manifest = committer.commitInitial(facts, weights, optimizer.state());
-        LOG.info("published the initial weights as version 0 ({})", manifest.getWeights().getSha256());
+        LOG.info(
+                "published the initial weights as version 0 ({})",
+                manifest.getWeights().getSha256());
         return new TrainingState(weights, optimizer, manifest);
     }
 
@@ -67,13 +72,13 @@ final class StartingPoint {
         DecoderShape published = PolicyFeed.shapeOf(newest);
         if (!published.equals(initial.shape())) {
             throw new IllegalArgumentException("the run's version " + newest.getVersion() + " is of the shape "
-                + newest.getShape() + ", this learner is configured for " + ShapeText.of(initial.shape())
-                + "; give it the run's shape, or start another run");
+                    + newest.getShape() + ", this learner is configured for " + ShapeText.of(initial.shape())
+                    + "; give it the run's shape, or start another run");
         }
         if (!newest.getTokenizerHash().equals(initial.tokenizerHash())) {
             throw new IllegalArgumentException("the run's version " + newest.getVersion() + " has the vocabulary "
-                + newest.getTokenizerHash() + ", this learner is configured for " + initial.tokenizerHash()
-                + "; give it the run's tokenizer, or start another run");
+                    + newest.getTokenizerHash() + ", this learner is configured for " + initial.tokenizerHash()
+                    + "; give it the run's tokenizer, or start another run");
         }
     }
 }

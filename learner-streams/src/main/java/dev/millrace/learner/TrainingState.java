@@ -55,20 +55,20 @@ final class TrainingState {
     void requireKnown(LearnerBatch batch) {
         if (batch.getAssembledVersion() > newest.getVersion()) {
             throw new InconsistentBatchException("batch " + batch.getBatchId() + " was assembled against version "
-                + batch.getAssembledVersion() + ", but the newest this learner knows is " + newest.getVersion()
-                + ": versions were lost, or another learner makes them");
+                    + batch.getAssembledVersion() + ", but the newest this learner knows is " + newest.getVersion()
+                    + ": versions were lost, or another learner makes them");
         }
     }
 
     /** What the version that a batch makes says of itself. */
     VersionFacts next(TrainingBatch batch, StepReport report, long publishedAtMs) {
         return new VersionFacts(
-            newest.getVersion() + 1,
-            batch.batch().getBatchId(),
-            newest.getTokenizerHash(),
-            newest.getRolloutsConsumed() + batch.members().size(),
-            newest.getTokensTrained() + report.tokensTrained(),
-            publishedAtMs,
-            report.controls().values());
+                newest.getVersion() + 1,
+                batch.batch().getBatchId(),
+                newest.getTokenizerHash(),
+                newest.getRolloutsConsumed() + batch.members().size(),
+                newest.getTokensTrained() + report.tokensTrained(),
+                publishedAtMs,
+                report.controls().values());
     }
 }

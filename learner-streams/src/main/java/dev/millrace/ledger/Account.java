@@ -12,7 +12,8 @@ import java.util.List;
  * @param trainedTokens tokens trained on, over all committed steps
  * @param steps every committed optimiser step, in order
  */
-public record Account(Balance balance, long generatedTokens, long scoredTokens, long trainedTokens, List<TrainingStep> steps) {
+public record Account(
+        Balance balance, long generatedTokens, long scoredTokens, long trainedTokens, List<TrainingStep> steps) {
     public Account {
         steps = List.copyOf(steps);
     }

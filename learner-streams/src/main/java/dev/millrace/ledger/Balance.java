@@ -18,8 +18,14 @@ import java.util.TreeMap;
  * @param contradictionCount how many there are in all
  * @param gaps sentences, each about something that the log no longer keeps, so that the balance cannot be complete
  */
-public record Balance(SortedMap<Origin, Tally> byOrigin, long putBack, Map<String, Long> otherDeadLetters,
-    List<Waiting> oldestWaiting, List<String> contradictions, long contradictionCount, List<String> gaps) {
+public record Balance(
+        SortedMap<Origin, Tally> byOrigin,
+        long putBack,
+        Map<String, Long> otherDeadLetters,
+        List<Waiting> oldestWaiting,
+        List<String> contradictions,
+        long contradictionCount,
+        List<String> gaps) {
 
     public Balance {
         byOrigin = Collections.unmodifiableSortedMap(new TreeMap<>(byOrigin));

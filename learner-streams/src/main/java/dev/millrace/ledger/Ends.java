@@ -17,9 +17,11 @@ final class Ends {
     static final int NONE = 0;
     /** In a batch that no step has trained on yet. */
     static final int BATCHED = 1;
+
     static final int TRAINED = 2;
     /** Refused, put back, and on the topic once more: this record of it does not count. */
     static final int SUPERSEDED = 3;
+
     private static final int FIRST_NAMED = 4;
 
     /** Ends that have a reason. */
@@ -35,8 +37,7 @@ final class Ends {
         }
     }
 
-    private record Named(Kind kind, String reason) {
-    }
+    private record Named(Kind kind, String reason) {}
 
     private static final String OTHER = "other";
     private final List<Named> named = new ArrayList<>();
@@ -80,7 +81,9 @@ final class Ends {
             case BATCHED -> "in a batch";
             case TRAINED -> "trained on";
             case SUPERSEDED -> "put back";
-            default -> named.get(end - FIRST_NAMED).kind().verb + named.get(end - FIRST_NAMED).reason();
+            default ->
+                named.get(end - FIRST_NAMED).kind().verb
+                        + named.get(end - FIRST_NAMED).reason();
         };
     }
 }

@@ -11,7 +11,6 @@ import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
-
 /**
  * Collects what the topics say about rollouts and strikes the {@link Balance}.
  *
@@ -42,8 +41,7 @@ public final class Ledger {
     }
 
     /** A sentence about a place, whose rollout id is put before it as soon as the record is read. */
-    private record Contradiction(Place place, String sentence) {
-    }
+    private record Contradiction(Place place, String sentence) {}
 
     private final Ends ends = new Ends();
     private final PlaceStates states;
@@ -79,8 +77,11 @@ public final class Ledger {
      * @param stepped whether the batch was trained on
      */
     public void batched(int partition, long offset, long batchId, String maskedBy, boolean stepped) {
-        int end = !stepped ? Ends.BATCHED
-            : maskedBy == null ? Ends.TRAINED : ends.of(Kind.MASKED, maskedBy.isEmpty() ? "its own mask" : maskedBy);
+        int end = !stepped
+                ? Ends.BATCHED
+                : maskedBy == null
+                        ? Ends.TRAINED
+                        : ends.of(Kind.MASKED, maskedBy.isEmpty() ? "its own mask" : maskedBy);
         decide(partition, offset, end, "batch " + batchId + " takes it");
     }
 
@@ -130,8 +131,9 @@ public final class Ledger {
     }
 
     private void undo(int partition, long offset, int end) {
-        if (states.holds(partition, offset) && (states.end(partition, offset) == Ends.NONE
-                || ends.is(states.end(partition, offset), Kind.DEAD_LETTERED))) {
+        if (states.holds(partition, offset)
+                && (states.end(partition, offset) == Ends.NONE
+                        || ends.is(states.end(partition, offset), Kind.DEAD_LETTERED))) {
             states.setEnd(partition, offset, end);
         }
     }
@@ -236,19 +238,33 @@ public final class Ledger {
         });
         List<String> allGaps = new ArrayList<>(gaps);
         if (deletedDecisions > 0) {
-            allGaps.add(String.format(Locale.ROOT, "rollouts that %,d decisions are about are no longer kept", deletedDecisions));
+            allGaps.add(String.format(
+                    Locale.ROOT, "rollouts that %,d decisions are about are no longer kept", deletedDecisions));
         }
         SortedMap<Origin, Tally> tallies = new TreeMap<>();
         counters.forEach((origin, counter) -> tallies.put(origin, tally(counter)));
         otherDeadLetters.values().removeIf(count -> count <= 0);
-        return new Balance(tallies, putBack, otherDeadLetters, List.copyOf(oldest.values()),
-            contradictions.stream().map(this::sentence).toList(), contradictionCount, allGaps);
+        return new Balance(
+                tallies,
+                putBack,
+                otherDeadLetters,
+                List.copyOf(oldest.values()),
+                contradictions.stream().map(this::sentence).toList(),
+                contradictionCount,
+                allGaps);
     }
 
     private Tally tally(Counter counter) {
-        return new Tally(counter.generated, counter.byEnd[Ends.TRAINED], ends.counts(Kind.MASKED, counter.byEnd),
-            ends.counts(Kind.DROPPED, counter.byEnd), ends.counts(Kind.DEAD_LETTERED, counter.byEnd), counter.unscored,
-            counter.scored, counter.byEnd[Ends.BATCHED], counter.untold);
+        return new Tally(
+                counter.generated,
+                counter.byEnd[Ends.TRAINED],
+                ends.counts(Kind.MASKED, counter.byEnd),
+                ends.counts(Kind.DROPPED, counter.byEnd),
+                ends.counts(Kind.DEAD_LETTERED, counter.byEnd),
+                counter.unscored,
+                counter.scored,
+                counter.byEnd[Ends.BATCHED],
+                counter.untold);
     }
 
     private String sentence(Contradiction contradiction) {
@@ -256,6 +272,7 @@ public final class Ledger {
             return contradiction.sentence();
         }
         String name = names.getOrDefault(contradiction.place(), "");
-        return (name.isEmpty() ? "" : "rollout " + name + " at ") + contradiction.place() + ": " + contradiction.sentence();
+        return (name.isEmpty() ? "" : "rollout " + name + " at ") + contradiction.place() + ": "
+                + contradiction.sentence();
     }
 }

@@ -76,8 +76,13 @@ public final class LedgerReader {
     public Account read(Duration patience) {
         try (TopicScan scan = new TopicScan(connection, patience)) {
             // what is written because of another comes before it: see Cut
-            Cut cut = scan.cut(List.of(topics.trainingLog(), topics.batches(), topics.outcomes(), topics.deadLetters(),
-                topics.scores(), topics.rollouts()));
+            Cut cut = scan.cut(List.of(
+                    topics.trainingLog(),
+                    topics.batches(),
+                    topics.outcomes(),
+                    topics.deadLetters(),
+                    topics.scores(),
+                    topics.rollouts()));
             Reading reading = new Reading(cut);
             scan.read(topics.trainingLog(), cut, reading::step);
             scan.read(topics.batches(), cut, reading::batch);
@@ -98,7 +103,8 @@ public final class LedgerReader {
         static Optional<RolloutPlace> parse(String text) {
             Matcher place = PLACE.matcher(text);
             return place.matches()
-                ? Optional.of(new RolloutPlace(Integer.parseInt(place.group(1)), Long.parseLong(place.group(2)))) : Optional.empty();
+                    ? Optional.of(new RolloutPlace(Integer.parseInt(place.group(1)), Long.parseLong(place.group(2))))
+                    : Optional.empty();
         }
     }
 
@@ -109,6 +115,7 @@ public final class LedgerReader {
         private final TrainedBatches trained;
         /** Time of the first record that each partition keeps, of partitions that have lost earlier ones. */
         private final Map<TopicPartition, Long> keptSince = new HashMap<>();
+
         private final List<String> gaps = new ArrayList<>();
         private long generatedTokens;
         private long scoredTokens;
@@ -127,7 +134,8 @@ public final class LedgerReader {
             keptSince.putIfAbsent(new TopicPartition(record.topic(), record.partition()), record.timestamp());
         }
 
-        private <T> Optional<T> decoded(ConsumerRecord<byte[], byte[]> record, String topic, Deserializer<T> deserializer) {
+        private <T> Optional<T> decoded(
+                ConsumerRecord<byte[], byte[]> record, String topic, Deserializer<T> deserializer) {
             try {
                 return Optional.ofNullable(deserializer.deserialize(topic, record.value()));
             } catch (MalformedRecordException notOurs) {
@@ -137,27 +145,33 @@ public final class LedgerReader {
 
         void step(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
-            decoded(record, record.topic(), steps).filter(step -> ours(step.getRunId())).ifPresent(trained::step);
+            decoded(record, record.topic(), steps)
+                    .filter(step -> ours(step.getRunId()))
+                    .ifPresent(trained::step);
         }
 
         void batch(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
-            decoded(record, record.topic(), batches).filter(batch -> ours(batch.getRunId()))
-                .ifPresent(batch -> trained.batch(batch, at(record)));
+            decoded(record, record.topic(), batches)
+                    .filter(batch -> ours(batch.getRunId()))
+                    .ifPresent(batch -> trained.batch(batch, at(record)));
         }
 
         private boolean hasLost(String topic) {
-            return cut.partitions(topic).stream().anyMatch(partition -> cut.of(partition).begin() > 0);
+            return cut.partitions(topic).stream()
+                    .anyMatch(partition -> cut.of(partition).begin() > 0);
         }
 
         void outcome(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
-            decoded(record, record.topic(), outcomes).filter(outcome -> ours(outcome.getRunId())).ifPresent(outcome -> {
-                LogCoordinates source = outcome.getSource();
-                if (source.getTopic().equals(topics.rollouts())) {
-                    ledger.dropped(source.getPartition(), source.getOffset(), outcome.getReason());
-                }
-            });
+            decoded(record, record.topic(), outcomes)
+                    .filter(outcome -> ours(outcome.getRunId()))
+                    .ifPresent(outcome -> {
+                        LogCoordinates source = outcome.getSource();
+                        if (source.getTopic().equals(topics.rollouts())) {
+                            ledger.dropped(source.getPartition(), source.getOffset(), outcome.getReason());
+                        }
+                    });
         }
 
         void deadLetter(ConsumerRecord<byte[], byte[]> record) {
@@ -169,15 +183,18 @@ public final class LedgerReader {
             }
             String source = DeadLetters.text(record.headers(), DeadLetters.SOURCE_TOPIC);
             String reason = DeadLetters.text(record.headers(), DeadLetters.REASON);
-            Optional<RolloutPlace> place = RolloutPlace.parse(PutBackMark.place(DeadLetters.text(record.headers(), DeadLetters.SOURCE_PARTITION),
-                DeadLetters.text(record.headers(), DeadLetters.SOURCE_OFFSET)));
+            Optional<RolloutPlace> place = RolloutPlace.parse(PutBackMark.place(
+                    DeadLetters.text(record.headers(), DeadLetters.SOURCE_PARTITION),
+                    DeadLetters.text(record.headers(), DeadLetters.SOURCE_OFFSET)));
             if (source.equals(topics.rollouts()) && place.isPresent()) {
                 ledger.deadLettered(place.get().partition(), place.get().offset(), reason);
             } else if (!source.isEmpty()) {
                 ledger.otherDeadLetter(source);
                 if (source.equals(topics.trajectories())) {
-                    decoded(record, source, trajectories).map(Trajectory::getRolloutSource).ifPresent(rollout ->
-                        ledger.trajectoryDeadLettered(rollout.getPartition(), rollout.getOffset(), reason));
+                    decoded(record, source, trajectories)
+                            .map(Trajectory::getRolloutSource)
+                            .ifPresent(rollout ->
+                                    ledger.trajectoryDeadLettered(rollout.getPartition(), rollout.getOffset(), reason));
                 }
             }
         }
@@ -187,51 +204,66 @@ public final class LedgerReader {
                 ledger.putBack(mark.sourcePartition(), mark.sourceOffset(), mark.newOffset());
             } else {
                 ledger.otherPutBack(mark.sourceTopic());
-                RolloutPlace.parse(mark.rolloutPlace()).ifPresent(place -> ledger.trajectoryPutBack(place.partition(), place.offset()));
+                RolloutPlace.parse(mark.rolloutPlace())
+                        .ifPresent(place -> ledger.trajectoryPutBack(place.partition(), place.offset()));
             }
         }
 
         void score(ConsumerRecord<byte[], byte[]> record) {
-            decoded(record, record.topic(), scores).filter(score -> ours(score.getRunId())).ifPresent(score -> {
-                LogCoordinates source = score.getRolloutSource();
-                if (source.getTopic().equals(topics.rollouts())) {
-                    ledger.scored(source.getPartition(), source.getOffset());
-                }
-            });
+            decoded(record, record.topic(), scores)
+                    .filter(score -> ours(score.getRunId()))
+                    .ifPresent(score -> {
+                        LogCoordinates source = score.getRolloutSource();
+                        if (source.getTopic().equals(topics.rollouts())) {
+                            ledger.scored(source.getPartition(), source.getOffset());
+                        }
+                    });
         }
 
         /** Decisions are read; now what the log no longer has of them is known. */
         void decisionsEnd() {
-            for (String topic : List.of(topics.trainingLog(), topics.batches(), topics.outcomes(), topics.deadLetters())) {
+            for (String topic :
+                    List.of(topics.trainingLog(), topics.batches(), topics.outcomes(), topics.deadLetters())) {
                 for (TopicPartition partition : cut.partitions(topic)) {
                     OffsetRange range = cut.of(partition);
                     if (range.begin() > 0) {
                         Long since = keptSince.get(partition);
-                        gaps.add(partition + " begins at offset " + range.begin() + (since == null ? " and keeps nothing"
-                            : ", " + Instant.ofEpochMilli(since).truncatedTo(ChronoUnit.SECONDS)) + "; earlier decisions are deleted");
+                        gaps.add(partition + " begins at offset " + range.begin()
+                                + (since == null
+                                        ? " and keeps nothing"
+                                        : ", " + Instant.ofEpochMilli(since).truncatedTo(ChronoUnit.SECONDS))
+                                + "; earlier decisions are deleted");
                         ledger.decisionsKeptSince(since == null ? Long.MAX_VALUE : since);
                     }
                 }
             }
             for (TopicPartition partition : cut.partitions(topics.rollouts())) {
                 if (cut.of(partition).begin() > 0) {
-                    gaps.add(partition + " begins at offset " + cut.of(partition).begin() + "; earlier rollouts are deleted");
+                    gaps.add(partition + " begins at offset "
+                            + cut.of(partition).begin() + "; earlier rollouts are deleted");
                 }
             }
             trained.check();
         }
 
         void rollout(ConsumerRecord<byte[], byte[]> record) {
-            Optional<Rollout> read = decoded(record, record.topic(), rollouts).filter(rollout -> ours(rollout.getRunId()));
+            Optional<Rollout> read =
+                    decoded(record, record.topic(), rollouts).filter(rollout -> ours(rollout.getRunId()));
             if (read.isEmpty()) {
                 ledger.rollout(record.partition(), record.offset(), Origin.NOT_OURS, "", record.timestamp());
                 return;
             }
             Rollout rollout = read.get();
-            long newest = rollout.getVersionSpans().stream().mapToLong(VersionSpan::getVersion).max().orElse(-1);
-            boolean scored = ledger.rollout(record.partition(), record.offset(),
-                newest < 0 || rollout.getEpoch() < 0 ? Origin.NOT_OURS : new Origin(rollout.getEpoch(), newest),
-                rollout.getRolloutId(), record.timestamp());
+            long newest = rollout.getVersionSpans().stream()
+                    .mapToLong(VersionSpan::getVersion)
+                    .max()
+                    .orElse(-1);
+            boolean scored = ledger.rollout(
+                    record.partition(),
+                    record.offset(),
+                    newest < 0 || rollout.getEpoch() < 0 ? Origin.NOT_OURS : new Origin(rollout.getEpoch(), newest),
+                    rollout.getRolloutId(),
+                    record.timestamp());
             int tokens = ones(rollout.getMask());
             generatedTokens += tokens;
             scoredTokens += scored ? tokens : 0;
@@ -241,7 +273,8 @@ public final class LedgerReader {
             Map<Integer, Long> kept = new HashMap<>();
             keptFrom.forEach((partition, offset) -> kept.put(partition.partition(), offset));
             List<TrainingStep> inOrder = trained.steps();
-            long trainedTokens = inOrder.stream().mapToLong(TrainingStep::getTokensTrained).sum();
+            long trainedTokens =
+                    inOrder.stream().mapToLong(TrainingStep::getTokensTrained).sum();
             return new Account(ledger.balance(kept, gaps), generatedTokens, scoredTokens, trainedTokens, inOrder);
         }
     }

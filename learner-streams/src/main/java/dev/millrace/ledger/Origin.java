@@ -12,7 +12,8 @@ public record Origin(int epoch, long version) implements Comparable<Origin> {
     /** Of a record on the rollouts topic that cannot be read as a rollout, or is of another run. */
     public static final Origin NOT_OURS = new Origin(-1, -1);
 
-    private static final Comparator<Origin> ORDER = Comparator.comparingInt(Origin::epoch).thenComparingLong(Origin::version);
+    private static final Comparator<Origin> ORDER =
+            Comparator.comparingInt(Origin::epoch).thenComparingLong(Origin::version);
 
     @Override
     public int compareTo(Origin other) {

@@ -23,14 +23,13 @@ final class PlaceStates {
         void visit(int partition, long offset, int end, boolean present);
     }
 
-    private record Partition(OffsetRange range, byte[][] pieces) {
-    }
+    private record Partition(OffsetRange range, byte[][] pieces) {}
 
     private final Map<Integer, Partition> partitions = new HashMap<>();
 
     PlaceStates(Map<Integer, OffsetRange> ranges) {
         ranges.forEach((partition, range) ->
-            partitions.put(partition, new Partition(range, new byte[piece(range.end() - range.begin()) + 1][])));
+                partitions.put(partition, new Partition(range, new byte[piece(range.end() - range.begin()) + 1][])));
     }
 
     private static int piece(long index) {
@@ -71,8 +70,11 @@ final class PlaceStates {
                 byte[] piece = stretch.pieces()[p];
                 for (int i = 0; piece != null && i < piece.length; i++) {
                     if ((piece[i] & END_MASK) != 0) {
-                        visitor.visit(partition, stretch.range().begin() + ((long) p << PIECE_BITS) + i, piece[i] & END_MASK,
-                            (piece[i] & PRESENT) != 0);
+                        visitor.visit(
+                                partition,
+                                stretch.range().begin() + ((long) p << PIECE_BITS) + i,
+                                piece[i] & END_MASK,
+                                (piece[i] & PRESENT) != 0);
                     }
                 }
             }

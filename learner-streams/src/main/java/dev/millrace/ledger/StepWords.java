@@ -19,7 +19,9 @@ record StepWords(byte[] codes, List<String> stages) {
         List<String> stages = new ArrayList<>();
         for (int i = 0; i < codes.length; i++) {
             if (entries.get(i).getTrainedTokens() == 0) {
-                String stage = entries.get(i).getMaskedBy() == null ? "" : entries.get(i).getMaskedBy();
+                String stage = entries.get(i).getMaskedBy() == null
+                        ? ""
+                        : entries.get(i).getMaskedBy();
                 String named = stages.contains(stage) || stages.size() < MOST_STAGES ? stage : OTHER;
                 if (!stages.contains(named)) {
                     stages.add(named);

@@ -17,8 +17,16 @@ import java.util.TreeMap;
  * @param waitingForStep in a batch that no step has trained on
  * @param untold older than what the log keeps of decisions, and without one that it keeps
  */
-public record Tally(long generated, long trained, Map<String, Long> masked, Map<String, Long> dropped,
-    Map<String, Long> deadLettered, long waitingForScore, long waitingForBatch, long waitingForStep, long untold) {
+public record Tally(
+        long generated,
+        long trained,
+        Map<String, Long> masked,
+        Map<String, Long> dropped,
+        Map<String, Long> deadLettered,
+        long waitingForScore,
+        long waitingForBatch,
+        long waitingForStep,
+        long untold) {
 
     /** No rollout. */
     public static final Tally NONE = new Tally(0, 0, Map.of(), Map.of(), Map.of(), 0, 0, 0, 0);
@@ -51,9 +59,16 @@ public record Tally(long generated, long trained, Map<String, Long> masked, Map<
 
     /** Both together. */
     public Tally plus(Tally other) {
-        return new Tally(generated + other.generated, trained + other.trained, merged(masked, other.masked),
-            merged(dropped, other.dropped), merged(deadLettered, other.deadLettered), waitingForScore + other.waitingForScore,
-            waitingForBatch + other.waitingForBatch, waitingForStep + other.waitingForStep, untold + other.untold);
+        return new Tally(
+                generated + other.generated,
+                trained + other.trained,
+                merged(masked, other.masked),
+                merged(dropped, other.dropped),
+                merged(deadLettered, other.deadLettered),
+                waitingForScore + other.waitingForScore,
+                waitingForBatch + other.waitingForBatch,
+                waitingForStep + other.waitingForStep,
+                untold + other.untold);
     }
 
     /** Whether the sum is what was generated. */

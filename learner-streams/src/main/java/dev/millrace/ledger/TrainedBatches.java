@@ -43,7 +43,7 @@ final class TrainedBatches {
         Name name = new Name(step.getEpoch(), step.getBatchId());
         if (trained.putIfAbsent(name, withoutEntries(step)) != null) {
             ledger.contradict("batch " + name + " was trained on twice, to version "
-                + trained.get(name).getVersion() + " and to version " + step.getVersion());
+                    + trained.get(name).getVersion() + " and to version " + step.getVersion());
         } else if (step.getEntries() != null) {
             words.put(name, StepWords.of(step.getEntries()));
         }
@@ -51,7 +51,9 @@ final class TrainedBatches {
 
     /** One for each rollout is kept otherwise. */
     private static TrainingStep withoutEntries(TrainingStep step) {
-        return step.getEntries() == null ? step : TrainingStep.newBuilder(step).setEntries(null).build();
+        return step.getEntries() == null
+                ? step
+                : TrainingStep.newBuilder(step).setEntries(null).build();
     }
 
     /** @param at where the batch is on the log */
@@ -64,18 +66,22 @@ final class TrainedBatches {
         StepWords anew = words.get(name);
         for (int i = 0; i < batch.getEntries().size(); i++) {
             BatchEntry entry = batch.getEntries().get(i);
-            String maskedBy = entry.getTrainedTokens() > 0 ? null : entry.getMaskedBy() == null ? "" : entry.getMaskedBy();
+            String maskedBy =
+                    entry.getTrainedTokens() > 0 ? null : entry.getMaskedBy() == null ? "" : entry.getMaskedBy();
             if (anew != null && i < anew.size()) {
                 maskedBy = anew.maskedBy(i); // the learner has the last word
             }
-            ledger.batched(entry.getRolloutPartition(), entry.getRolloutOffset(), batch.getBatchId(), maskedBy, stepped);
+            ledger.batched(
+                    entry.getRolloutPartition(), entry.getRolloutOffset(), batch.getBatchId(), maskedBy, stepped);
         }
     }
 
     /** Batches are trained on in their order, so one before the first step that is kept has had its step. */
     private boolean wasTrainedBeforeTheLogBegins(Name name) {
-        return lostSteps && trained.keySet().stream()
-            .filter(step -> step.epoch() == name.epoch()).allMatch(step -> step.batchId() > name.batchId());
+        return lostSteps
+                && trained.keySet().stream()
+                        .filter(step -> step.epoch() == name.epoch())
+                        .allMatch(step -> step.batchId() > name.batchId());
     }
 
     /** Steps and batches against each other, when all of both are known. */
@@ -85,16 +91,19 @@ final class TrainedBatches {
             int inStep = step.getRolloutsTrained() + step.getRolloutsMasked();
             if (entries == null) {
                 if (!lostBatches) {
-                    ledger.contradict("version " + step.getVersion() + " was made from batch " + name + ", which is not on the log");
+                    ledger.contradict("version " + step.getVersion() + " was made from batch " + name
+                            + ", which is not on the log");
                 }
             } else if (entries != inStep) {
-                ledger.contradict("batch " + name + " has " + entries + " rollouts, and the step on it counted " + inStep);
+                ledger.contradict(
+                        "batch " + name + " has " + entries + " rollouts, and the step on it counted " + inStep);
             }
         });
         Map<Integer, Long> firsts = new HashMap<>();
         assembled.keySet().forEach(name -> firsts.merge(name.epoch(), name.batchId(), Math::min));
         for (Name name : assembled.keySet()) {
-            if (name.batchId() > firsts.get(name.epoch()) && !assembled.containsKey(new Name(name.epoch(), name.batchId() - 1))) {
+            if (name.batchId() > firsts.get(name.epoch())
+                    && !assembled.containsKey(new Name(name.epoch(), name.batchId() - 1))) {
                 ledger.contradict("batch " + name + " is on the log, and the one before it is not");
             }
         }

@@ -7,5 +7,4 @@ package dev.millrace.ledger;
  * @param rolloutId of the rollout
  * @param sinceMs when its record was written, Unix milliseconds
  */
-public record Waiting(String stage, String rolloutId, long sinceMs) {
-}
+public record Waiting(String stage, String rolloutId, long sinceMs) {}

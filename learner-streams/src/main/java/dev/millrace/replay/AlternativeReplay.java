@@ -51,7 +51,8 @@ final class AlternativeReplay {
             return CorrectionInForce.NONE;
         }
         return alternative.corrections().rolloutCorrection().makesWeights()
-            ? CorrectionInForce.REJECTION_AND_WEIGHTS : CorrectionInForce.REJECTION;
+                ? CorrectionInForce.REJECTION_AND_WEIGHTS
+                : CorrectionInForce.REJECTION;
     }
 
     BatchVerdict decide(BatchInput input) {
@@ -60,13 +61,16 @@ final class AlternativeReplay {
 
     /** Whether a verdict is what the batch says. */
     static boolean isRecorded(BatchVerdict verdict, LearnerBatch batch) {
-        if (verdict.tokens().trainedTokens() != batch.getTrainedTokens() || verdict.essRatio() != batch.getEssRatio()
-            || verdict.stepScale() != batch.getStepScale() || verdict.secondMoment() != batch.getSecondMoment()) {
+        if (verdict.tokens().trainedTokens() != batch.getTrainedTokens()
+                || verdict.essRatio() != batch.getEssRatio()
+                || verdict.stepScale() != batch.getStepScale()
+                || verdict.secondMoment() != batch.getSecondMoment()) {
             return false;
         }
         for (int s = 0; s < batch.getEntries().size(); s++) {
             BatchEntry entry = batch.getEntries().get(s);
-            if (entry.getTrainedTokens() != verdict.tokens().trainedTokens(s) || entry.getAdvantage() != verdict.advantages()[s]) {
+            if (entry.getTrainedTokens() != verdict.tokens().trainedTokens(s)
+                    || entry.getAdvantage() != verdict.advantages()[s]) {
                 return false;
             }
         }
@@ -76,14 +80,15 @@ final class AlternativeReplay {
     /** Whether a verdict is what the learner's log says of its step; a step that let the batch's own decisions stand says less. */
     static boolean isTrained(BatchVerdict verdict, TrainingStep step) {
         Map<String, Double> metrics = step.getMetrics();
-        if (verdict.tokens().trainedTokens() != step.getTokensTrained() || verdict.essRatio() != step.getEssRatio()
-            || verdict.stepScale() != metrics.getOrDefault("step_scale", verdict.stepScale())
-            || verdict.secondMoment() != metrics.getOrDefault("second_moment", verdict.secondMoment())) {
+        if (verdict.tokens().trainedTokens() != step.getTokensTrained()
+                || verdict.essRatio() != step.getEssRatio()
+                || verdict.stepScale() != metrics.getOrDefault("step_scale", verdict.stepScale())
+                || verdict.secondMoment() != metrics.getOrDefault("second_moment", verdict.secondMoment())) {
             return false;
         }
         for (int s = 0; step.getEntries() != null && s < step.getEntries().size(); s++) {
             if (step.getEntries().get(s).getTrainedTokens() != verdict.tokens().trainedTokens(s)
-                || !Objects.equals(step.getEntries().get(s).getMaskedBy(), verdict.maskedBy()[s])) {
+                    || !Objects.equals(step.getEntries().get(s).getMaskedBy(), verdict.maskedBy()[s])) {
                 return false;
             }
         }
@@ -100,23 +105,40 @@ final class AlternativeReplay {
             absolute += Math.abs(verdict.advantages()[s]);
             changed += verdict.advantages()[s] != batch.getEntries().get(s).getAdvantage() ? 1 : 0;
         }
-        return new StepFigures(new Share(input.tokens().trainedTokens(), input.tokens().trainedTokens() - left.trainedTokens()),
-            counted.sequences, tokens.changedWeights(), tokens.meanWeight(), tokens.maxWeight(), verdict.essRatio(),
-            verdict.essRatioTruncated(), verdict.stepScale(), verdict.secondMoment(), tokens.k1(), tokens.k3(), tokens.chiSquare(),
-            absolute / Math.max(1, left.sequenceCount()), changed, counted.breakdown());
+        return new StepFigures(
+                new Share(input.tokens().trainedTokens(), input.tokens().trainedTokens() - left.trainedTokens()),
+                counted.sequences,
+                tokens.changedWeights(),
+                tokens.meanWeight(),
+                tokens.maxWeight(),
+                verdict.essRatio(),
+                verdict.essRatioTruncated(),
+                verdict.stepScale(),
+                verdict.secondMoment(),
+                tokens.k1(),
+                tokens.k3(),
+                tokens.chiSquare(),
+                absolute / Math.max(1, left.sequenceCount()),
+                changed,
+                counted.breakdown());
     }
 
     /** In one walk over the tokens where nothing is masked and the weights are of the ratio whose divergence is told. */
     private KeptTokens keptTokens(BatchInput input, TokenBatch left) {
         LogRatio anchor = input.logProbs().ratio(ComparedPolicies.ANCHOR);
-        TokenBatch trainable = alternative.corrections().missingOldLogProbs().trainable(input.tokens(), input.withoutOld());
+        TokenBatch trainable =
+                alternative.corrections().missingOldLogProbs().trainable(input.tokens(), input.withoutOld());
         OptionalDouble cap = weighting.tokenCapOf(ComparedPolicies.ANCHOR);
         if (cap.isPresent() && left.trainedTokens() == trainable.trainedTokens()) {
             return KeptTokens.truncated(left, anchor, cap.getAsDouble());
         }
         float[] weights = new float[left.tokenCount()];
         List<StageReport> reports = weighting.compute(trainable, input.logProbs(), weights);
-        return KeptTokens.weighted(left, anchor, weights, reports.stream().mapToLong(StageReport::getTokensChanged).sum());
+        return KeptTokens.weighted(
+                left,
+                anchor,
+                weights,
+                reports.stream().mapToLong(StageReport::getTokensChanged).sum());
     }
 
     /**
@@ -125,14 +147,26 @@ final class AlternativeReplay {
      * @param trajectories the run's, one for each entry
      * @param proximalVersions one for each: under which version the proximal log-probs are that this alternative saw
      */
-    KeptBatch kept(LearnerBatch recorded, List<Trajectory> trajectories, long[] proximalVersions, BatchInput input, BatchVerdict verdict) {
+    KeptBatch kept(
+            LearnerBatch recorded,
+            List<Trajectory> trajectories,
+            long[] proximalVersions,
+            BatchInput input,
+            BatchVerdict verdict) {
         List<Trajectory> seen = new ArrayList<>();
         for (int s = 0; s < trajectories.size(); s++) {
             seen.add(seen(trajectories.get(s), proximalVersions[s], s, input));
         }
-        return new KeptBatch(DecidedBatch.of(new RunIdentity(recorded.getRunId(), recorded.getEpoch(), recorded.getPolicyId()),
-            recorded.getBatchId(), recorded.getAssembledAtMs(), recorded.getEntries(), recorded.getStages().subList(0, 1), input, verdict),
-            seen);
+        return new KeptBatch(
+                DecidedBatch.of(
+                        new RunIdentity(recorded.getRunId(), recorded.getEpoch(), recorded.getPolicyId()),
+                        recorded.getBatchId(),
+                        recorded.getAssembledAtMs(),
+                        recorded.getEntries(),
+                        recorded.getStages().subList(0, 1),
+                        input,
+                        verdict),
+                seen);
     }
 
     /** A trajectory with the log-probs that this alternative saw, the weights that it makes of them, and its own report of that. */
@@ -141,15 +175,26 @@ final class AlternativeReplay {
         int to = input.tokens().end(sequence);
         byte[] mask = new byte[to - from];
         input.tokens().copyMask(from, mask, 0, mask.length);
-        PolicyLogProbs logProbs = new PolicyLogProbs(Arrays.copyOfRange(input.logProbs().behavior(), from, to),
-            Arrays.copyOfRange(input.logProbs().old(), from, to), Arrays.copyOfRange(input.logProbs().proximal(), from, to));
+        PolicyLogProbs logProbs = new PolicyLogProbs(
+                Arrays.copyOfRange(input.logProbs().behavior(), from, to),
+                Arrays.copyOfRange(input.logProbs().old(), from, to),
+                Arrays.copyOfRange(input.logProbs().proximal(), from, to));
         boolean withoutOld = input.withoutOld()[sequence];
         float[] weights = new float[mask.length];
-        List<StageReport> reports = weighting.compute(alternative.corrections().missingOldLogProbs()
-            .trainable(new TokenBatch(new int[] {0, mask.length}, mask), new boolean[] {withoutOld}), logProbs, weights);
-        return Trajectory.newBuilder(recorded).setOldLogProbs(withoutOld ? null : PackedFloats.of(logProbs.old()))
-            .setProximalLogProbs(PackedFloats.of(logProbs.proximal())).setProximalVersion(proximalVersion)
-            .setImportanceWeights(PackedFloats.of(weights)).setStages(reports).build();
+        List<StageReport> reports = weighting.compute(
+                alternative
+                        .corrections()
+                        .missingOldLogProbs()
+                        .trainable(new TokenBatch(new int[] {0, mask.length}, mask), new boolean[] {withoutOld}),
+                logProbs,
+                weights);
+        return Trajectory.newBuilder(recorded)
+                .setOldLogProbs(withoutOld ? null : PackedFloats.of(logProbs.old()))
+                .setProximalLogProbs(PackedFloats.of(logProbs.proximal()))
+                .setProximalVersion(proximalVersion)
+                .setImportanceWeights(PackedFloats.of(weights))
+                .setStages(reports)
+                .build();
     }
 
     /** Who is masked. */
@@ -176,7 +221,10 @@ final class AlternativeReplay {
                         of += own.trained(t);
                         left += verdict.tokens().trained(t); // of the trainable
                     }
-                    byLag.merge(Breakdown.classOf(input.currentVersion() - span.version()), new Share(of, of - left), Share::plus);
+                    byLag.merge(
+                            Breakdown.classOf(input.currentVersion() - span.version()),
+                            new Share(of, of - left),
+                            Share::plus);
                 }
             }
         }

@@ -43,11 +43,24 @@ public final class AsRecorded {
      */
     public AsRecorded(RecordedRun run, TopologyConfig config, int maxValueBytes) {
         this.run = run;
-        this.tasks = new TopologyTasks(config, run.run(), run.topics(), run.registry(), run::fetcher, maxValueBytes,
-            new TopologyMeters(new SimpleMeterRegistry()));
+        this.tasks = new TopologyTasks(
+                config,
+                run.run(),
+                run.topics(),
+                run.registry(),
+                run::fetcher,
+                maxValueBytes,
+                new TopologyMeters(new SimpleMeterRegistry()));
         RunTopics topics = run.topics();
-        this.comparison = new RecordComparison(run.registry(), Map.of(topics.trajectories(), Trajectory.class,
-            topics.outcomes(), Outcome.class, topics.batches(), LearnerBatch.class));
+        this.comparison = new RecordComparison(
+                run.registry(),
+                Map.of(
+                        topics.trajectories(),
+                        Trajectory.class,
+                        topics.outcomes(),
+                        Outcome.class,
+                        topics.batches(),
+                        LearnerBatch.class));
     }
 
     /** Offsets of all inputs together that were passed so far; from any thread. */
@@ -101,9 +114,13 @@ public final class AsRecorded {
         }
     }
 
-    private <A extends Observation> Callable<TaskVerdict> replayOf(TaskFactory<A> factory, List<TopologyTasks.Input<A>> inputs,
-        java.util.function.Function<long[], Taken<A>> told, int partition) {
-        return () -> new TaskReplay<>(run, factory, inputs, told, partition, tasks.settings(), comparison, progress).run();
+    private <A extends Observation> Callable<TaskVerdict> replayOf(
+            TaskFactory<A> factory,
+            List<TopologyTasks.Input<A>> inputs,
+            java.util.function.Function<long[], Taken<A>> told,
+            int partition) {
+        return () ->
+                new TaskReplay<>(run, factory, inputs, told, partition, tasks.settings(), comparison, progress).run();
     }
 
     private static <A> Taken<A> nothingIsTold(long... facts) {

@@ -18,8 +18,7 @@ import org.apache.kafka.common.TopicPartition;
 
 /** The trajectories that a recorded batch points at. */
 public final class BatchTrajectories {
-    private BatchTrajectories() {
-    }
+    private BatchTrajectories() {}
 
     /**
      * One for each entry of the batch, in their order.
@@ -29,14 +28,15 @@ public final class BatchTrajectories {
      */
     public static List<Trajectory> of(RecordedRun run, LearnerBatch batch, RecordFetcher fetcher) {
         Map<Integer, TreeSet<Long>> wanted = new TreeMap<>();
-        batch.getEntries().forEach(entry ->
-            wanted.computeIfAbsent(entry.getPartition(), p -> new TreeSet<>()).add(entry.getOffset()));
+        batch.getEntries()
+                .forEach(entry -> wanted.computeIfAbsent(entry.getPartition(), p -> new TreeSet<>())
+                        .add(entry.getOffset()));
         var deserializer = AvroSerde.of(Trajectory.class, run.registry()).deserializer();
         Map<String, Trajectory> found = new HashMap<>();
         wanted.forEach((partition, offsets) -> {
             long[] sorted = offsets.stream().mapToLong(Long::longValue).toArray();
-            for (ConsumerRecord<byte[], byte[]> record
-                    : fetcher.fetch(new TopicPartition(run.topics().trajectories(), partition), sorted)) {
+            for (ConsumerRecord<byte[], byte[]> record :
+                    fetcher.fetch(new TopicPartition(run.topics().trajectories(), partition), sorted)) {
                 found.put(partition + "@" + record.offset(), deserializer.deserialize(record.topic(), record.value()));
             }
         });
@@ -44,10 +44,11 @@ public final class BatchTrajectories {
         for (BatchEntry entry : batch.getEntries()) {
             Trajectory trajectory = found.get(entry.getPartition() + "@" + entry.getOffset());
             if (trajectory == null || !trajectory.getRolloutId().equals(entry.getRolloutId())) {
-                throw new ArchiveException("batch " + batch.getBatchId() + " names the trajectory of " + entry.getRolloutId() + " at "
-                    + run.topics().trajectories() + "-" + entry.getPartition() + "@" + entry.getOffset() + ", and "
-                    + (trajectory == null ? "the log no longer holds it" : "another lies there")
-                    + "; choose a later range, or replay an archive that was exported in time");
+                throw new ArchiveException("batch " + batch.getBatchId() + " names the trajectory of "
+                        + entry.getRolloutId() + " at "
+                        + run.topics().trajectories() + "-" + entry.getPartition() + "@" + entry.getOffset() + ", and "
+                        + (trajectory == null ? "the log no longer holds it" : "another lies there")
+                        + "; choose a later range, or replay an archive that was exported in time");
             }
             trajectories.add(trajectory);
         }

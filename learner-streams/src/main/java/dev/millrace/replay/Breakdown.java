@@ -13,8 +13,10 @@ import java.util.TreeMap;
  * @param sequencesByLength sequences, by the least length of their class, in response tokens
  * @param sequencesBySign sequences, by the sign of their advantage: -1, 0, 1
  */
-public record Breakdown(SortedMap<Long, Share> tokensByLag, SortedMap<Long, Share> sequencesByLength,
-    SortedMap<Long, Share> sequencesBySign) {
+public record Breakdown(
+        SortedMap<Long, Share> tokensByLag,
+        SortedMap<Long, Share> sequencesByLength,
+        SortedMap<Long, Share> sequencesBySign) {
 
     public Breakdown {
         tokensByLag = Collections.unmodifiableSortedMap(new TreeMap<>(tokensByLag));
@@ -34,8 +36,10 @@ public record Breakdown(SortedMap<Long, Share> tokensByLag, SortedMap<Long, Shar
 
     /** Both together. */
     public Breakdown plus(Breakdown other) {
-        return new Breakdown(sum(tokensByLag, other.tokensByLag), sum(sequencesByLength, other.sequencesByLength),
-            sum(sequencesBySign, other.sequencesBySign));
+        return new Breakdown(
+                sum(tokensByLag, other.tokensByLag),
+                sum(sequencesByLength, other.sequencesByLength),
+                sum(sequencesBySign, other.sequencesBySign));
     }
 
     private static SortedMap<Long, Share> sum(Map<Long, Share> a, Map<Long, Share> b) {

@@ -14,6 +14,6 @@ public record Difference(String task, String record, String field, String record
     @Override
     public String toString() {
         return record + " of " + task + (field.isEmpty() ? "" : ", " + field) + ": the run has " + recorded
-            + ", the replay " + replayed;
+                + ", the replay " + replayed;
     }
 }

@@ -25,8 +25,7 @@ import org.apache.kafka.streams.processor.api.Record;
 final class InputReader<A> implements AutoCloseable {
 
     /** What was taken in, and when what it tells of happened. */
-    record Taken<A>(A arrival, long timestampMs) {
-    }
+    record Taken<A>(A arrival, long timestampMs) {}
 
     private final Input<A> input;
     private final TopicPartition partition;
@@ -39,7 +38,12 @@ final class InputReader<A> implements AutoCloseable {
     private long lettersCompared;
 
     /** @param progress takes how many offsets were passed */
-    InputReader(RecordedRun run, Input<A> input, TopicPartition partition, RecordComparison comparison, LongAdder progress) {
+    InputReader(
+            RecordedRun run,
+            Input<A> input,
+            TopicPartition partition,
+            RecordComparison comparison,
+            LongAdder progress) {
         this.input = input;
         this.partition = partition;
         this.cursor = run.read(partition, 0);
@@ -65,11 +69,17 @@ final class InputReader<A> implements AutoCloseable {
         long eventMs = EventTime.of(record, partitionTimeMs);
         partitionTimeMs = Math.max(partitionTimeMs, eventMs);
         try {
-            return input.reader().read(new Record<>(record.key(), record.value(), eventMs, record.headers()),
-                record.partition(), record.offset()).map(arrival -> new Taken<>(arrival, eventMs));
+            return input.reader()
+                    .read(
+                            new Record<>(record.key(), record.value(), eventMs, record.headers()),
+                            record.partition(),
+                            record.offset())
+                    .map(arrival -> new Taken<>(arrival, eventMs));
         } catch (RefusedException e) {
-            Headers headers = DeadLetters.headers(record.headers(),
-                new DeadLetters.Source(record.topic(), record.partition(), record.offset(), eventMs), e.refusal());
+            Headers headers = DeadLetters.headers(
+                    record.headers(),
+                    new DeadLetters.Source(record.topic(), record.partition(), record.offset(), eventMs),
+                    e.refusal());
             headers.remove(Sighting.HEADER);
             compare(record, new Decision(deadLetters, record.key(), record.value(), headers), wasRead);
             return Optional.empty();
@@ -86,8 +96,8 @@ final class InputReader<A> implements AutoCloseable {
             return; // the run has not come so far
         }
         comparison.compare(letter.get().record(), replayed).ifPresent(where -> {
-            throw new DifferenceFound(
-                new Difference("the check of " + partition, what, where.field(), where.recorded(), where.replayed()));
+            throw new DifferenceFound(new Difference(
+                    "the check of " + partition, what, where.field(), where.recorded(), where.replayed()));
         });
         lettersCompared++;
         letters.pass();
@@ -99,8 +109,12 @@ final class InputReader<A> implements AutoCloseable {
             long expected = letters.peek().get().sourceOffset();
             Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
             if (next.isEmpty() || next.get().offset() > expected) {
-                throw new DifferenceFound(new Difference("the check of " + partition,
-                    "the dead letter of " + partition + "@" + expected, "", "one", "none, since no such record is refused"));
+                throw new DifferenceFound(new Difference(
+                        "the check of " + partition,
+                        "the dead letter of " + partition + "@" + expected,
+                        "",
+                        "one",
+                        "none, since no such record is refused"));
             }
             read(next.get(), false);
         }

@@ -32,6 +32,7 @@ import org.apache.avro.specific.SpecificRecordBase;
 public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
     /** Ends the names of files that are not whole. */
     public static final String UNFINISHED = ".unfinished";
+
     private static final String BATCHES = "batches.avro";
     private static final String TRAJECTORIES = "trajectories.avro";
     private static final int ZSTD_LEVEL = 3;
@@ -42,8 +43,8 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
     private volatile long steps;
 
     /** The files of one alternative. */
-    private record Writing(Path folder, DataFileWriter<LearnerBatch> batches, DataFileWriter<Trajectory> trajectories) {
-    }
+    private record Writing(
+            Path folder, DataFileWriter<LearnerBatch> batches, DataFileWriter<Trajectory> trajectories) {}
 
     /**
      * Begins them; files of these names from before are deleted.
@@ -56,14 +57,16 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
         this.folder = folder;
         List<String> names = alternatives.stream().map(KeptFiles::folderOf).toList();
         if (new HashSet<>(names).size() < names.size()) {
-            throw new ArchiveException("two alternatives would be kept in one folder: " + alternatives + " become " + names
-                + "; give one of the files another name");
+            throw new ArchiveException("two alternatives would be kept in one folder: " + alternatives + " become "
+                    + names + "; give one of the files another name");
         }
         try {
             for (String name : names) {
                 Path own = Files.createDirectories(folder.resolve(name));
-                writings.add(new Writing(own, begin(own, BATCHES, LearnerBatch.class, LearnerBatch.SCHEMA$),
-                    begin(own, TRAJECTORIES, Trajectory.class, Trajectory.SCHEMA$)));
+                writings.add(new Writing(
+                        own,
+                        begin(own, BATCHES, LearnerBatch.class, LearnerBatch.SCHEMA$),
+                        begin(own, TRAJECTORIES, Trajectory.class, Trajectory.SCHEMA$)));
             }
         } catch (IOException e) {
             throw unwritable(e);
@@ -77,7 +80,7 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
     }
 
     private static <T extends SpecificRecordBase> DataFileWriter<T> begin(
-        Path folder, String name, Class<T> type, org.apache.avro.Schema schema) throws IOException {
+            Path folder, String name, Class<T> type, org.apache.avro.Schema schema) throws IOException {
         Files.deleteIfExists(folder.resolve(name));
         DataFileWriter<T> writer = new DataFileWriter<>(new SpecificDatumWriter<>(type));
         writer.setCodec(CodecFactory.zstandardCodec(ZSTD_LEVEL));
@@ -107,9 +110,14 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
 
     /** What else lies in the folder: alternatives of other replays, by name. */
     public List<String> others() {
-        Set<Path> own = writings.stream().map(writing -> writing.folder().getFileName()).collect(Collectors.toSet());
+        Set<Path> own =
+                writings.stream().map(writing -> writing.folder().getFileName()).collect(Collectors.toSet());
         try (Stream<Path> all = Files.list(folder)) {
-            return all.map(Path::getFileName).filter(name -> !own.contains(name)).map(Path::toString).sorted().toList();
+            return all.map(Path::getFileName)
+                    .filter(name -> !own.contains(name))
+                    .map(Path::toString)
+                    .sorted()
+                    .toList();
         } catch (IOException e) {
             throw unwritable(e);
         }
@@ -121,8 +129,10 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
             close();
             for (Writing writing : writings) {
                 for (String name : List.of(BATCHES, TRAJECTORIES)) {
-                    Files.move(writing.folder().resolve(name + UNFINISHED), writing.folder().resolve(name),
-                        StandardCopyOption.REPLACE_EXISTING);
+                    Files.move(
+                            writing.folder().resolve(name + UNFINISHED),
+                            writing.folder().resolve(name),
+                            StandardCopyOption.REPLACE_EXISTING);
                 }
             }
         } catch (IOException e) {

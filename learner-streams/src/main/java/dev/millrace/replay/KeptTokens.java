@@ -68,7 +68,9 @@ record KeptTokens(double k1, double k3, double chiSquare, double meanWeight, dou
             @Override
             void add(TokenBlock block, int from, int to) {
                 int size = 0;
-                for (int t = from; t < to; t++) { // no branch: which tokens are masked is what a branch predictor cannot know
+                for (int t = from;
+                        t < to;
+                        t++) { // no branch: which tokens are masked is what a branch predictor cannot know
                     block.scratch[size] = weights[t];
                     size += kept.trained(t);
                 }
@@ -96,7 +98,9 @@ record KeptTokens(double k1, double k3, double chiSquare, double meanWeight, dou
             }
         }
         double n = kept.trainedTokens();
-        return n == 0 ? new KeptTokens(0, 0, 0, 0, 0, weights.changed)
-            : new KeptTokens(-logRatios / n, k3 / n, squares / n - 1.0, weights.sum / n, weights.largest, weights.changed);
+        return n == 0
+                ? new KeptTokens(0, 0, 0, 0, 0, weights.changed)
+                : new KeptTokens(
+                        -logRatios / n, k3 / n, squares / n - 1.0, weights.sum / n, weights.largest, weights.changed);
     }
 }

@@ -20,16 +20,14 @@ import org.apache.kafka.common.header.Headers;
 final class LetterReader implements AutoCloseable {
 
     /** A dead letter, and where the refused record lies. */
-    record Letter(ConsumerRecord<byte[], byte[]> record, long sourceOffset) {
-    }
+    record Letter(ConsumerRecord<byte[], byte[]> record, long sourceOffset) {}
 
-    private record Head(RecordCursor cursor, Letter letter) {
-    }
+    private record Head(RecordCursor cursor, Letter letter) {}
 
     private final TopicPartition source;
     private final List<RecordCursor> cursors = new ArrayList<>();
-    private final PriorityQueue<Head> heads =
-        new PriorityQueue<>(Comparator.comparingLong((Head head) -> head.letter().sourceOffset()));
+    private final PriorityQueue<Head> heads = new PriorityQueue<>(
+            Comparator.comparingLong((Head head) -> head.letter().sourceOffset()));
 
     LetterReader(RecordedRun run, TopicPartition source) {
         this.source = source;
@@ -43,11 +41,14 @@ final class LetterReader implements AutoCloseable {
     private void advance(RecordCursor cursor) {
         for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next(); next.isPresent(); next = cursor.next()) {
             Headers headers = next.get().headers();
-            if (headers.lastHeader(Sighting.HEADER) == null && headers.lastHeader(DeadLetters.REASON) != null
-                && source.topic().equals(DeadLetters.text(headers, DeadLetters.SOURCE_TOPIC))
-                && Integer.toString(source.partition()).equals(DeadLetters.text(headers, DeadLetters.SOURCE_PARTITION))) {
-                heads.add(new Head(cursor,
-                    new Letter(next.get(), Long.parseLong(DeadLetters.text(headers, DeadLetters.SOURCE_OFFSET)))));
+            if (headers.lastHeader(Sighting.HEADER) == null
+                    && headers.lastHeader(DeadLetters.REASON) != null
+                    && source.topic().equals(DeadLetters.text(headers, DeadLetters.SOURCE_TOPIC))
+                    && Integer.toString(source.partition())
+                            .equals(DeadLetters.text(headers, DeadLetters.SOURCE_PARTITION))) {
+                heads.add(new Head(
+                        cursor,
+                        new Letter(next.get(), Long.parseLong(DeadLetters.text(headers, DeadLetters.SOURCE_OFFSET)))));
                 return;
             }
         }

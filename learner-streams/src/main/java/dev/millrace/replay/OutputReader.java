@@ -27,13 +27,12 @@ final class OutputReader implements AutoCloseable {
         }
     }
 
-    private record Head(RecordCursor cursor, Output output) {
-    }
+    private record Head(RecordCursor cursor, Output output) {}
 
     private final String task;
     private final List<RecordCursor> cursors = new ArrayList<>();
-    private final PriorityQueue<Head> heads =
-        new PriorityQueue<>(Comparator.comparingLong((Head head) -> head.output().sighting().number()));
+    private final PriorityQueue<Head> heads = new PriorityQueue<>(
+            Comparator.comparingLong((Head head) -> head.output().sighting().number()));
 
     OutputReader(RecordedRun run, String task, List<String> topics) {
         this.task = task;
@@ -49,7 +48,9 @@ final class OutputReader implements AutoCloseable {
     private void advance(RecordCursor cursor) {
         for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next(); next.isPresent(); next = cursor.next()) {
             if (Sighting.isOf(next.get().headers(), task)) {
-                heads.add(new Head(cursor, new Output(next.get(), Sighting.of(next.get().headers()).orElseThrow())));
+                heads.add(new Head(
+                        cursor,
+                        new Output(next.get(), Sighting.of(next.get().headers()).orElseThrow())));
                 return;
             }
         }

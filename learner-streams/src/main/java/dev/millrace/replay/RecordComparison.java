@@ -30,8 +30,7 @@ final class RecordComparison {
     private static final int FRAME_BYTES = 5;
 
     /** Where two records differ. */
-    record Where(String field, String recorded, String replayed) {
-    }
+    record Where(String field, String recorded, String replayed) {}
 
     private final SchemaRegistry registry;
     private final Map<String, Class<? extends SpecificRecord>> types;
@@ -61,12 +60,15 @@ final class RecordComparison {
         byte[] value = recorded.value();
         if (type != null && value != null && replayed != null) {
             if (value.length >= FRAME_BYTES && !Arrays.equals(value, 0, FRAME_BYTES, replayed, 0, FRAME_BYTES)) {
-                return new Where("schema id", hex(Arrays.copyOf(value, FRAME_BYTES)), hex(Arrays.copyOf(replayed, FRAME_BYTES)));
+                return new Where(
+                        "schema id", hex(Arrays.copyOf(value, FRAME_BYTES)), hex(Arrays.copyOf(replayed, FRAME_BYTES)));
             }
             try {
                 var deserializer = AvroSerde.of(type, registry).deserializer();
-                Where where = within(deserializer.deserialize(recorded.topic(), value),
-                    deserializer.deserialize(recorded.topic(), replayed), "");
+                Where where = within(
+                        deserializer.deserialize(recorded.topic(), value),
+                        deserializer.deserialize(recorded.topic(), replayed),
+                        "");
                 if (where != null) {
                     return where;
                 }
@@ -75,15 +77,20 @@ final class RecordComparison {
             }
         }
         int at = value == null || replayed == null ? 0 : Arrays.mismatch(value, replayed);
-        return new Where("value, byte " + at, value == null ? "nothing" : value.length + " bytes",
-            replayed == null ? "nothing" : replayed.length + " other bytes");
+        return new Where(
+                "value, byte " + at,
+                value == null ? "nothing" : value.length + " bytes",
+                replayed == null ? "nothing" : replayed.length + " other bytes");
     }
 
     /** The first field in which two values differ; null if there is none. */
     private static Where within(Object recorded, Object replayed, String path) {
         if (recorded instanceof SpecificRecord a && replayed instanceof SpecificRecord b) {
             for (Schema.Field field : a.getSchema().getFields()) {
-                Where where = within(a.get(field.pos()), b.get(field.pos()), path.isEmpty() ? field.name() : path + "." + field.name());
+                Where where = within(
+                        a.get(field.pos()),
+                        b.get(field.pos()),
+                        path.isEmpty() ? field.name() : path + "." + field.name());
                 if (where != null) {
                     return where;
                 }
@@ -111,8 +118,10 @@ final class RecordComparison {
             Header a = i < recorded.size() ? recorded.get(i) : null;
             Header b = i < replayed.size() ? replayed.get(i) : null;
             if (a == null || !a.equals(b)) {
-                return Optional.of(new Where("header " + (a == null ? b.key() : a.key()),
-                    a == null ? "no such header" : text(a.value()), b == null ? "no such header" : text(b.value())));
+                return Optional.of(new Where(
+                        "header " + (a == null ? b.key() : a.key()),
+                        a == null ? "no such header" : text(a.value()),
+                        b == null ? "no such header" : text(b.value())));
             }
         }
         return Optional.empty();

@@ -17,8 +17,16 @@ import java.util.Optional;
  * @param figures one for each alternative, in their order
  * @param diagnoses one for each, of the steps up to this one; empty where nothing could be trained on
  */
-public record ReplayedStep(long batchId, long version, long assembledAtMs, double reward, double stalenessMean, boolean isAsRecorded,
-    Optional<RescoredStep> rescored, List<StepFigures> figures, List<Optional<Diagnosis>> diagnoses) {
+public record ReplayedStep(
+        long batchId,
+        long version,
+        long assembledAtMs,
+        double reward,
+        double stalenessMean,
+        boolean isAsRecorded,
+        Optional<RescoredStep> rescored,
+        List<StepFigures> figures,
+        List<Optional<Diagnosis>> diagnoses) {
 
     public ReplayedStep {
         figures = List.copyOf(figures);
@@ -26,6 +34,7 @@ public record ReplayedStep(long batchId, long version, long assembledAtMs, doubl
     }
 
     ReplayedStep diagnosed(List<Optional<Diagnosis>> found) {
-        return new ReplayedStep(batchId, version, assembledAtMs, reward, stalenessMean, isAsRecorded, rescored, figures, found);
+        return new ReplayedStep(
+                batchId, version, assembledAtMs, reward, stalenessMean, isAsRecorded, rescored, figures, found);
     }
 }

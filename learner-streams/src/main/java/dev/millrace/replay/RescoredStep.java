@@ -10,5 +10,4 @@ import java.util.Optional;
  * @param isAsTrained whether the run's own corrections then decide what the learner's log says the step did; empty where that
  *     is not to be expected
  */
-public record RescoredStep(Agreement agreement, Optional<Boolean> isAsTrained) {
-}
+public record RescoredStep(Agreement agreement, Optional<Boolean> isAsTrained) {}

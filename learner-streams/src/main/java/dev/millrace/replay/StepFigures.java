@@ -19,7 +19,19 @@ package dev.millrace.replay;
  * @param changedAdvantages sequences whose advantage is not the recorded one
  * @param breakdown who was masked
  */
-public record StepFigures(Share tokens, Share sequences, long changedWeights, double meanWeight, double maxWeight, double essRatio,
-    double essRatioTruncated, double stepScale, double secondMoment, double k1, double k3, double chiSquare,
-    double meanAbsoluteAdvantage, long changedAdvantages, Breakdown breakdown) {
-}
+public record StepFigures(
+        Share tokens,
+        Share sequences,
+        long changedWeights,
+        double meanWeight,
+        double maxWeight,
+        double essRatio,
+        double essRatioTruncated,
+        double stepScale,
+        double secondMoment,
+        double k1,
+        double k3,
+        double chiSquare,
+        double meanAbsoluteAdvantage,
+        long changedAdvantages,
+        Breakdown breakdown) {}

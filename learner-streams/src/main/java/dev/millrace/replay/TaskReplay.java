@@ -44,6 +44,7 @@ final class TaskReplay<A extends Observation> {
     private final Map<String, Long> same = new TreeMap<>();
     /** By the number of the input. */
     private final Map<Integer, InputReader<A>> readers = new TreeMap<>();
+
     private OutputReader outputs;
     private DecisionTask<A> task;
     private long number;
@@ -51,6 +52,7 @@ final class TaskReplay<A extends Observation> {
     private int beginnings;
     /** The record whose events are being done; decisions before the last of them come too early. */
     private Output current;
+
     private boolean isLastEvent;
 
     /**
@@ -58,8 +60,15 @@ final class TaskReplay<A extends Observation> {
      * @param settings fingerprint of what it decides by
      * @param progress takes how many offsets of the inputs were passed
      */
-    TaskReplay(RecordedRun run, TaskFactory<A> factory, List<Input<A>> inputs, Function<long[], Taken<A>> told, int partition,
-        long settings, RecordComparison comparison, LongAdder progress) {
+    TaskReplay(
+            RecordedRun run,
+            TaskFactory<A> factory,
+            List<Input<A>> inputs,
+            Function<long[], Taken<A>> told,
+            int partition,
+            long settings,
+            RecordComparison comparison,
+            LongAdder progress) {
         this.run = run;
         this.factory = factory;
         this.inputs = inputs;
@@ -87,7 +96,9 @@ final class TaskReplay<A extends Observation> {
         } finally {
             close();
         }
-        long letters = readers.values().stream().mapToLong(InputReader::lettersCompared).sum();
+        long letters = readers.values().stream()
+                .mapToLong(InputReader::lettersCompared)
+                .sum();
         if (letters > 0) {
             same.merge(run.topics().deadLetters(), letters, Long::sum);
         }
@@ -100,8 +111,9 @@ final class TaskReplay<A extends Observation> {
             TopicPartition source = new TopicPartition(input.topic(), partition);
             boolean isNeeded = !input.topic().equals(run.topics().policyVersions()); // which its journal was told of
             if (isNeeded && run.range(source).from() > 0 && outputs.peek().isPresent()) {
-                throw new NotProvable("the log no longer holds the first " + run.range(source).from() + " records of " + source
-                    + "; a run can be replayed as recorded only from its beginning");
+                throw new NotProvable(
+                        "the log no longer holds the first " + run.range(source).from() + " records of " + source
+                                + "; a run can be replayed as recorded only from its beginning");
             }
             readers.put(input.number(), new InputReader<>(run, input, source, comparison, progress));
         }
@@ -109,8 +121,12 @@ final class TaskReplay<A extends Observation> {
 
     private void replay(Output output) {
         if (output.sighting().number() != number) {
-            throw new DifferenceFound(new Difference(name, "record number " + number, "",
-                "none; the next is number " + output.sighting().number() + " at " + output.place(), "not looked for it"));
+            throw new DifferenceFound(new Difference(
+                    name,
+                    "record number " + number,
+                    "",
+                    "none; the next is number " + output.sighting().number() + " at " + output.place(),
+                    "not looked for it"));
         }
         current = output;
         List<Event> events = output.sighting().since();
@@ -128,9 +144,10 @@ final class TaskReplay<A extends Observation> {
             InputReader<A> reader = reader(arrivals.input());
             for (long i = 1; i <= arrivals.count(); i++) {
                 isLastEvent = isLast && i == arrivals.count();
-                Taken<A> next = reader.next().orElseThrow(() -> new NotProvable(reader.partition() + " ends before what "
-                    + described(current) + " was made of: it was made when offset "
-                    + (current.sighting().positions().get(arrivals.input()) - 1) + " had been read"));
+                Taken<A> next = reader.next()
+                        .orElseThrow(() -> new NotProvable(reader.partition() + " ends before what "
+                                + described(current) + " was made of: it was made when offset "
+                                + (current.sighting().positions().get(arrivals.input()) - 1) + " had been read"));
                 take(next, isLastEvent ? arrivals.input() : -1);
             }
         } else if (event instanceof Event.Told fact) {
@@ -143,7 +160,7 @@ final class TaskReplay<A extends Observation> {
             begin(began);
         } else {
             throw new NotProvable("so much happened before " + described(current)
-                + " without a record being made that its header could not hold it");
+                    + " without a record being made that its header could not hold it");
         }
     }
 
@@ -151,16 +168,17 @@ final class TaskReplay<A extends Observation> {
         InputReader<A> reader = readers.get(input);
         if (reader == null) {
             throw new NotProvable(described(current) + " was made when records of input " + input
-                + " had been read, which by these settings nobody reads");
+                    + " had been read, which by these settings nobody reads");
         }
         return reader;
     }
 
     private void begin(Event.Began began) {
         if (began.settings() != settings) {
-            throw new NotProvable("from " + described(current) + " on, the run decided by other settings than these (fingerprint "
-                + Long.toHexString(began.settings()) + ", these have " + Long.toHexString(settings)
-                + "); give the configuration that it ran with");
+            throw new NotProvable(
+                    "from " + described(current) + " on, the run decided by other settings than these (fingerprint "
+                            + Long.toHexString(began.settings()) + ", these have " + Long.toHexString(settings)
+                            + "); give the configuration that it ran with");
         }
         if (task != null) {
             task.close();
@@ -174,9 +192,10 @@ final class TaskReplay<A extends Observation> {
         if (lastOfInput >= 0) {
             long position = current.sighting().positions().get(lastOfInput);
             if (next.arrival().offset() + 1 != position) {
-                throw new NotProvable("when " + described(current) + " was made, " + reader(lastOfInput).partition()
-                    + " had been read up to offset " + (position - 1) + "; counting its records leads to offset "
-                    + next.arrival().offset() + ", so records are missing from it");
+                throw new NotProvable("when " + described(current) + " was made, "
+                        + reader(lastOfInput).partition()
+                        + " had been read up to offset " + (position - 1) + "; counting its records leads to offset "
+                        + next.arrival().offset() + ", so records are missing from it");
             }
         }
         task.take(next.arrival(), next.timestampMs());
@@ -184,23 +203,33 @@ final class TaskReplay<A extends Observation> {
 
     private void compare(Decision made) {
         Optional<Output> next = outputs.peek();
-        boolean isOfNow = isLastEvent && next.isPresent() && (next.get() == current || next.get().sighting().since().isEmpty());
+        boolean isOfNow = isLastEvent
+                && next.isPresent()
+                && (next.get() == current || next.get().sighting().since().isEmpty());
         if (!isOfNow) {
-            throw new DifferenceFound(new Difference(name, "before " + described(next.orElse(current)), "",
-                "no record", "one for " + made.topic()));
+            throw new DifferenceFound(new Difference(
+                    name, "before " + described(next.orElse(current)), "", "no record", "one for " + made.topic()));
         }
         Output recorded = next.get();
         if (recorded.sighting().number() != number) {
-            throw new DifferenceFound(new Difference(name, "record number " + number, "",
-                "none; the next is number " + recorded.sighting().number() + " at " + recorded.place(), "one for " + made.topic()));
+            throw new DifferenceFound(new Difference(
+                    name,
+                    "record number " + number,
+                    "",
+                    "none; the next is number " + recorded.sighting().number() + " at " + recorded.place(),
+                    "one for " + made.topic()));
         }
         comparison.compare(recorded.record(), made).ifPresent(where -> {
             throw new DifferenceFound(
-                new Difference(name, described(recorded), where.field(), where.recorded(), where.replayed()));
+                    new Difference(name, described(recorded), where.field(), where.recorded(), where.replayed()));
         });
         if (recorded.sighting().activityMs() != task.nowMs()) {
-            throw new DifferenceFound(new Difference(name, described(recorded), "activity clock",
-                recorded.sighting().activityMs() + " ms", task.nowMs() + " ms"));
+            throw new DifferenceFound(new Difference(
+                    name,
+                    described(recorded),
+                    "activity clock",
+                    recorded.sighting().activityMs() + " ms",
+                    task.nowMs() + " ms"));
         }
         same.merge(recorded.record().topic(), 1L, Long::sum);
         number++;

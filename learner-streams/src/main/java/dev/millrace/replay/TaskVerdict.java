@@ -13,8 +13,13 @@ import java.util.Optional;
  * @param difference the first one, if there is one
  * @param gap what is missing in the record, if the replay could not go on to its end
  */
-public record TaskVerdict(String task, Map<String, Long> same, long taken, int beginnings, Optional<Difference> difference,
-    Optional<String> gap) {
+public record TaskVerdict(
+        String task,
+        Map<String, Long> same,
+        long taken,
+        int beginnings,
+        Optional<Difference> difference,
+        Optional<String> gap) {
 
     /** True if all that the task made was made again. */
     public boolean isProved() {

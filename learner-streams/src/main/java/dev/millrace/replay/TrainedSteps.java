@@ -58,7 +58,8 @@ final class TrainedSteps implements AutoCloseable {
     private Optional<TrainingStep> ours(ConsumerRecord<byte[], byte[]> record) {
         try {
             return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()))
-                .filter(step -> run.run().owns(step.getRunId(), step.getEpoch()) && run.run().policyId().equals(step.getPolicyId()));
+                    .filter(step -> run.run().owns(step.getRunId(), step.getEpoch())
+                            && run.run().policyId().equals(step.getPolicyId()));
         } catch (MalformedRecordException notAStep) {
             return Optional.empty();
         }

@@ -34,8 +34,7 @@ final class TrajectoryFeed implements AutoCloseable {
     /** Records that are read over rather than asked for by their place. */
     private static final long READ_OVER = 20_000;
 
-    private record Place(int partition, long offset) {
-    }
+    private record Place(int partition, long offset) {}
 
     /** How far a partition has been read. */
     private static final class Reading {
@@ -55,6 +54,7 @@ final class TrajectoryFeed implements AutoCloseable {
     private final Map<Integer, Reading> readings = new HashMap<>();
     /** Those that were read before their batch came, oldest first. */
     private final Map<Place, ConsumerRecord<byte[], byte[]>> kept = new LinkedHashMap<>();
+
     private long keptBytes;
 
     TrajectoryFeed(RecordedRun run) {
@@ -72,13 +72,18 @@ final class TrajectoryFeed implements AutoCloseable {
         List<BatchEntry> entries = batch.getEntries();
         Integer[] inOrder = new Integer[entries.size()];
         Arrays.setAll(inOrder, e -> e);
-        Arrays.sort(inOrder, Comparator.comparingInt((Integer e) -> entries.get(e).getPartition()).thenComparingLong(e -> entries.get(e).getOffset()));
+        Arrays.sort(
+                inOrder,
+                Comparator.comparingInt((Integer e) -> entries.get(e).getPartition())
+                        .thenComparingLong(e -> entries.get(e).getOffset()));
         List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>(Collections.nCopies(entries.size(), null));
         Map<Integer, List<Integer>> elsewhere = new TreeMap<>();
         for (Integer e : inOrder) {
             found.set(e, inPassing(entries.get(e).getPartition(), entries.get(e).getOffset()));
             if (found.get(e) == null) {
-                elsewhere.computeIfAbsent(entries.get(e).getPartition(), partition -> new ArrayList<>()).add(e);
+                elsewhere
+                        .computeIfAbsent(entries.get(e).getPartition(), partition -> new ArrayList<>())
+                        .add(e);
             }
         }
         elsewhere.forEach((partition, absent) -> fetch(partition, absent, entries, found));
@@ -92,14 +97,16 @@ final class TrajectoryFeed implements AutoCloseable {
 
     /** A batch names what is not there. */
     static ArchiveException missing(String topic, LearnerBatch batch, BatchEntry entry, String why) {
-        return new ArchiveException("batch " + batch.getBatchId() + " names the trajectory of " + entry.getRolloutId() + " at "
-            + topic + "-" + entry.getPartition() + "@" + entry.getOffset() + ", and " + why
-            + "; choose a later range, or replay an archive that was exported in time");
+        return new ArchiveException(
+                "batch " + batch.getBatchId() + " names the trajectory of " + entry.getRolloutId() + " at "
+                        + topic + "-" + entry.getPartition() + "@" + entry.getOffset() + ", and " + why
+                        + "; choose a later range, or replay an archive that was exported in time");
     }
 
     /** The record, if it was read early or comes next; null if it has to be fetched. */
     private ConsumerRecord<byte[], byte[]> inPassing(int partition, long offset) {
-        Reading reading = readings.computeIfAbsent(partition, p -> new Reading(run.read(new TopicPartition(topic, p), offset), offset));
+        Reading reading = readings.computeIfAbsent(
+                partition, p -> new Reading(run.read(new TopicPartition(topic, p), offset), offset));
         if (offset < reading.next) {
             ConsumerRecord<byte[], byte[]> early = kept.remove(new Place(partition, offset));
             keptBytes -= early == null ? 0 : bytes(early);
@@ -119,11 +126,15 @@ final class TrajectoryFeed implements AutoCloseable {
         return null;
     }
 
-    private void fetch(int partition, List<Integer> absent, List<BatchEntry> entries,
-        List<ConsumerRecord<byte[], byte[]>> found) {
+    private void fetch(
+            int partition, List<Integer> absent, List<BatchEntry> entries, List<ConsumerRecord<byte[], byte[]>> found) {
         Map<Long, ConsumerRecord<byte[], byte[]>> fetched = new HashMap<>();
-        long[] places = absent.stream().mapToLong(e -> entries.get(e).getOffset()).distinct().toArray();
-        fetcher.fetch(new TopicPartition(topic, partition), places).forEach(record -> fetched.put(record.offset(), record));
+        long[] places = absent.stream()
+                .mapToLong(e -> entries.get(e).getOffset())
+                .distinct()
+                .toArray();
+        fetcher.fetch(new TopicPartition(topic, partition), places)
+                .forEach(record -> fetched.put(record.offset(), record));
         absent.forEach(e -> found.set(e, fetched.get(entries.get(e).getOffset())));
     }
 

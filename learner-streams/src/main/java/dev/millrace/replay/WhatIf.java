@@ -47,6 +47,7 @@ import org.apache.kafka.common.TopicPartition;
 public final class WhatIf {
     /** Steps that a diagnosis looks back on. */
     private static final int WINDOW = 10;
+
     private static final long CLOSE_LIMIT_SECONDS = 60;
 
     private final RecordedRun run;
@@ -90,7 +91,12 @@ public final class WhatIf {
      * @param isLearnersDecision whether the run's own corrections over them are what the learner decided by, so that they
      *     must come to what its log says
      */
-    public WhatIf(RecordedRun run, StepRange range, List<Alternative> alternatives, Rescorer rescorer, boolean isLearnersDecision) {
+    public WhatIf(
+            RecordedRun run,
+            StepRange range,
+            List<Alternative> alternatives,
+            Rescorer rescorer,
+            boolean isLearnersDecision) {
         this.run = run;
         this.range = range;
         this.alternatives = alternatives.stream().map(AlternativeReplay::new).toList();
@@ -99,7 +105,8 @@ public final class WhatIf {
         this.rescorer = rescorer;
         this.isLearnersDecision = isLearnersDecision;
         if (rescorer == null && alternatives.stream().anyMatch(Alternative::isRescored)) {
-            throw new IllegalArgumentException("nobody computes the log-probs again that an alternative is to see: " + alternatives);
+            throw new IllegalArgumentException(
+                    "nobody computes the log-probs again that an alternative is to see: " + alternatives);
         }
     }
 
@@ -115,7 +122,10 @@ public final class WhatIf {
 
     /** Offsets of batches to pass. */
     public long toPass() {
-        return run.partitions(run.topics().batches()).stream().map(this::offsets).mapToLong(r -> r.end() - r.from()).sum();
+        return run.partitions(run.topics().batches()).stream()
+                .map(this::offsets)
+                .mapToLong(r -> r.end() - r.from())
+                .sum();
     }
 
     /** Response tokens decided about so far, each once, whatever the number of alternatives. */
@@ -131,9 +141,11 @@ public final class WhatIf {
     }
 
     /** One batch decided, before it is put behind those before it. */
-    private record Decided(ReplayedStep step, Optional<DiagnosticsStep> recorded, Optional<DiagnosticsStep> rescored,
-        List<KeptBatch> kept) {
-    }
+    private record Decided(
+            ReplayedStep step,
+            Optional<DiagnosticsStep> recorded,
+            Optional<DiagnosticsStep> rescored,
+            List<KeptBatch> kept) {}
 
     /** Has every batch kept as each alternative but the first makes it; before the replay. */
     public WhatIf keeping(KeptBatch.Keeper taker) {
@@ -150,21 +162,26 @@ public final class WhatIf {
     public void replay(int threads, Consumer<ReplayedStep> steps) throws InterruptedException {
         ExecutorService workers = Executors.newFixedThreadPool(threads, runnable -> new Thread(runnable, "replay"));
         try (TrajectoryFeed trajectories = new TrajectoryFeed(run);
-             TrainedSteps trained = isLearnersDecision ? new TrainedSteps(run) : null) {
+                TrainedSteps trained = isLearnersDecision ? new TrainedSteps(run) : null) {
             Deque<Future<Decided>> underWay = new ArrayDeque<>();
             for (TopicPartition partition : run.partitions(run.topics().batches())) {
                 Range offsets = offsets(partition);
                 try (RecordCursor cursor = run.read(partition, offsets.from())) {
                     long position = offsets.from();
                     for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
-                            next.isPresent() && next.get().offset() < offsets.end(); next = cursor.next()) {
+                            next.isPresent() && next.get().offset() < offsets.end();
+                            next = cursor.next()) {
                         passed.add(next.get().offset() + 1 - position);
                         position = next.get().offset() + 1;
                         Optional<LearnerBatch> batch = batch(next.get());
-                        if (batch.isPresent() && rescorer != null && !rescorer.knows(batch.get().getBatchId())) {
+                        if (batch.isPresent()
+                                && rescorer != null
+                                && !rescorer.knows(batch.get().getBatchId())) {
                             untrained.increment();
                         } else if (batch.isPresent()) {
-                            Optional<TrainingStep> step = trained == null ? Optional.empty() : trained.of(batch.get().getBatchId());
+                            Optional<TrainingStep> step = trained == null
+                                    ? Optional.empty()
+                                    : trained.of(batch.get().getBatchId());
                             List<ConsumerRecord<byte[], byte[]>> members = trajectories.of(batch.get());
                             underWay.add(workers.submit(() -> decide(batch.get(), step, members)));
                         }
@@ -180,7 +197,9 @@ public final class WhatIf {
             }
         } finally {
             workers.shutdownNow();
-            workers.awaitTermination(CLOSE_LIMIT_SECONDS, TimeUnit.SECONDS); // who closes the rescorer must not do so under a running call
+            workers.awaitTermination(
+                    CLOSE_LIMIT_SECONDS,
+                    TimeUnit.SECONDS); // who closes the rescorer must not do so under a running call
         }
     }
 
@@ -189,18 +208,20 @@ public final class WhatIf {
         try {
             LearnerBatch batch = batchReader.deserialize(record.topic(), record.value());
             return batch != null && run.run().owns(batch.getRunId(), batch.getEpoch()) && range.contains(batch)
-                ? Optional.of(batch) : Optional.empty();
+                    ? Optional.of(batch)
+                    : Optional.empty();
         } catch (MalformedRecordException notABatch) {
             return Optional.empty();
         }
     }
 
-    private Decided decide(LearnerBatch batch, Optional<TrainingStep> trained, List<ConsumerRecord<byte[], byte[]>> members) {
+    private Decided decide(
+            LearnerBatch batch, Optional<TrainingStep> trained, List<ConsumerRecord<byte[], byte[]>> members) {
         List<Trajectory> trajectories = decoded(batch, members);
         BatchInput input = AssembledInput.of(batch, trajectories);
         tokens.add(input.tokens().tokenCount());
         Optional<Rescored> rescored =
-            rescorer == null ? Optional.empty() : Optional.of(rescorer.rescore(batch, trajectories, input));
+                rescorer == null ? Optional.empty() : Optional.of(rescorer.rescore(batch, trajectories, input));
         List<StepFigures> figures = new ArrayList<>();
         List<KeptBatch> kept = new ArrayList<>();
         Optional<Boolean> isAsTrained = Optional.empty();
@@ -212,8 +233,12 @@ public final class WhatIf {
             BatchVerdict verdict = alternative.decide(seen);
             figures.add(alternative.figures(seen, verdict, batch));
             if (keeper != null && a > 0) {
-                kept.add(alternative.kept(batch, trajectories,
-                    alternative.isRescored() ? rescored.orElseThrow().proximalVersions() : input.proximalVersions(), seen, verdict));
+                kept.add(alternative.kept(
+                        batch,
+                        trajectories,
+                        alternative.isRescored() ? rescored.orElseThrow().proximalVersions() : input.proximalVersions(),
+                        seen,
+                        verdict));
             }
             if (a == 0) {
                 isAsRecorded = AlternativeReplay.isRecorded(verdict, batch);
@@ -223,17 +248,32 @@ public final class WhatIf {
                 isAsTrained = trained.map(step -> AlternativeReplay.isTrained(verdict, step));
             }
         }
-        double reward = batch.getEntries().stream().mapToDouble(BatchEntry::getReward).average().orElse(0);
+        double reward = batch.getEntries().stream()
+                .mapToDouble(BatchEntry::getReward)
+                .average()
+                .orElse(0);
         Optional<Boolean> asTrained = isAsTrained;
-        return new Decided(new ReplayedStep(batch.getBatchId(), batch.getAssembledVersion(), batch.getAssembledAtMs(), reward,
-            staleness, isAsRecorded, rescored.map(step -> new RescoredStep(step.agreement(), asTrained)), figures, List.of()),
-            BatchDiagnostics.of(input), rescored.flatMap(step -> BatchDiagnostics.of(step.input())), kept);
+        return new Decided(
+                new ReplayedStep(
+                        batch.getBatchId(),
+                        batch.getAssembledVersion(),
+                        batch.getAssembledAtMs(),
+                        reward,
+                        staleness,
+                        isAsRecorded,
+                        rescored.map(step -> new RescoredStep(step.agreement(), asTrained)),
+                        figures,
+                        List.of()),
+                BatchDiagnostics.of(input),
+                rescored.flatMap(step -> BatchDiagnostics.of(step.input())),
+                kept);
     }
 
     private List<Trajectory> decoded(LearnerBatch batch, List<ConsumerRecord<byte[], byte[]>> members) {
         List<Trajectory> trajectories = new ArrayList<>(members.size());
         for (int i = 0; i < members.size(); i++) {
-            Trajectory trajectory = trajectoryReader.deserialize(members.get(i).topic(), members.get(i).value());
+            Trajectory trajectory = trajectoryReader.deserialize(
+                    members.get(i).topic(), members.get(i).value());
             BatchEntry entry = batch.getEntries().get(i);
             if (trajectory == null || !trajectory.getRolloutId().equals(entry.getRolloutId())) {
                 throw TrajectoryFeed.missing(members.get(i).topic(), batch, entry, "another lies there");
@@ -258,8 +298,11 @@ public final class WhatIf {
         List<Optional<Diagnosis>> diagnoses = new ArrayList<>();
         for (AlternativeReplay alternative : alternatives) {
             Deque<DiagnosticsStep> window = (alternative.isRescored() ? rescoredWindow : recordedWindow).steps;
-            diagnoses.add(step.recorded().isEmpty() ? Optional.empty()
-                : Optional.of(tree.diagnose(new DiagnosticsWindow(List.copyOf(window), alternative.inForce()))));
+            diagnoses.add(
+                    step.recorded().isEmpty()
+                            ? Optional.empty()
+                            : Optional.of(
+                                    tree.diagnose(new DiagnosticsWindow(List.copyOf(window), alternative.inForce()))));
         }
         return step.step().diagnosed(diagnoses);
     }

@@ -22,8 +22,7 @@ public final class Cut {
     private final Map<TopicPartition, OffsetRange> ranges = new HashMap<>();
     private final Map<String, List<TopicPartition>> partitions = new HashMap<>();
 
-    private Cut() {
-    }
+    private Cut() {}
 
     /**
      * Takes it now.

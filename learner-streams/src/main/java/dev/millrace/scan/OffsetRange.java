@@ -9,7 +9,8 @@ package dev.millrace.scan;
 public record OffsetRange(long begin, long end) {
     public OffsetRange {
         if (begin < 0 || end < begin) {
-            throw new IllegalArgumentException("a range of offsets needs 0 <= begin <= end: begin=" + begin + ", end=" + end);
+            throw new IllegalArgumentException(
+                    "a range of offsets needs 0 <= begin <= end: begin=" + begin + ", end=" + end);
         }
     }
 

@@ -40,15 +40,24 @@ public final class TopicScan implements AutoCloseable {
     }
 
     private KafkaConsumer<byte[], byte[]> consumer(String isolation) {
-        return new KafkaConsumer<>(connection.consumer(Map.of(
-            ConsumerConfig.ISOLATION_LEVEL_CONFIG, isolation,
-            ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
-            ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest",
-            ConsumerConfig.MAX_POLL_RECORDS_CONFIG, 5000,
-            ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, FETCH_WAIT_MS,
-            ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG, 4 << 20,
-            ConsumerConfig.DEFAULT_API_TIMEOUT_MS_CONFIG, Math.toIntExact(patience.toMillis()))),
-            new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        return new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        ConsumerConfig.ISOLATION_LEVEL_CONFIG,
+                        isolation,
+                        ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG,
+                        false,
+                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
+                        "earliest",
+                        ConsumerConfig.MAX_POLL_RECORDS_CONFIG,
+                        5000,
+                        ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG,
+                        FETCH_WAIT_MS,
+                        ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG,
+                        4 << 20,
+                        ConsumerConfig.DEFAULT_API_TIMEOUT_MS_CONFIG,
+                        Math.toIntExact(patience.toMillis()))),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
     }
 
     /**
@@ -98,7 +107,9 @@ public final class TopicScan implements AutoCloseable {
         Map<TopicPartition, Long> from = new HashMap<>();
         consumer.offsetsForTimes(times, patience).forEach((partition, found) -> {
             OffsetRange range = cut.of(partition);
-            from.put(partition, found == null ? range.end() : Math.min(range.end(), Math.max(range.begin(), found.offset())));
+            from.put(
+                    partition,
+                    found == null ? range.end() : Math.min(range.end(), Math.max(range.begin(), found.offset())));
         });
         return from;
     }
@@ -125,7 +136,8 @@ public final class TopicScan implements AutoCloseable {
      */
     public void read(String topic, Cut cut, Consumer<ConsumerRecord<byte[], byte[]>> reader) {
         Map<TopicPartition, Long> from = new HashMap<>();
-        cut.partitions(topic).forEach(partition -> from.put(partition, cut.of(partition).begin()));
+        cut.partitions(topic)
+                .forEach(partition -> from.put(partition, cut.of(partition).begin()));
         readWhile(from, cut, record -> {
             reader.accept(record);
             return true;
@@ -161,7 +173,8 @@ public final class TopicScan implements AutoCloseable {
             for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
                 any = true;
                 TopicPartition partition = new TopicPartition(record.topic(), record.partition());
-                if (open.contains(partition) && record.offset() < cut.of(partition).end()) {
+                if (open.contains(partition)
+                        && record.offset() < cut.of(partition).end()) {
                     records++;
                     bytes += Math.max(0, record.serializedKeySize()) + Math.max(0, record.serializedValueSize());
                     if (!reader.test(record)) {
@@ -173,7 +186,7 @@ public final class TopicScan implements AutoCloseable {
                 lastProgress = System.nanoTime();
             } else if (System.nanoTime() - lastProgress > patience.toNanos()) {
                 throw new ScanException("nothing arrived for " + patience.toSeconds() + " s while reading " + open
-                    + "; is the broker out of reach or overloaded, or a transaction left open?");
+                        + "; is the broker out of reach or overloaded, or a transaction left open?");
             }
         }
     }

@@ -1,6 +1,5 @@
 package dev.millrace.stages;
 
-import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.advantage.Grpo;
 import dev.millrace.corrections.m2po.SecondMoment;
 import dev.millrace.corrections.m2po.SecondMomentMask;
@@ -39,7 +38,8 @@ public final class BatchCorrections {
     public BatchCorrections(CorrectionConfig config) {
         this.config = config;
         this.advantage = config.advantage().estimator();
-        this.rolloutCorrection = new RolloutCorrection(config.rolloutCorrection().resolve());
+        this.rolloutCorrection =
+                new RolloutCorrection(config.rolloutCorrection().resolve());
         this.cap = config.rolloutCorrection().weightCap();
     }
 
@@ -57,24 +57,41 @@ public final class BatchCorrections {
             maskSequences(input, advantages, ledger);
         }
         // over all trained tokens, whatever the mask goes by
-        double secondMoment = SecondMomentMask.mean(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR));
+        double secondMoment =
+                SecondMomentMask.mean(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR));
         if (config.m2po().enabled()) {
             maskMoments(input, advantages, ledger);
         }
         new StalenessDamping(config.staleness())
-            .apply(input.versions(), ledger.left(), input.currentVersion(), new float[input.tokens().tokenCount()])
-            .ifPresent(ledger::reported);
+                .apply(
+                        input.versions(),
+                        ledger.left(),
+                        input.currentVersion(),
+                        new float[input.tokens().tokenCount()])
+                .ifPresent(ledger::reported);
         EssRatios ess = sampleSize(input, ledger);
-        return new BatchVerdict(ledger.left(), advantages, ledger.maskedBy(), ledger.reports(), ess.raw(), ess.truncated(),
-            secondMoment, ess.stepScale(), staleness.mean(), staleness.oldest());
+        return new BatchVerdict(
+                ledger.left(),
+                advantages,
+                ledger.maskedBy(),
+                ledger.reports(),
+                ess.raw(),
+                ess.truncated(),
+                secondMoment,
+                ess.stepScale(),
+                staleness.mean(),
+                staleness.oldest());
     }
 
     private double[] advantages(BatchInput input, MaskLedger ledger) {
         double[] advantages = advantage.perSequence(input.tokens(), input.rewards());
         Map<String, Double> values = new TreeMap<>();
         values.put("groups", (double) input.tokens().groupCount());
-        values.put("mean_absolute", Arrays.stream(advantages).map(Math::abs).average().orElse(0));
-        values.put("zero_sequences", (double) Arrays.stream(advantages).filter(a -> a == 0.0).count());
+        values.put(
+                "mean_absolute",
+                Arrays.stream(advantages).map(Math::abs).average().orElse(0));
+        values.put("zero_sequences", (double)
+                Arrays.stream(advantages).filter(a -> a == 0.0).count());
         values.put("divide_by_std", config.advantage().divideByStd() ? 1.0 : 0.0);
         ledger.observed("grpo", values);
         return advantages;
@@ -82,8 +99,8 @@ public final class BatchCorrections {
 
     private StalenessSummary limitVersions(BatchInput input, MaskLedger ledger) {
         byte[] mask = new byte[input.tokens().tokenCount()];
-        StalenessSummary summary =
-            new StalenessLimit(config.staleness().maxVersions()).maskTokens(input.versions(), input.currentVersion(), mask);
+        StalenessSummary summary = new StalenessLimit(config.staleness().maxVersions())
+                .maskTokens(input.versions(), input.currentVersion(), mask);
         double inQueue = inQueue(input);
         Map<String, Double> values = new TreeMap<>();
         values.put("max_versions", (double) config.staleness().maxVersions());
@@ -134,8 +151,12 @@ public final class BatchCorrections {
         Map<String, Double> values = new TreeMap<>();
         values.put("sequences_without", (double) sequences);
         values.put("tokens_without", (double) tokens);
-        ledger.masked(MissingOldLogProbs.STAGE,
-            config.missingOldLogProbs().trainable(ledger.left(), input.withoutOld()).mask(), values);
+        ledger.masked(
+                MissingOldLogProbs.STAGE,
+                config.missingOldLogProbs()
+                        .trainable(ledger.left(), input.withoutOld())
+                        .mask(),
+                values);
     }
 
     private void correctRollouts(BatchInput input, MaskLedger ledger) {
@@ -143,15 +164,16 @@ public final class BatchCorrections {
             ledger.masked("rollout_correction", ledger.left().mask(), new TreeMap<>());
             return;
         }
-        RolloutCorrectionResult result =
-            rolloutCorrection.apply(ledger.left(), input.logProbs().ratio(config.rolloutCorrection().compare()));
+        RolloutCorrectionResult result = rolloutCorrection.apply(
+                ledger.left(), input.logProbs().ratio(config.rolloutCorrection().compare()));
         ledger.masked("rollout_correction", result.mask(), new TreeMap<>(result.metrics()));
     }
 
     private void maskSequences(BatchInput input, double[] advantages, MaskLedger ledger) {
         byte[] mask = new byte[input.tokens().tokenCount()];
-        OffPolicySequenceMask.Summary summary = new OffPolicySequenceMask(config.sequenceMask().threshold())
-            .compute(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR), advantages, mask);
+        OffPolicySequenceMask.Summary summary = new OffPolicySequenceMask(
+                        config.sequenceMask().threshold())
+                .compute(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR), advantages, mask);
         Map<String, Double> values = new TreeMap<>();
         values.put("threshold", config.sequenceMask().threshold());
         values.put("negative_sequences", (double) summary.negative());
@@ -162,8 +184,8 @@ public final class BatchCorrections {
         byte[] mask = new byte[input.tokens().tokenCount()];
         SecondMomentMask m2po = new SecondMomentMask(config.m2po().threshold());
         SecondMoment moment = config.m2po().harmfulOnly()
-            ? m2po.computeHarmful(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR), advantages, mask)
-            : m2po.compute(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR), mask);
+                ? m2po.computeHarmful(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR), advantages, mask)
+                : m2po.compute(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR), mask);
         Map<String, Double> values = new TreeMap<>();
         values.put("threshold", config.m2po().threshold());
         values.put("harmful_only", config.m2po().harmfulOnly() ? 1.0 : 0.0);
@@ -174,12 +196,11 @@ public final class BatchCorrections {
         ledger.masked("m2po", mask, values);
     }
 
-    private record EssRatios(double raw, double truncated, double stepScale) {
-    }
+    private record EssRatios(double raw, double truncated, double stepScale) {}
 
     private EssRatios sampleSize(BatchInput input, MaskLedger ledger) {
         double[] logWeights = SequenceLogWeights.ofTrainedSequences(
-            ledger.left(), input.logProbs().ratio(config.rolloutCorrection().compare()));
+                ledger.left(), input.logProbs().ratio(config.rolloutCorrection().compare()));
         EssRatios ess = logWeights.length == 0 ? new EssRatios(1, 1, 1) : essOf(logWeights);
         Map<String, Double> values = new TreeMap<>();
         values.put("ess_ratio", ess.raw());

@@ -16,8 +16,7 @@ import java.util.Optional;
 public final class BatchDiagnostics {
     private static final OffPolicyDiagnostics DIAGNOSTICS = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT);
 
-    private BatchDiagnostics() {
-    }
+    private BatchDiagnostics() {}
 
     /** A step for a diagnosis; empty if the batch has no trainable token. */
     public static Optional<DiagnosticsStep> of(BatchInput input) {
@@ -27,12 +26,19 @@ public final class BatchDiagnostics {
         LogRatio anchor = input.logProbs().ratio(ComparedPolicies.ANCHOR);
         TokenBatch scored = MissingOldLogProbs.without(input.tokens(), input.withoutOld());
         if (scored.trainedTokens() == 0) { // only the newest tokens can stand for the engines
-            return Optional.of(new DiagnosticsStep(DIAGNOSTICS.compute(input.versions(), input.currentVersion(), anchor,
-                input.tokens().mask()), Optional.empty(), Optional.empty()));
+            return Optional.of(new DiagnosticsStep(
+                    DIAGNOSTICS.compute(
+                            input.versions(),
+                            input.currentVersion(),
+                            anchor,
+                            input.tokens().mask()),
+                    Optional.empty(),
+                    Optional.empty()));
         }
         OffPolicyReport gap = DIAGNOSTICS.computeRatios(input.versions(), input.currentVersion(), anchor);
-        Optional<PolicyGap> engines =
-            Optional.of(DIAGNOSTICS.compute(scored, input.logProbs().ratio(ComparedPolicies.ENGINE_MISMATCH)).all());
+        Optional<PolicyGap> engines = Optional.of(DIAGNOSTICS
+                .compute(scored, input.logProbs().ratio(ComparedPolicies.ENGINE_MISMATCH))
+                .all());
         return Optional.of(new DiagnosticsStep(gap, engines, Optional.empty()));
     }
 }

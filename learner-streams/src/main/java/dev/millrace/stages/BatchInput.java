@@ -15,6 +15,12 @@ import dev.millrace.corrections.staleness.BatchVersions;
  * @param agesMs one per sequence: how long before the batch was complete it was finished
  * @param currentVersion what staleness is counted from; no token is newer
  */
-public record BatchInput(TokenBatch tokens, PolicyLogProbs logProbs, boolean[] withoutOld, double[] rewards,
-    BatchVersions versions, long[] proximalVersions, long[] agesMs, long currentVersion) {
-}
+public record BatchInput(
+        TokenBatch tokens,
+        PolicyLogProbs logProbs,
+        boolean[] withoutOld,
+        double[] rewards,
+        BatchVersions versions,
+        long[] proximalVersions,
+        long[] agesMs,
+        long currentVersion) {}

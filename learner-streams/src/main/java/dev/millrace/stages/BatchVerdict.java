@@ -18,7 +18,14 @@ import java.util.List;
  * @param stalenessMean in versions, over trained tokens before masking
  * @param stalenessMax the largest
  */
-public record BatchVerdict(TokenBatch tokens, double[] advantages, String[] maskedBy, List<StageReport> reports,
-    double essRatio, double essRatioTruncated, double secondMoment, double stepScale, double stalenessMean,
-    long stalenessMax) {
-}
+public record BatchVerdict(
+        TokenBatch tokens,
+        double[] advantages,
+        String[] maskedBy,
+        List<StageReport> reports,
+        double essRatio,
+        double essRatioTruncated,
+        double secondMoment,
+        double stepScale,
+        double stalenessMean,
+        long stalenessMax) {}

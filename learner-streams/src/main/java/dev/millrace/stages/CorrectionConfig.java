@@ -16,21 +16,36 @@ import java.util.Locale;
  *     {@code interpolate} it is trained on with proximal log-probs between behavior and current; with {@code mask} it only
  *     serves as a sibling
  */
-public record CorrectionConfig(RolloutCorrectionOptions rolloutCorrection, AdvantageConfig advantage, StalenessConfig staleness,
-    SequenceMaskConfig sequenceMask, M2poConfig m2po, EssConfig ess, MissingOldLogProbs missingOldLogProbs) {
+public record CorrectionConfig(
+        RolloutCorrectionOptions rolloutCorrection,
+        AdvantageConfig advantage,
+        StalenessConfig staleness,
+        SequenceMaskConfig sequenceMask,
+        M2poConfig m2po,
+        EssConfig ess,
+        MissingOldLogProbs missingOldLogProbs) {
 
     public CorrectionConfig {
-        if (missingOldLogProbs == MissingOldLogProbs.INTERPOLATE && rolloutCorrection.compare() != ComparedPolicies.ANCHOR) {
-            throw new IllegalArgumentException("missing_old_log_probs=interpolate needs rollout_correction.compare=anchor (proximal"
-                + " over behavior): " + rolloutCorrection.compare().name().toLowerCase(Locale.ROOT) + " compares old log-probs, which"
-                + " such a rollout does not have; choose missing_old_log_probs=mask or recompute");
+        if (missingOldLogProbs == MissingOldLogProbs.INTERPOLATE
+                && rolloutCorrection.compare() != ComparedPolicies.ANCHOR) {
+            throw new IllegalArgumentException(
+                    "missing_old_log_probs=interpolate needs rollout_correction.compare=anchor (proximal"
+                            + " over behavior): "
+                            + rolloutCorrection.compare().name().toLowerCase(Locale.ROOT)
+                            + " compares old log-probs, which"
+                            + " such a rollout does not have; choose missing_old_log_probs=mask or recompute");
         }
     }
 
     /** The defaults of each. */
     public static CorrectionConfig defaults() {
-        return new CorrectionConfig(RolloutCorrectionOptions.defaults(), AdvantageConfig.defaults(), StalenessConfig.defaults(),
-            SequenceMaskConfig.defaults(), M2poConfig.defaults(), EssConfig.defaults(),
-            MissingOldLogProbs.RECOMPUTE);
+        return new CorrectionConfig(
+                RolloutCorrectionOptions.defaults(),
+                AdvantageConfig.defaults(),
+                StalenessConfig.defaults(),
+                SequenceMaskConfig.defaults(),
+                M2poConfig.defaults(),
+                EssConfig.defaults(),
+                MissingOldLogProbs.RECOMPUTE);
     }
 }

@@ -11,8 +11,7 @@ import java.util.List;
 
 /** The record of a batch: its members, and what the corrections decided about them. */
 public final class DecidedBatch {
-    private DecidedBatch() {
-    }
+    private DecidedBatch() {}
 
     /**
      * The record.
@@ -22,17 +21,36 @@ public final class DecidedBatch {
      * @param choice how they were chosen, which stands before what the corrections report
      * @param input what was decided about
      */
-    public static LearnerBatch of(RunIdentity run, long batchId, long assembledAtMs, List<BatchEntry> members, List<StageReport> choice,
-        BatchInput input, BatchVerdict verdict) {
+    public static LearnerBatch of(
+            RunIdentity run,
+            long batchId,
+            long assembledAtMs,
+            List<BatchEntry> members,
+            List<StageReport> choice,
+            BatchInput input,
+            BatchVerdict verdict) {
         List<BatchEntry> entries = new ArrayList<>(members.size());
         for (int s = 0; s < members.size(); s++) {
             entries.add(entry(members.get(s), s, input, verdict));
         }
         List<StageReport> reports = new ArrayList<>(choice);
         reports.addAll(verdict.reports());
-        return new LearnerBatch(run.runId(), run.epoch(), run.policyId(), batchId, input.currentVersion(), entries, reports,
-            (long) verdict.tokens().trainedTokens(), verdict.essRatio(), verdict.essRatioTruncated(), verdict.secondMoment(),
-            verdict.stepScale(), verdict.stalenessMean(), verdict.stalenessMax(), assembledAtMs);
+        return new LearnerBatch(
+                run.runId(),
+                run.epoch(),
+                run.policyId(),
+                batchId,
+                input.currentVersion(),
+                entries,
+                reports,
+                (long) verdict.tokens().trainedTokens(),
+                verdict.essRatio(),
+                verdict.essRatioTruncated(),
+                verdict.secondMoment(),
+                verdict.stepScale(),
+                verdict.stalenessMean(),
+                verdict.stalenessMax(),
+                assembledAtMs);
     }
 
     /** A mask is written only where it is another than the trajectory's own. */
@@ -44,8 +62,18 @@ public final class DecidedBatch {
             verdict.tokens().copyMask(verdict.tokens().start(sequence), left, 0, left.length);
             mask = PackedMask.of(left);
         }
-        return new BatchEntry(member.getRolloutId(), member.getGroupId(), member.getPartition(), member.getOffset(),
-            member.getRolloutPartition(), member.getRolloutOffset(), member.getReward(), verdict.advantages()[sequence],
-            member.getOldestVersion(), trained, mask, verdict.maskedBy()[sequence]);
+        return new BatchEntry(
+                member.getRolloutId(),
+                member.getGroupId(),
+                member.getPartition(),
+                member.getOffset(),
+                member.getRolloutPartition(),
+                member.getRolloutOffset(),
+                member.getReward(),
+                verdict.advantages()[sequence],
+                member.getOldestVersion(),
+                trained,
+                mask,
+                verdict.maskedBy()[sequence]);
     }
 }

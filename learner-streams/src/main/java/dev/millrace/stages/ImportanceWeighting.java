@@ -36,8 +36,9 @@ public final class ImportanceWeighting {
         RolloutCorrectionConfig config = options.resolve();
         this.stage = config.weights().map(rule -> stageOf(rule, config)).orElse(ImportanceWeighting::ones);
         this.tokenCap = config.weights()
-            .filter(rule -> rule instanceof WeightRule.Truncate && rule.level() == WeightRule.Level.TOKEN)
-            .map(rule -> OptionalDouble.of(rule.upper())).orElse(OptionalDouble.empty());
+                .filter(rule -> rule instanceof WeightRule.Truncate && rule.level() == WeightRule.Level.TOKEN)
+                .map(rule -> OptionalDouble.of(rule.upper()))
+                .orElse(OptionalDouble.empty());
     }
 
     /** Where a weight is the ratio of these two of its token, truncated and no more: the bound at which it is. */
@@ -49,13 +50,13 @@ public final class ImportanceWeighting {
         String level = rule.level() == WeightRule.Level.TOKEN ? "token" : "sequence";
         if (rule instanceof WeightRule.Truncate) {
             WeightMethod method = rule.level() == WeightRule.Level.TOKEN
-                ? new TokenTruncatedWeights(rule.upper())
-                : new SequenceTruncatedWeights(rule.upper());
+                    ? new TokenTruncatedWeights(rule.upper())
+                    : new SequenceTruncatedWeights(rule.upper());
             return (batch, ratio, weights) ->
-                List.of(truncated(level + "_tis", rule, method.compute(batch, ratio, weights)));
+                    List.of(truncated(level + "_tis", rule, method.compute(batch, ratio, weights)));
         }
         RolloutCorrection banded = new RolloutCorrection(
-            new RolloutCorrectionConfig(config.weights(), false, List.of(), config.mode(), config.semantics()));
+                new RolloutCorrectionConfig(config.weights(), false, List.of(), config.mode(), config.semantics()));
         return (batch, ratio, weights) -> List.of(banded(level + "_icepop", rule, banded, batch, ratio, weights));
     }
 
@@ -74,13 +75,22 @@ public final class ImportanceWeighting {
         values.put("mean_weight", summary.meanWeight());
         values.put("min_weight", summary.minWeight());
         values.put("max_weight", summary.maxWeight());
-        return new StageReport(name, (long) summary.trainedTokens(),
-            (long) summary.truncatedTokens() + summary.maskedTokens(), (long) summary.trainedSequences(),
-            (long) summary.changedSequences(), values);
+        return new StageReport(
+                name,
+                (long) summary.trainedTokens(),
+                (long) summary.truncatedTokens() + summary.maskedTokens(),
+                (long) summary.trainedSequences(),
+                (long) summary.changedSequences(),
+                values);
     }
 
     private static StageReport banded(
-        String name, WeightRule rule, RolloutCorrection correction, TokenBatch batch, LogRatio ratio, float[] weights) {
+            String name,
+            WeightRule rule,
+            RolloutCorrection correction,
+            TokenBatch batch,
+            LogRatio ratio,
+            float[] weights) {
         long zeroed = 0;
         long sequences = 0;
         long changed = 0;

@@ -32,8 +32,13 @@ final class MaskLedger {
         for (int s = 0; s < before.sequenceCount(); s++) {
             changed += before.trainedTokens(s) != left.trainedTokens(s) ? 1 : 0;
         }
-        reports.add(new StageReport(stage, (long) before.trainedTokens(), (long) before.trainedTokens() - left.trainedTokens(),
-            sequences(before), changed, values));
+        reports.add(new StageReport(
+                stage,
+                (long) before.trainedTokens(),
+                (long) before.trainedTokens() - left.trainedTokens(),
+                sequences(before),
+                changed,
+                values));
         note(stage);
     }
 

@@ -17,8 +17,13 @@ import dev.millrace.corrections.rollout.WeightRule;
  * @param rolloutRs comma-separated rejections, such as {@code seq_mean_k3}; empty for none
  * @param rolloutRsThreshold one bound for all rejections, or one for each, comma-separated; empty without rejections
  */
-public record RolloutCorrectionOptions(String preset, ComparedPolicies compare, String rolloutIs, String rolloutIsThreshold,
-    String rolloutRs, String rolloutRsThreshold) {
+public record RolloutCorrectionOptions(
+        String preset,
+        ComparedPolicies compare,
+        String rolloutIs,
+        String rolloutIsThreshold,
+        String rolloutRs,
+        String rolloutRsThreshold) {
 
     private static final String DEFAULT_IS = "token";
     private static final String DEFAULT_IS_THRESHOLD = "2.0";
@@ -36,7 +41,7 @@ public record RolloutCorrectionOptions(String preset, ComparedPolicies compare, 
     private static void refuseBeside(String preset, String key, String value, String byDefault) {
         if (!value.equals(byDefault)) {
             throw new IllegalArgumentException(key + " must not be set beside preset=" + preset
-                + ", which says it itself; leave one of them out: '" + value + "'");
+                    + ", which says it itself; leave one of them out: '" + value + "'");
         }
     }
 
@@ -66,14 +71,23 @@ public record RolloutCorrectionOptions(String preset, ComparedPolicies compare, 
     }
 
     private static RolloutCorrectionConfig resolve(
-        String preset, String rolloutIs, String isThreshold, String rolloutRs, String rsThreshold) {
+            String preset, String rolloutIs, String isThreshold, String rolloutRs, String rsThreshold) {
         RolloutCorrectionConfig config = (preset.isEmpty()
-            ? new RolloutCorrectionSettings(emptyAsNull(rolloutIs), rolloutIs.isEmpty() ? null : emptyAsNull(isThreshold), false,
-                emptyAsNull(rolloutRs), emptyAsNull(rsThreshold), false, "ppo_clip")
-            : Preset.labelled(preset).settings()).resolve();
+                        ? new RolloutCorrectionSettings(
+                                emptyAsNull(rolloutIs),
+                                rolloutIs.isEmpty() ? null : emptyAsNull(isThreshold),
+                                false,
+                                emptyAsNull(rolloutRs),
+                                emptyAsNull(rsThreshold),
+                                false,
+                                "ppo_clip")
+                        : Preset.labelled(preset).settings())
+                .resolve();
         if (config.mode() != ObjectiveMode.DECOUPLED) {
-            throw new IllegalArgumentException("preset must be a decoupled one, because a bypass preset corrects inside the"
-                + " learner's update, by ratios that are not known before it; choose the learner's objective for that: " + preset);
+            throw new IllegalArgumentException(
+                    "preset must be a decoupled one, because a bypass preset corrects inside the"
+                            + " learner's update, by ratios that are not known before it; choose the learner's objective for that: "
+                            + preset);
         }
         return config;
     }

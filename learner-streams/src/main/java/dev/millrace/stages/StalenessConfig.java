@@ -18,7 +18,8 @@ public record StalenessConfig(long maxVersions, long maxAgeMs, double halfLifeVe
         }
         if (!(halfLifeVersions >= 0.0 && halfLifeVersions < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException(
-                "half_life_versions must be finite and at least 0, which leaves weights alone: " + halfLifeVersions);
+                    "half_life_versions must be finite and at least 0, which leaves weights alone: "
+                            + halfLifeVersions);
         }
     }
 

@@ -63,6 +63,6 @@ public final class StalenessDamping {
         values.put("half_life_versions", halfLifeVersions);
         values.put("mean_factor", left.trainedTokens() == 0 ? 1.0 : sum / left.trainedTokens());
         return Optional.of(
-            new StageReport(STAGE, (long) left.trainedTokens(), damped, trainedSequences, dampedSequences, values));
+                new StageReport(STAGE, (long) left.trainedTokens(), damped, trainedSequences, dampedSequences, values));
     }
 }

@@ -42,12 +42,14 @@ final class GroupSetup {
         }
         Optional<String> obstacle = obstacle();
         if (obstacle.isEmpty()) {
-            LOG.info("the topology shares its partitions by the broker's streams group {}", connection.scoped("topology"));
+            LOG.info(
+                    "the topology shares its partitions by the broker's streams group {}",
+                    connection.scoped("topology"));
             return true;
         }
         if (config.rebalanceProtocol() == RebalanceProtocol.STREAMS) {
             throw new TopologyException("rebalance_protocol is streams, and " + obstacle.get()
-                + "; set rebalance_protocol=classic or auto");
+                    + "; set rebalance_protocol=classic or auto");
         }
         LOG.info("the topology shares its partitions by the classic protocol, since {}", obstacle.get());
         return false;
@@ -56,24 +58,30 @@ final class GroupSetup {
     /** Why there can be no streams group; empty if there is one now, as configured. */
     private Optional<String> obstacle() {
         if (!config.instanceId().isEmpty()) {
-            return Optional.of("instance_id is '" + config.instanceId() + "' and a streams group has no static members");
+            return Optional.of(
+                    "instance_id is '" + config.instanceId() + "' and a streams group has no static members");
         }
         try (Admin admin = Admin.create(connection.admin())) {
-            FinalizedVersionRange streams =
-                within(admin.describeFeatures().featureMetadata()).finalizedFeatures().get(FEATURE);
+            FinalizedVersionRange streams = within(admin.describeFeatures().featureMetadata())
+                    .finalizedFeatures()
+                    .get(FEATURE);
             if (streams == null || streams.maxVersionLevel() < 1) {
                 return Optional.of("the broker has no streams groups (feature " + FEATURE + " is "
-                    + (streams == null ? "not there" : streams.maxVersionLevel()) + ")");
+                        + (streams == null ? "not there" : streams.maxVersionLevel()) + ")");
             }
             ConfigResource group = new ConfigResource(ConfigResource.Type.GROUP, connection.scoped("topology"));
-            within(admin.incrementalAlterConfigs(Map.of(group, List.of(
-                set("streams.session.timeout.ms", config.sessionTimeoutMs()),
-                set("streams.heartbeat.interval.ms", config.sessionTimeoutMs() / 4),
-                set("streams.num.standby.replicas", config.standbyReplicas())))).all());
+            within(admin.incrementalAlterConfigs(Map.of(
+                            group,
+                            List.of(
+                                    set("streams.session.timeout.ms", config.sessionTimeoutMs()),
+                                    set("streams.heartbeat.interval.ms", config.sessionTimeoutMs() / 4),
+                                    set("streams.num.standby.replicas", config.standbyReplicas()))))
+                    .all());
             return Optional.empty();
         } catch (ExecutionException e) {
-            return Optional.of("the broker does not grant its streams group session_timeout_ms " + config.sessionTimeoutMs()
-                + " or standby_replicas " + config.standbyReplicas() + ": " + e.getCause().getMessage());
+            return Optional.of("the broker does not grant its streams group session_timeout_ms "
+                    + config.sessionTimeoutMs() + " or standby_replicas " + config.standbyReplicas() + ": "
+                    + e.getCause().getMessage());
         }
     }
 
@@ -81,8 +89,10 @@ final class GroupSetup {
         try {
             return answer.get(config.startTimeoutMs(), TimeUnit.MILLISECONDS);
         } catch (TimeoutException e) {
-            throw new TopologyException("the broker did not say within start_timeout_ms " + config.startTimeoutMs()
-                + " whether it has streams groups; is it out of reach?", e);
+            throw new TopologyException(
+                    "the broker did not say within start_timeout_ms " + config.startTimeoutMs()
+                            + " whether it has streams groups; is it out of reach?",
+                    e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new TopologyException("the topology was interrupted", e);

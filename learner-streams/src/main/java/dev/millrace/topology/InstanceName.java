@@ -13,8 +13,7 @@ import java.util.UUID;
 final class InstanceName {
     private static final String FILE = "instance-id";
 
-    private InstanceName() {
-    }
+    private InstanceName() {}
 
     /**
      * @param configured empty for the directory's own
@@ -33,12 +32,14 @@ final class InstanceName {
             }
             String name = Files.readString(file, StandardCharsets.US_ASCII).trim();
             if (!name.matches("[A-Za-z0-9._-]{1,100}")) {
-                throw new TopologyException(file + " must hold 1 to 100 letters, digits, '-', '_' or '.', the instance's name: '"
-                    + name + "'; delete it, and the instance takes another");
+                throw new TopologyException(
+                        file + " must hold 1 to 100 letters, digits, '-', '_' or '.', the instance's name: '" + name
+                                + "'; delete it, and the instance takes another");
             }
             return name;
         } catch (IOException e) {
-            throw new TopologyException("the state directory " + stateDirectory + " cannot be used: " + e.getMessage(), e);
+            throw new TopologyException(
+                    "the state directory " + stateDirectory + " cannot be used: " + e.getMessage(), e);
         }
     }
 }

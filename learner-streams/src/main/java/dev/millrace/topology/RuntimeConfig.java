@@ -31,10 +31,24 @@ import java.util.List;
  * @param stopTimeoutMs longest wait for it to stop, at least 1000
  * @param alarmAfterMs a stage that waits for so long without progress is an alarm, at least 1000
  */
-public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdleMs, StateStores.Kind stateStores,
-    long storeCacheBytes, long memberCacheBytes, long rocksdbBytes, int bufferedRecords, int standbyReplicas, RebalanceProtocol rebalanceProtocol,
-    int sessionTimeoutMs, String instanceId, int transactionTimeoutMs, String compression, long startTimeoutMs,
-    long stopTimeoutMs, long alarmAfterMs) {
+public record RuntimeConfig(
+        int threads,
+        long commitIntervalMs,
+        long maxTaskIdleMs,
+        StateStores.Kind stateStores,
+        long storeCacheBytes,
+        long memberCacheBytes,
+        long rocksdbBytes,
+        int bufferedRecords,
+        int standbyReplicas,
+        RebalanceProtocol rebalanceProtocol,
+        int sessionTimeoutMs,
+        String instanceId,
+        int transactionTimeoutMs,
+        String compression,
+        long startTimeoutMs,
+        long stopTimeoutMs,
+        long alarmAfterMs) {
 
     private static final long MIN_ROCKSDB_BYTES = 8L << 20;
     private static final List<String> COMPRESSIONS = List.of("none", "lz4", "zstd", "snappy", "gzip");
@@ -51,22 +65,24 @@ public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdle
         requireAtLeast("session_timeout_ms", sessionTimeoutMs, 3_000);
         if (!instanceId.matches("[A-Za-z0-9._-]{0,100}")) {
             throw new IllegalArgumentException(
-                "instance_id must be at most 100 letters, digits, '-', '_' or '.': '" + instanceId + "'");
+                    "instance_id must be at most 100 letters, digits, '-', '_' or '.': '" + instanceId + "'");
         }
         requireAtLeast("transaction_timeout_ms", transactionTimeoutMs, 1_000);
         if (transactionTimeoutMs <= commitIntervalMs) {
             throw new IllegalArgumentException("transaction_timeout_ms must be more than commit_interval_ms "
-                + commitIntervalMs + ", or no transaction lasts: " + transactionTimeoutMs);
+                    + commitIntervalMs + ", or no transaction lasts: " + transactionTimeoutMs);
         }
         if (!COMPRESSIONS.contains(compression)) {
-            throw new IllegalArgumentException("compression must be one of " + String.join(", ", COMPRESSIONS) + ": " + compression);
+            throw new IllegalArgumentException(
+                    "compression must be one of " + String.join(", ", COMPRESSIONS) + ": " + compression);
         }
         requireAtLeast("start_timeout_ms", startTimeoutMs, 1_000);
         requireAtLeast("stop_timeout_ms", stopTimeoutMs, 1_000);
         requireAtLeast("alarm_after_ms", alarmAfterMs, 1_000);
         if (rebalanceProtocol == RebalanceProtocol.STREAMS && !instanceId.isEmpty()) {
-            throw new IllegalArgumentException("rebalance_protocol=streams must not be set beside instance_id='" + instanceId
-                + "', because that protocol knows no static members; leave instance_id out, or set rebalance_protocol=classic");
+            throw new IllegalArgumentException(
+                    "rebalance_protocol=streams must not be set beside instance_id='" + instanceId
+                            + "', because that protocol knows no static members; leave instance_id out, or set rebalance_protocol=classic");
         }
     }
 
@@ -78,14 +94,45 @@ public record RuntimeConfig(int threads, long commitIntervalMs, long maxTaskIdle
 
     /** One thread, commits every 100 ms, state in memory. */
     public static RuntimeConfig defaults() {
-        return new RuntimeConfig(1, 100, 0, StateStores.Kind.IN_MEMORY, 16L << 20, 64L << 20, 64L << 20, 250, 0, RebalanceProtocol.CLASSIC, 6_000, "",
-            10_000, "lz4", 60_000, 20_000, 60_000);
+        return new RuntimeConfig(
+                1,
+                100,
+                0,
+                StateStores.Kind.IN_MEMORY,
+                16L << 20,
+                64L << 20,
+                64L << 20,
+                250,
+                0,
+                RebalanceProtocol.CLASSIC,
+                6_000,
+                "",
+                10_000,
+                "lz4",
+                60_000,
+                20_000,
+                60_000);
     }
 
     /** The same with so many threads, for the instance of this name. */
     public RuntimeConfig with(int otherThreads, String otherInstanceId) {
-        return new RuntimeConfig(otherThreads, commitIntervalMs, maxTaskIdleMs, stateStores, storeCacheBytes, memberCacheBytes, rocksdbBytes,
-            bufferedRecords, standbyReplicas, rebalanceProtocol, sessionTimeoutMs, otherInstanceId, transactionTimeoutMs, compression,
-            startTimeoutMs, stopTimeoutMs, alarmAfterMs);
+        return new RuntimeConfig(
+                otherThreads,
+                commitIntervalMs,
+                maxTaskIdleMs,
+                stateStores,
+                storeCacheBytes,
+                memberCacheBytes,
+                rocksdbBytes,
+                bufferedRecords,
+                standbyReplicas,
+                rebalanceProtocol,
+                sessionTimeoutMs,
+                otherInstanceId,
+                transactionTimeoutMs,
+                compression,
+                startTimeoutMs,
+                stopTimeoutMs,
+                alarmAfterMs);
     }
 }

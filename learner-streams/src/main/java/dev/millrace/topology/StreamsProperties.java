@@ -1,7 +1,7 @@
 package dev.millrace.topology;
 
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.deadletter.DeadLetters;
+import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.topology.state.EventTime;
 import dev.millrace.topology.state.SharedRocksDbMemory;
 import java.nio.file.Path;
@@ -18,14 +18,18 @@ final class StreamsProperties {
     /** The client's 16 KiB hold one trajectory of a few hundred tokens: every one of them would be a request. */
     private static final int BATCH_BYTES = 256 << 10;
 
-    private StreamsProperties() {
-    }
+    private StreamsProperties() {}
 
     /**
      * @param guarantee the engine's {@code processing.guarantee}
      * @param instanceName under which the instance comes back; empty in the broker's streams group, which has no such names
      */
-    static Properties of(RuntimeConfig config, LogConnection connection, Path stateDirectory, String guarantee, String instanceName) {
+    static Properties of(
+            RuntimeConfig config,
+            LogConnection connection,
+            Path stateDirectory,
+            String guarantee,
+            String instanceName) {
         Map<String, Object> settings = new HashMap<>();
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, connection.scoped("topology"));
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, guarantee);
@@ -43,20 +47,26 @@ final class StreamsProperties {
             settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, GroupProtocol.STREAMS.name()); // the rest is the group's
         } else {
             settings.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, config.standbyReplicas());
-            settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), config.sessionTimeoutMs());
-            settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG), config.sessionTimeoutMs() / 4);
+            settings.put(
+                    StreamsConfig.consumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), config.sessionTimeoutMs());
+            settings.put(
+                    StreamsConfig.consumerPrefix(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG),
+                    config.sessionTimeoutMs() / 4);
             settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.GROUP_INSTANCE_ID_CONFIG), instanceName);
         }
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.COMPRESSION_TYPE_CONFIG), config.compression());
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.BATCH_SIZE_CONFIG), BATCH_BYTES);
         if (guarantee.equals(StreamsConfig.EXACTLY_ONCE_V2)) {
-            settings.put(StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG), config.transactionTimeoutMs());
+            settings.put(
+                    StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG),
+                    config.transactionTimeoutMs());
         }
         Properties properties = new Properties();
         connection.streams(settings).forEach((key, value) -> properties.put(key, value));
         // a record of the largest size, refused, is larger by its headers
-        properties.put(StreamsConfig.producerPrefix(ProducerConfig.MAX_REQUEST_SIZE_CONFIG),
-            MillraceTopology.maxRequestBytes(connection) + DeadLetters.MAX_HEADERS_BYTES);
+        properties.put(
+                StreamsConfig.producerPrefix(ProducerConfig.MAX_REQUEST_SIZE_CONFIG),
+                MillraceTopology.maxRequestBytes(connection) + DeadLetters.MAX_HEADERS_BYTES);
         return properties;
     }
 

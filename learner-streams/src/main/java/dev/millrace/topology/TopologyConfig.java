@@ -16,20 +16,30 @@ import dev.millrace.topology.join.JoinConfig;
  * @param batch when a batch is cut
  * @param runtime how the stream engine runs it
  */
-public record TopologyConfig(IngressConfig ingress, JoinConfig join, CorrectionConfig corrections, GroupsConfig groups,
-    BatchConfig batch, RuntimeConfig runtime) {
+public record TopologyConfig(
+        IngressConfig ingress,
+        JoinConfig join,
+        CorrectionConfig corrections,
+        GroupsConfig groups,
+        BatchConfig batch,
+        RuntimeConfig runtime) {
 
     public TopologyConfig {
         if (groups.minSize() > ingress.maxGroupSize()) {
             throw new IllegalArgumentException("groups.min_size must be at most ingress.max_group_size "
-                + ingress.maxGroupSize() + ": " + groups.minSize());
+                    + ingress.maxGroupSize() + ": " + groups.minSize());
         }
     }
 
     /** The default run: 256 sequences a batch, token weights truncated at 2, M2PO at 0.04, square root of the ESS. */
     public static TopologyConfig defaults() {
-        return new TopologyConfig(IngressConfig.defaults(), JoinConfig.defaults(), CorrectionConfig.defaults(),
-            GroupsConfig.defaults(), BatchConfig.defaults(), RuntimeConfig.defaults());
+        return new TopologyConfig(
+                IngressConfig.defaults(),
+                JoinConfig.defaults(),
+                CorrectionConfig.defaults(),
+                GroupsConfig.defaults(),
+                BatchConfig.defaults(),
+                RuntimeConfig.defaults());
     }
 
     /** The same, run in another way. */

@@ -55,7 +55,8 @@ public final class TopologyRunner implements AutoCloseable {
      * @param stateDirectory of this instance alone; what is in it may be lost, and then takes longer to restore
      * @param registry takes the topology's meters and those of the engine
      */
-    public TopologyRunner(TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
+    public TopologyRunner(
+            TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
         this(config, connection, stateDirectory, registry, StreamsConfig.EXACTLY_ONCE_V2);
     }
 
@@ -63,11 +64,17 @@ public final class TopologyRunner implements AutoCloseable {
      * An instance that loses nothing and may do things twice after a crash: no run is to be trained by it. It is there to
      * measure what exactly-once delivery costs.
      */
-    public static TopologyRunner atLeastOnce(TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
+    public static TopologyRunner atLeastOnce(
+            TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
         return new TopologyRunner(config, connection, stateDirectory, registry, StreamsConfig.AT_LEAST_ONCE);
     }
 
-    private TopologyRunner(TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry, String guarantee) {
+    private TopologyRunner(
+            TopologyConfig config,
+            LogConnection connection,
+            Path stateDirectory,
+            MeterRegistry registry,
+            String guarantee) {
         this.guarantee = guarantee;
         this.config = config;
         this.registry = registry;
@@ -84,10 +91,12 @@ public final class TopologyRunner implements AutoCloseable {
         boolean streamsGroup = new GroupSetup(runtime, connection).usesStreamsGroup();
         String name = streamsGroup ? "" : InstanceName.of(runtime.instanceId(), stateDirectory);
         Topology topology = MillraceTopology.build(config, connection, meters);
-        StreamsConfig settings = new StreamsConfig(StreamsProperties.of(runtime, connection, stateDirectory, guarantee, name));
+        StreamsConfig settings =
+                new StreamsConfig(StreamsProperties.of(runtime, connection, stateDirectory, guarantee, name));
         KafkaStreams made = streamsGroup
-            ? new KafkaStreams(topology, settings)
-            : new KafkaStreams(topology, settings, new StableClients(StreamsProperties.transactionalPrefix(connection, name)));
+                ? new KafkaStreams(topology, settings)
+                : new KafkaStreams(
+                        topology, settings, new StableClients(StreamsProperties.transactionalPrefix(connection, name)));
         made.setUncaughtExceptionHandler(this::failed);
         made.setStateListener(this::changed);
         return made;
@@ -123,11 +132,11 @@ public final class TopologyRunner implements AutoCloseable {
             streams.start();
             sentence = awaitEnd(streams);
             boolean closed = streams.close(
-                CloseOptions.groupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP)
-                    .withTimeout(Duration.ofMillis(config.runtime().stopTimeoutMs())));
+                    CloseOptions.groupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP)
+                            .withTimeout(Duration.ofMillis(config.runtime().stopTimeoutMs())));
             if (!closed && sentence == null) {
                 sentence = new TopologyException("the topology did not stop within stop_timeout_ms "
-                    + config.runtime().stopTimeoutMs() + "; what it had not committed will be done again");
+                        + config.runtime().stopTimeoutMs() + "; what it had not committed will be done again");
             }
         }
         if (failure.get() != null) {
@@ -143,8 +152,9 @@ public final class TopologyRunner implements AutoCloseable {
         try {
             if (!running.await(config.runtime().startTimeoutMs(), TimeUnit.MILLISECONDS)) {
                 return new TopologyException("the topology was not running after start_timeout_ms "
-                    + config.runtime().startTimeoutMs() + ", its state is " + streams.state()
-                    + "; is the broker out of reach, or another instance named '" + config.runtime().instanceId() + "' running?");
+                        + config.runtime().startTimeoutMs() + ", its state is " + streams.state()
+                        + "; is the broker out of reach, or another instance named '"
+                        + config.runtime().instanceId() + "' running?");
             }
             while (!ended.await(LOOK_PERIOD_MS, TimeUnit.MILLISECONDS)) { // until stop or failure, which both end it
                 watch(streams);
@@ -188,14 +198,16 @@ public final class TopologyRunner implements AutoCloseable {
         for (Throwable cause = thrown; cause != null; cause = cause.getCause()) {
             if (cause instanceof MissingSourceTopicException) {
                 return new TopologyException(
-                    "a topic of the run does not exist: " + cause.getMessage() + "; create the run first", thrown);
+                        "a topic of the run does not exist: " + cause.getMessage() + "; create the run first", thrown);
             }
         }
         Throwable root = thrown;
         while (root.getCause() != null) {
             root = root.getCause();
         }
-        return new TopologyException("the topology stopped: "
-            + (root.getMessage() == null ? root.getClass().getSimpleName() : root.getMessage()), thrown);
+        return new TopologyException(
+                "the topology stopped: "
+                        + (root.getMessage() == null ? root.getClass().getSimpleName() : root.getMessage()),
+                thrown);
     }
 }

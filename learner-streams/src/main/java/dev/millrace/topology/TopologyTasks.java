@@ -42,8 +42,7 @@ public final class TopologyTasks {
      *
      * @param number by which the task's observations and journal name it
      */
-    public record Input<A>(int number, String topic, RecordReader<A> reader) {
-    }
+    public record Input<A>(int number, String topic, RecordReader<A> reader) {}
 
     private final List<Input<Arrival>> joinInputs;
     private final List<Input<AssemblyArrival>> assemblyInputs;
@@ -55,36 +54,69 @@ public final class TopologyTasks {
      * @param fetchers makes a fetcher for each task
      * @param maxValueBytes largest value that the log takes
      */
-    public TopologyTasks(TopologyConfig config, RunIdentity run, RunTopics topics, SchemaRegistry registry,
-        Supplier<RecordFetcher> fetchers, int maxValueBytes, TopologyMeters meters) {
+    public TopologyTasks(
+            TopologyConfig config,
+            RunIdentity run,
+            RunTopics topics,
+            SchemaRegistry registry,
+            Supplier<RecordFetcher> fetchers,
+            int maxValueBytes,
+            TopologyMeters meters) {
         Map<Kind, RecordReader<Arrival>> joined = joined(config, run, topics, registry);
         RecordReader<AssemblyArrival> trajectories =
-            new TrajectoryReader(topics.trajectories(), registry, run, config.ingress());
+                new TrajectoryReader(topics.trajectories(), registry, run, config.ingress());
         joinInputs = joined.entrySet().stream()
-            .map(input -> new Input<>(input.getKey().ordinal(), input.getKey().topic(topics), input.getValue())).toList();
-        assemblyInputs = List.of(new Input<>(0, topics.trajectories(), trajectories),
-            new Input<>(1, topics.policyVersions(), new VersionReader(topics.policyVersions(), registry, run)));
-        join = new JoinTasks(new JoinSettings(config.join(), run, topics, joined, fetchers,
-            new ImportanceWeighting(config.corrections().rolloutCorrection()), config.corrections().missingOldLogProbs(),
-            AvroSerde.of(Trajectory.class, registry).serializer(), AvroSerde.of(Outcome.class, registry).serializer(),
-            maxValueBytes, meters));
-        assembly = new AssemblyTasks(new AssemblySettings(config.groups(), config.batch(), config.corrections(), run, topics,
-            trajectories, fetchers, AvroSerde.of(LearnerBatch.class, registry).serializer(),
-            AvroSerde.of(Outcome.class, registry).serializer(), config.runtime().memberCacheBytes(), maxValueBytes, meters));
+                .map(input ->
+                        new Input<>(input.getKey().ordinal(), input.getKey().topic(topics), input.getValue()))
+                .toList();
+        assemblyInputs = List.of(
+                new Input<>(0, topics.trajectories(), trajectories),
+                new Input<>(1, topics.policyVersions(), new VersionReader(topics.policyVersions(), registry, run)));
+        join = new JoinTasks(new JoinSettings(
+                config.join(),
+                run,
+                topics,
+                joined,
+                fetchers,
+                new ImportanceWeighting(config.corrections().rolloutCorrection()),
+                config.corrections().missingOldLogProbs(),
+                AvroSerde.of(Trajectory.class, registry).serializer(),
+                AvroSerde.of(Outcome.class, registry).serializer(),
+                maxValueBytes,
+                meters));
+        assembly = new AssemblyTasks(new AssemblySettings(
+                config.groups(),
+                config.batch(),
+                config.corrections(),
+                run,
+                topics,
+                trajectories,
+                fetchers,
+                AvroSerde.of(LearnerBatch.class, registry).serializer(),
+                AvroSerde.of(Outcome.class, registry).serializer(),
+                config.runtime().memberCacheBytes(),
+                maxValueBytes,
+                meters));
         settings = fingerprint(config, maxValueBytes);
     }
 
     /** Readers of what is joined: rollouts, and the partners that are configured, in the order of their kinds. */
     private static Map<Kind, RecordReader<Arrival>> joined(
-        TopologyConfig config, RunIdentity run, RunTopics topics, SchemaRegistry registry) {
+            TopologyConfig config, RunIdentity run, RunTopics topics, SchemaRegistry registry) {
         Map<Kind, RecordReader<Arrival>> readers = new EnumMap<>(Kind.class);
-        readers.put(Kind.ROLLOUT,
-            new RolloutReader(topics.rollouts(), registry, new RolloutCheck(run, config.ingress())));
+        readers.put(
+                Kind.ROLLOUT, new RolloutReader(topics.rollouts(), registry, new RolloutCheck(run, config.ingress())));
         for (Kind kind : config.join().partners()) {
             String topic = kind.topic(topics);
-            readers.put(kind, kind == Kind.REWARD
-                ? new RewardReader(topic, registry, run, topics.rollouts(), config.ingress())
-                : new ScoreReader(kind, topic, registry, new ScoreCheck(kind, run, topics.rollouts(), config.ingress())));
+            readers.put(
+                    kind,
+                    kind == Kind.REWARD
+                            ? new RewardReader(topic, registry, run, topics.rollouts(), config.ingress())
+                            : new ScoreReader(
+                                    kind,
+                                    topic,
+                                    registry,
+                                    new ScoreCheck(kind, run, topics.rollouts(), config.ingress())));
         }
         return readers;
     }
@@ -118,7 +150,8 @@ public final class TopologyTasks {
     private static long fingerprint(TopologyConfig config, int maxValueBytes) {
         CRC32C low = new CRC32C();
         low.update((config.ingress() + " " + config.join() + " " + config.corrections() + " " + config.groups() + " "
-            + config.batch() + " " + maxValueBytes).getBytes(java.nio.charset.StandardCharsets.UTF_8));
+                        + config.batch() + " " + maxValueBytes)
+                .getBytes(java.nio.charset.StandardCharsets.UTF_8));
         return low.getValue();
     }
 }

@@ -114,14 +114,22 @@ final class Findings {
 
     /** Whether every record of a rollout is in a batch, dropped or refused. */
     boolean allDecided() {
-        return rollouts.stream().allMatch(rollout -> isRefused(rollout)
-            || entries.stream().anyMatch(e -> rollout.isAt(e.entry().getRolloutPartition(), e.entry().getRolloutOffset()))
-            || outcomes.stream().anyMatch(o -> rollout.isAt(o.value().getSource().getPartition(), o.value().getSource().getOffset())));
+        return rollouts.stream()
+                .allMatch(rollout -> isRefused(rollout)
+                        || entries.stream()
+                                .anyMatch(e -> rollout.isAt(
+                                        e.entry().getRolloutPartition(),
+                                        e.entry().getRolloutOffset()))
+                        || outcomes.stream()
+                                .anyMatch(o -> rollout.isAt(
+                                        o.value().getSource().getPartition(),
+                                        o.value().getSource().getOffset())));
     }
 
     private boolean isRefused(Found<Rollout> rollout) {
-        return letters.stream().anyMatch(letter ->
-            letter.sourceTopic().equals(topics.rollouts()) && rollout.isAt(letter.sourcePartition(), letter.sourceOffset()));
+        return letters.stream()
+                .anyMatch(letter -> letter.sourceTopic().equals(topics.rollouts())
+                        && rollout.isAt(letter.sourcePartition(), letter.sourceOffset()));
     }
 
     boolean allJoined() {
@@ -133,8 +141,9 @@ final class Findings {
     }
 
     private boolean isJoined(Found<Rollout> rollout) {
-        return trajectories.stream().map(found -> found.value().getRolloutSource())
-            .anyMatch(source -> rollout.isAt(source.getPartition(), source.getOffset()));
+        return trajectories.stream()
+                .map(found -> found.value().getRolloutSource())
+                .anyMatch(source -> rollout.isAt(source.getPartition(), source.getOffset()));
     }
 
     boolean allScored() {
@@ -142,8 +151,10 @@ final class Findings {
     }
 
     private boolean isScored(Found<Rollout> rollout) {
-        return scores.stream().filter(found -> found.topic().equals(topics.scores())).map(found -> found.value().getRolloutSource())
-            .anyMatch(source -> rollout.isAt(source.getPartition(), source.getOffset()));
+        return scores.stream()
+                .filter(found -> found.topic().equals(topics.scores()))
+                .map(found -> found.value().getRolloutSource())
+                .anyMatch(source -> rollout.isAt(source.getPartition(), source.getOffset()));
     }
 
     OptionalLong firstRolloutMs() {
@@ -156,15 +167,32 @@ final class Findings {
 
     /** When the last batch or outcome was written; empty if there is neither. */
     OptionalLong lastDecidedMs() {
-        return LongStream.concat(entries.stream().mapToLong(found -> found.batch().timestampMs()),
-            outcomes.stream().mapToLong(Found::timestampMs)).max();
+        return LongStream.concat(
+                        entries.stream().mapToLong(found -> found.batch().timestampMs()),
+                        outcomes.stream().mapToLong(Found::timestampMs))
+                .max();
     }
 
     /** All of it, rollouts in the order of their samples. */
     GroupTrace trace(String groupId, Optional<Found<PromptRequest>> prompt, String newestGroup, TopicScan scan) {
-        rollouts.sort(Comparator.comparingInt((Found<Rollout> found) -> found.value().getSampleIndex()).thenComparingLong(Found::offset));
-        return new GroupTrace(groupId, prompt, rollouts, scores, rewards, trajectories, entries, steps, outcomes,
-            letters.stream().map(letter -> new FoundLetter(letter, newOffset(letter))).toList(),
-            newestGroup, scan.records(), scan.bytes());
+        rollouts.sort(
+                Comparator.comparingInt((Found<Rollout> found) -> found.value().getSampleIndex())
+                        .thenComparingLong(Found::offset));
+        return new GroupTrace(
+                groupId,
+                prompt,
+                rollouts,
+                scores,
+                rewards,
+                trajectories,
+                entries,
+                steps,
+                outcomes,
+                letters.stream()
+                        .map(letter -> new FoundLetter(letter, newOffset(letter)))
+                        .toList(),
+                newestGroup,
+                scan.records(),
+                scan.bytes());
     }
 }

@@ -7,5 +7,4 @@ import dev.millrace.deadletters.Letter;
  *
  * @param newOffset where its record lies since it was put back; -1 if it was not
  */
-public record FoundLetter(Letter letter, long newOffset) {
-}
+public record FoundLetter(Letter letter, long newOffset) {}

@@ -19,10 +19,20 @@ import java.util.Optional;
  * @param recordsRead what it took to find this
  * @param bytesRead keys and values of them, uncompressed
  */
-public record GroupTrace(String groupId, Optional<Found<PromptRequest>> prompt, List<Found<Rollout>> rollouts,
-    List<Found<Score>> scores, List<Found<Reward>> rewards, List<Found<Trajectory>> trajectories, List<FoundEntry> entries,
-    List<Found<TrainingStep>> steps, List<Found<Outcome>> outcomes, List<FoundLetter> letters, String newestGroup,
-    long recordsRead, long bytesRead) {
+public record GroupTrace(
+        String groupId,
+        Optional<Found<PromptRequest>> prompt,
+        List<Found<Rollout>> rollouts,
+        List<Found<Score>> scores,
+        List<Found<Reward>> rewards,
+        List<Found<Trajectory>> trajectories,
+        List<FoundEntry> entries,
+        List<Found<TrainingStep>> steps,
+        List<Found<Outcome>> outcomes,
+        List<FoundLetter> letters,
+        String newestGroup,
+        long recordsRead,
+        long bytesRead) {
 
     public GroupTrace {
         rollouts = List.copyOf(rollouts);
@@ -37,13 +47,34 @@ public record GroupTrace(String groupId, Optional<Found<PromptRequest>> prompt, 
 
     /** What is told of one sample, by its name. */
     public GroupTrace of(String rolloutId) {
-        return new GroupTrace(groupId, prompt, rollouts.stream().filter(found -> found.value().getRolloutId().equals(rolloutId)).toList(),
-            scores.stream().filter(found -> found.value().getRolloutId().equals(rolloutId)).toList(),
-            rewards.stream().filter(found -> found.value().getRolloutId().equals(rolloutId)).toList(),
-            trajectories.stream().filter(found -> found.value().getRolloutId().equals(rolloutId)).toList(),
-            entries.stream().filter(found -> found.entry().getRolloutId().equals(rolloutId)).toList(), steps,
-            outcomes.stream().filter(found -> found.value().getRolloutId().equals(rolloutId)).toList(),
-            letters.stream().filter(found -> found.letter().rolloutId().equals(rolloutId)).toList(), newestGroup, recordsRead, bytesRead);
+        return new GroupTrace(
+                groupId,
+                prompt,
+                rollouts.stream()
+                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
+                        .toList(),
+                scores.stream()
+                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
+                        .toList(),
+                rewards.stream()
+                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
+                        .toList(),
+                trajectories.stream()
+                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
+                        .toList(),
+                entries.stream()
+                        .filter(found -> found.entry().getRolloutId().equals(rolloutId))
+                        .toList(),
+                steps,
+                outcomes.stream()
+                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
+                        .toList(),
+                letters.stream()
+                        .filter(found -> found.letter().rolloutId().equals(rolloutId))
+                        .toList(),
+                newestGroup,
+                recordsRead,
+                bytesRead);
     }
 
     /** Whether anything tells of a rollout. */
@@ -53,13 +84,17 @@ public record GroupTrace(String groupId, Optional<Found<PromptRequest>> prompt, 
 
     /** The step that trained on a batch. */
     public Optional<TrainingStep> stepOf(FoundEntry entry) {
-        return steps.stream().map(Found::value).filter(step -> step.getEpoch() == entry.batch().value().getEpoch()
-            && step.getBatchId() == entry.batch().value().getBatchId()).findFirst();
+        return steps.stream()
+                .map(Found::value)
+                .filter(step -> step.getEpoch() == entry.batch().value().getEpoch()
+                        && step.getBatchId() == entry.batch().value().getBatchId())
+                .findFirst();
     }
 
     /** What became of an entry by its step: the learner has the last word where it decided about masks anew. */
     public StepEntry lastWord(FoundEntry found, TrainingStep step) {
-        return step.getEntries() != null && found.index() < step.getEntries().size() ? step.getEntries().get(found.index())
-            : new StepEntry(found.entry().getTrainedTokens(), found.entry().getMaskedBy());
+        return step.getEntries() != null && found.index() < step.getEntries().size()
+                ? step.getEntries().get(found.index())
+                : new StepEntry(found.entry().getTrainedTokens(), found.entry().getMaskedBy());
     }
 }

@@ -107,9 +107,18 @@ public final class Tracer {
 
         Search(TopicScan scan, String groupId, String rolloutId, boolean whole) {
             this.scan = scan;
-            this.cut = scan.cut(List.of(topics.trainingLog(), topics.batches(), topics.outcomes(), topics.deadLetters(),
-                topics.trajectories(), topics.scores(), topics.rewards(), topics.referenceScores(), topics.teacherScores(),
-                topics.rollouts(), topics.prompts()));
+            this.cut = scan.cut(List.of(
+                    topics.trainingLog(),
+                    topics.batches(),
+                    topics.outcomes(),
+                    topics.deadLetters(),
+                    topics.trajectories(),
+                    topics.scores(),
+                    topics.rewards(),
+                    topics.referenceScores(),
+                    topics.teacherScores(),
+                    topics.rollouts(),
+                    topics.prompts()));
             this.groupId = groupId;
             this.key = groupId.getBytes(StandardCharsets.UTF_8);
             this.rolloutId = rolloutId;
@@ -136,13 +145,16 @@ public final class Tracer {
 
         /** Where producers put the records of a group; the topology asks that they do, for the join is by partition. */
         private TopicPartition ofGroup(String topic) {
-            return new TopicPartition(topic, Utils.toPositive(Utils.murmur2(key)) % cut.partitions(topic).size());
+            return new TopicPartition(
+                    topic,
+                    Utils.toPositive(Utils.murmur2(key)) % cut.partitions(topic).size());
         }
 
         private Map<TopicPartition, Long> since(List<TopicPartition> partitions, long timestampMs) {
             if (timestampMs == Long.MIN_VALUE) {
                 Map<TopicPartition, Long> beginnings = new HashMap<>();
-                partitions.forEach(partition -> beginnings.put(partition, cut.of(partition).begin()));
+                partitions.forEach(
+                        partition -> beginnings.put(partition, cut.of(partition).begin()));
                 return beginnings;
             }
             return scan.since(cut, partitions, timestampMs);
@@ -168,22 +180,29 @@ public final class Tracer {
         private void readLetters() {
             scan.readWhile(since(cut.partitions(topics.deadLetters()), sinceMs), cut, record -> {
                 PutBackMark.of(record).ifPresent(found::mark);
-                Letter.of(record).filter(letter -> letter.rolloutId().isEmpty() ? isOfGroup(record)
-                    : letter.rolloutId().startsWith(groupId + "/") && isMeant(letter.rolloutId())).ifPresent(found::letter);
+                Letter.of(record)
+                        .filter(letter -> letter.rolloutId().isEmpty()
+                                ? isOfGroup(record)
+                                : letter.rolloutId().startsWith(groupId + "/") && isMeant(letter.rolloutId()))
+                        .ifPresent(found::letter);
                 return true;
             });
         }
 
         private void readRollouts() {
             Set<Integer> samples = new HashSet<>();
-            int[] expected = {rolloutId.isEmpty() ? prompt.map(it -> it.value().getSamples()).orElse(Integer.MAX_VALUE) : 1};
+            int[] expected = {
+                rolloutId.isEmpty() ? prompt.map(it -> it.value().getSamples()).orElse(Integer.MAX_VALUE) : 1
+            };
             scan.readWhile(since(List.of(ofGroup(topics.rollouts())), sinceMs), cut, record -> {
                 if (isOfGroup(record)) {
-                    decoded(rollouts, record).filter(rollout -> isMeant(rollout.getRolloutId())).ifPresent(rollout -> {
-                        found.rollout(Found.of(rollout, record));
-                        samples.add(rollout.getSampleIndex());
-                        expected[0] = Math.min(expected[0], rollout.getGroupSize());
-                    });
+                    decoded(rollouts, record)
+                            .filter(rollout -> isMeant(rollout.getRolloutId()))
+                            .ifPresent(rollout -> {
+                                found.rollout(Found.of(rollout, record));
+                                samples.add(rollout.getSampleIndex());
+                                expected[0] = Math.min(expected[0], rollout.getGroupSize());
+                            });
                 }
                 return whole || samples.size() < expected[0];
             });
@@ -200,9 +219,10 @@ public final class Tracer {
 
         private void add(int partition, long offset) {
             if (!found.hasRollout(partition, offset)) {
-                scan.at(cut, new TopicPartition(topics.rollouts(), partition), offset).ifPresent(record ->
-                    decoded(rollouts, record).filter(rollout -> isMeant(rollout.getRolloutId()))
-                        .ifPresent(rollout -> found.rollout(Found.of(rollout, record))));
+                scan.at(cut, new TopicPartition(topics.rollouts(), partition), offset)
+                        .ifPresent(record -> decoded(rollouts, record)
+                                .filter(rollout -> isMeant(rollout.getRolloutId()))
+                                .ifPresent(rollout -> found.rollout(Found.of(rollout, record))));
             }
         }
 
@@ -230,7 +250,8 @@ public final class Tracer {
 
         private boolean batch(ConsumerRecord<byte[], byte[]> record) {
             Optional<LearnerBatch> batch = decoded(batches, record);
-            if (batch.isEmpty() || !batch.get().getRunId().equals(connection.run().runId())) {
+            if (batch.isEmpty()
+                    || !batch.get().getRunId().equals(connection.run().runId())) {
                 return false;
             }
             boolean any = false;
@@ -253,8 +274,13 @@ public final class Tracer {
         /** A batch points at them; those that reached none lie between their rollout and what became of it. */
         private void readTrajectories() {
             for (FoundEntry inBatch : found.entries()) {
-                scan.at(cut, new TopicPartition(topics.trajectories(), inBatch.entry().getPartition()), inBatch.entry().getOffset())
-                    .ifPresent(record -> decoded(trajectories, record).ifPresent(it -> found.trajectory(Found.of(it, record))));
+                scan.at(
+                                cut,
+                                new TopicPartition(
+                                        topics.trajectories(), inBatch.entry().getPartition()),
+                                inBatch.entry().getOffset())
+                        .ifPresent(record ->
+                                decoded(trajectories, record).ifPresent(it -> found.trajectory(Found.of(it, record))));
             }
             long untilMs = found.lastOutcomeMs().orElse(Long.MAX_VALUE - CLOCKS_MS) + CLOCKS_MS;
             if (!whole && found.allJoinedOrRefused()) {
@@ -262,8 +288,9 @@ public final class Tracer {
             }
             scan.readWhile(since(cut.partitions(topics.trajectories()), firstWrittenMs()), cut, record -> {
                 if (isOfGroup(record) && !found.hasTrajectory(record.partition(), record.offset())) {
-                    decoded(trajectories, record).filter(it -> isMeant(it.getRolloutId()))
-                        .ifPresent(it -> found.trajectory(Found.of(it, record)));
+                    decoded(trajectories, record)
+                            .filter(it -> isMeant(it.getRolloutId()))
+                            .ifPresent(it -> found.trajectory(Found.of(it, record)));
                 }
                 return whole || record.timestamp() <= untilMs && !found.allJoined();
             });
@@ -294,15 +321,18 @@ public final class Tracer {
                     if (isOfGroup(record)) {
                         partner(record);
                     }
-                    return whole || record.timestamp() <= found.lastDecidedMs().orElse(Long.MAX_VALUE - CLOCKS_MS) + CLOCKS_MS;
+                    return whole
+                            || record.timestamp()
+                                    <= found.lastDecidedMs().orElse(Long.MAX_VALUE - CLOCKS_MS) + CLOCKS_MS;
                 });
             }
         }
 
         private void partner(ConsumerRecord<byte[], byte[]> record) {
             if (record.topic().equals(topics.rewards())) {
-                decoded(rewards, record).filter(reward -> isMeant(reward.getRolloutId()))
-                    .ifPresent(reward -> found.reward(Found.of(reward, record)));
+                decoded(rewards, record)
+                        .filter(reward -> isMeant(reward.getRolloutId()))
+                        .ifPresent(reward -> found.reward(Found.of(reward, record)));
             } else {
                 score(record);
             }
@@ -310,8 +340,9 @@ public final class Tracer {
 
         private void score(ConsumerRecord<byte[], byte[]> record) {
             if (!found.hasScore(record.topic(), record.partition(), record.offset())) {
-                decoded(scores, record).filter(score -> isMeant(score.getRolloutId()))
-                    .ifPresent(score -> found.score(Found.of(score, record)));
+                decoded(scores, record)
+                        .filter(score -> isMeant(score.getRolloutId()))
+                        .ifPresent(score -> found.score(Found.of(score, record)));
             }
         }
 
@@ -321,14 +352,22 @@ public final class Tracer {
             if (open.isEmpty()) {
                 return;
             }
-            long fromMs = whole ? Long.MIN_VALUE : found.entries().stream().mapToLong(inBatch -> inBatch.batch().timestampMs()).min().orElseThrow() - CLOCKS_MS;
+            long fromMs = whole
+                    ? Long.MIN_VALUE
+                    : found.entries().stream()
+                                    .mapToLong(inBatch -> inBatch.batch().timestampMs())
+                                    .min()
+                                    .orElseThrow()
+                            - CLOCKS_MS;
             Set<Long> wanted = Set.copyOf(open);
             scan.readWhile(since(cut.partitions(topics.trainingLog()), fromMs), cut, record -> {
-                decoded(steps, record).filter(step -> wanted.contains(step.getBatchId()) && step.getRunId().equals(connection.run().runId()))
-                    .ifPresent(step -> {
-                        found.step(Found.of(step, record));
-                        open.remove(step.getBatchId());
-                    });
+                decoded(steps, record)
+                        .filter(step -> wanted.contains(step.getBatchId())
+                                && step.getRunId().equals(connection.run().runId()))
+                        .ifPresent(step -> {
+                            found.step(Found.of(step, record));
+                            open.remove(step.getBatchId());
+                        });
                 return whole || !open.isEmpty();
             });
         }
@@ -343,8 +382,10 @@ public final class Tracer {
                     return true;
                 });
             }
-            return last.stream().max(Comparator.comparingInt(PromptRequest::getEpoch).thenComparingLong(PromptRequest::getOrdinal))
-                .map(PromptRequest::getGroupId).orElse("");
+            return last.stream()
+                    .max(Comparator.comparingInt(PromptRequest::getEpoch).thenComparingLong(PromptRequest::getOrdinal))
+                    .map(PromptRequest::getGroupId)
+                    .orElse("");
         }
     }
 }

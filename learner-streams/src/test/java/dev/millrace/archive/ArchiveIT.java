@@ -45,22 +45,42 @@ class ArchiveIT {
 
     private static TopologyConfig config() {
         TopologyConfig defaults = TopologyConfig.defaults();
-        return new TopologyConfig(defaults.ingress(), defaults.join(), defaults.corrections(), defaults.groups(),
-            new BatchConfig(16, 0, BatchConfig.Order.COMPLETION, 0), defaults.runtime());
+        return new TopologyConfig(
+                defaults.ingress(),
+                defaults.join(),
+                defaults.corrections(),
+                defaults.groups(),
+                new BatchConfig(16, 0, BatchConfig.Order.COMPLETION, 0),
+                defaults.runtime());
     }
 
     private void stream(RunOnBroker run) throws Exception {
-        settled(run.send(run.connection.topics().policyVersions(), "policy/3", Samples.version(3), dev.millrace.schemas.PolicyVersion.class));
-        settled(run.send(run.connection.topics().policyVersions(), "policy/4", Samples.version(4), dev.millrace.schemas.PolicyVersion.class));
-        TopologyRunner runner = new TopologyRunner(config(), run.connection, directory.resolve("state"), new SimpleMeterRegistry());
+        settled(run.send(
+                run.connection.topics().policyVersions(),
+                "policy/3",
+                Samples.version(3),
+                dev.millrace.schemas.PolicyVersion.class));
+        settled(run.send(
+                run.connection.topics().policyVersions(),
+                "policy/4",
+                Samples.version(4),
+                dev.millrace.schemas.PolicyVersion.class));
+        TopologyRunner runner =
+                new TopologyRunner(config(), run.connection, directory.resolve("state"), new SimpleMeterRegistry());
         CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
         for (int g = 0; g < GROUPS; g++) {
             for (int i = 0; i < GROUP_SIZE; i++) {
-                Rollout rollout = Samples.rollout("group-" + g, i, GROUP_SIZE, 30, -1f, 3).setOrdinal(g).setReward(i % 3).build();
+                Rollout rollout = Samples.rollout("group-" + g, i, GROUP_SIZE, 30, -1f, 3)
+                        .setOrdinal(g)
+                        .setReward(i % 3)
+                        .build();
                 run.sendScored(rollout);
                 if (g % 8 == 0 && i == 0) {
                     settled(run.send(rollout));
-                    settled(run.send(run.connection.topics().rollouts(), "group-" + g, "garbage".getBytes(StandardCharsets.UTF_8)));
+                    settled(run.send(
+                            run.connection.topics().rollouts(),
+                            "group-" + g,
+                            "garbage".getBytes(StandardCharsets.UTF_8)));
                 }
             }
         }
@@ -78,27 +98,38 @@ class ArchiveIT {
     /** Some batches and what they rest on: other corrections can be tried on them, and the index says what there is. */
     private void requireRange(LiveRun live) throws InterruptedException {
         Path folder = directory.resolve("range");
-        new RunExport(live).to(folder, new RangeSelection(live, "kafka").select(batch -> batch.getBatchId() == 1, Long.MIN_VALUE, Long.MAX_VALUE));
+        new RunExport(live)
+                .to(
+                        folder,
+                        new RangeSelection(live, "kafka")
+                                .select(batch -> batch.getBatchId() == 1, Long.MIN_VALUE, Long.MAX_VALUE));
         try (ArchivedRun archive = new ArchivedRun(folder)) {
             archive.verify();
             assertThat(archive.isWhole()).isFalse();
             assertThat(archive.held()).contains(new HeldRange(1, 1, 4, 4, -1, -1, -1, -1, ""));
             assertThat(archive.partitions(archive.topics().outcomes())).isEmpty();
             List<ReplayedStep> steps = new ArrayList<>();
-            new WhatIf(archive, StepRange.ALL, List.of(new Alternative("recorded", config().corrections()))).replay(2, steps::add);
+            new WhatIf(archive, StepRange.ALL, List.of(new Alternative("recorded", config().corrections())))
+                    .replay(2, steps::add);
             assertThat(steps).hasSize(1).allMatch(ReplayedStep::isAsRecorded);
         }
-        assertThatThrownBy(() -> new RangeSelection(live, "kafka").select(batch -> false, Long.MIN_VALUE, Long.MAX_VALUE))
-            .isInstanceOf(ArchiveException.class).hasMessageContaining("no batch of the run lies in the range");
+        assertThatThrownBy(
+                        () -> new RangeSelection(live, "kafka").select(batch -> false, Long.MIN_VALUE, Long.MAX_VALUE))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining("no batch of the run lies in the range");
     }
 
     private static void requireSameRecords(RecordedRun one, RecordedRun other) {
         for (String topic : one.topics().all()) {
-            for (TopicPartition partition : topic.equals(one.topics().run()) ? List.<TopicPartition>of() : one.partitions(topic)) {
-                try (RecordCursor a = one.read(partition, 0); RecordCursor b = other.read(partition, 0)) {
+            for (TopicPartition partition :
+                    topic.equals(one.topics().run()) ? List.<TopicPartition>of() : one.partitions(topic)) {
+                try (RecordCursor a = one.read(partition, 0);
+                        RecordCursor b = other.read(partition, 0)) {
                     for (Optional<ConsumerRecord<byte[], byte[]>> next = a.next(); next.isPresent(); next = a.next()) {
                         ConsumerRecord<byte[], byte[]> same = b.next().orElseThrow();
-                        assertThat(same.offset()).as(partition.toString()).isEqualTo(next.get().offset());
+                        assertThat(same.offset())
+                                .as(partition.toString())
+                                .isEqualTo(next.get().offset());
                         assertThat(same.timestamp()).isEqualTo(next.get().timestamp());
                         assertThat(same.key()).isEqualTo(next.get().key());
                         assertThat(same.value()).isEqualTo(next.get().value());
@@ -115,7 +146,7 @@ class ArchiveIT {
         Path folder = directory.resolve("archive");
         int maxValueBytes;
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("one"));
-             RunOnBroker run = new RunOnBroker(broker, "kept.")) {
+                RunOnBroker run = new RunOnBroker(broker, "kept.")) {
             stream(run);
             maxValueBytes = MillraceTopology.maxValueBytes(run.connection);
             try (LiveRun live = new LiveRun(run.connection, Optional.of("run: {}"))) {
@@ -130,21 +161,25 @@ class ArchiveIT {
                 }
                 requireRange(live);
                 assertThatThrownBy(() -> export.to(folder, export.everythingBut(Set.of())))
-                    .isInstanceOf(ArchiveException.class).hasMessageContaining("is not empty");
+                        .isInstanceOf(ArchiveException.class)
+                        .hasMessageContaining("is not empty");
             }
         }
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("two"));
-             RunOnBroker run = new RunOnBroker(broker, "kept."); ArchivedRun archive = new ArchivedRun(folder)) {
+                RunOnBroker run = new RunOnBroker(broker, "kept.");
+                ArchivedRun archive = new ArchivedRun(folder)) {
             new RunImport(archive, run.connection).run();
             try (LiveRun live = new LiveRun(run.connection, Optional.empty())) {
                 requireSameRecords(archive, live);
                 requireReplay(live, maxValueBytes);
             }
             assertThatThrownBy(() -> new RunImport(archive, run.connection).run())
-                .isInstanceOf(ArchiveException.class).hasMessageContaining("is not empty: it ends at offset");
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessageContaining("is not empty: it ends at offset");
             try (RunOnBroker other = new RunOnBroker(broker, "other.")) {
                 assertThatThrownBy(() -> new RunImport(archive, other.connection))
-                    .isInstanceOf(ArchiveException.class).hasMessageContaining("begin with 'kept.'");
+                        .isInstanceOf(ArchiveException.class)
+                        .hasMessageContaining("begin with 'kept.'");
             }
         }
         Path file = folder.resolve("batches-0.avro");
@@ -152,8 +187,9 @@ class ArchiveIT {
         bytes[bytes.length / 2] ^= 1;
         Files.write(file, bytes);
         try (ArchivedRun archive = new ArchivedRun(folder)) {
-            assertThatThrownBy(archive::verify).isInstanceOf(ArchiveException.class)
-                .hasMessageContaining("batches-0.avro is not as it was exported");
+            assertThatThrownBy(archive::verify)
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessageContaining("batches-0.avro is not as it was exported");
         }
         assertThat(Arrays.asList(folder.toFile().list())).contains("index.json");
     }

@@ -31,14 +31,27 @@ class PartitionImportTest {
 
         @Override
         public Future<RecordMetadata> send(ProducerRecord<byte[], byte[]> record) {
-            entries.add(record.value() == null ? "tombstone" : record.value().length == 0 ? "hidden" : Byte.toString(record.value()[0]));
+            entries.add(
+                    record.value() == null
+                            ? "tombstone"
+                            : record.value().length == 0 ? "hidden" : Byte.toString(record.value()[0]));
             return CompletableFuture.completedFuture(new RecordMetadata(PARTITION, entries.size() - 1, 0, 0, 0, 0));
         }
     }
 
     private static ConsumerRecord<byte[], byte[]> record(long offset) {
-        return new ConsumerRecord<>(PARTITION.topic(), 0, offset, 1000 + offset, TimestampType.CREATE_TIME, 0, 1, new byte[0],
-            new byte[] {(byte) offset}, new RecordHeaders(), Optional.empty());
+        return new ConsumerRecord<>(
+                PARTITION.topic(),
+                0,
+                offset,
+                1000 + offset,
+                TimestampType.CREATE_TIME,
+                0,
+                1,
+                new byte[0],
+                new byte[] {(byte) offset},
+                new RecordHeaders(),
+                Optional.empty());
     }
 
     /** Records whose values are their offsets. */
@@ -58,7 +71,8 @@ class PartitionImportTest {
 
     private static List<String> imported(long end, long most, Long... offsets) {
         Log log = new Log();
-        try (PartitionImport partition = new PartitionImport(PARTITION, records(List.of(offsets).iterator()), end, Map.of())) {
+        try (PartitionImport partition =
+                new PartitionImport(PARTITION, records(List.of(offsets).iterator()), end, Map.of())) {
             while (!partition.isDone()) {
                 partition.sendRecords(log);
                 if (partition.hasLast()) {
@@ -78,7 +92,8 @@ class PartitionImportTest {
 
     @Test
     void shouldMakeOffsetsWithoutARecordOfMarkersAndAbortedRecords() {
-        assertThat(imported(9, 100, 0L, 1L, 3L, 7L)).containsExactly("0", "1", "commit", "3", "hidden", "hidden", "abort", "7", "commit");
+        assertThat(imported(9, 100, 0L, 1L, 3L, 7L))
+                .containsExactly("0", "1", "commit", "3", "hidden", "hidden", "abort", "7", "commit");
         assertThat(imported(4, 100, 3L)).containsExactly("hidden", "hidden", "abort", "3");
         assertThat(imported(3, 100, 1L, 2L)).containsExactly("tombstone", "1", "2");
         assertThat(imported(3, 100)).containsExactly("hidden", "hidden", "abort");
@@ -102,8 +117,11 @@ class PartitionImportTest {
             long end = (offsets.isEmpty() ? 0 : offsets.last() + 1) + random.nextInt(6);
             List<String> entries = imported(end, 3 + random.nextInt(6), offsets.toArray(Long[]::new));
             assertThat(entries).hasSize((int) end);
-            assertThat(LongStream.range(0, end).filter(at -> entries.get((int) at).equals(Long.toString(at))).boxed())
-                .as(entries.toString()).containsExactlyElementsOf(offsets);
+            assertThat(LongStream.range(0, end)
+                            .filter(at -> entries.get((int) at).equals(Long.toString(at)))
+                            .boxed())
+                    .as(entries.toString())
+                    .containsExactlyElementsOf(offsets);
         }
     }
 
@@ -111,10 +129,13 @@ class PartitionImportTest {
     void shouldSayThatSomebodyElseWritesToTheTopic() {
         Log log = new Log();
         log.entries.add("a stranger's");
-        try (PartitionImport partition = new PartitionImport(PARTITION, records(List.of(0L).iterator()), 1, Map.of())) {
+        try (PartitionImport partition =
+                new PartitionImport(PARTITION, records(List.of(0L).iterator()), 1, Map.of())) {
             partition.sendRecords(log);
-            assertThatThrownBy(partition::settle).isInstanceOf(ArchiveException.class)
-                .hasMessageStartingWith("the record of rollouts-0@0 came to lie at offset 1; somebody else writes to the topic");
+            assertThatThrownBy(partition::settle)
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessageStartingWith(
+                            "the record of rollouts-0@0 came to lie at offset 1; somebody else writes to the topic");
         }
     }
 }

@@ -59,30 +59,54 @@ class ReadOnlyReplayIT {
 
     private static TopologyConfig config() {
         TopologyConfig defaults = TopologyConfig.defaults();
-        return new TopologyConfig(defaults.ingress(), defaults.join(), defaults.corrections(), defaults.groups(),
-            new BatchConfig(4, 0, BatchConfig.Order.COMPLETION, 0), defaults.runtime());
+        return new TopologyConfig(
+                defaults.ingress(),
+                defaults.join(),
+                defaults.corrections(),
+                defaults.groups(),
+                new BatchConfig(4, 0, BatchConfig.Order.COMPLETION, 0),
+                defaults.runtime());
     }
 
     private static TopicsConfig onePartition() {
         TopicsConfig of = TopicsConfig.defaults();
-        return new TopicsConfig(1, of.replicationFactor(), of.minInsyncReplicas(), -1, -1, -1, -1, of.maxRecordBytes(), of.schemasTopic(),
-            of.timeoutMs());
+        return new TopicsConfig(
+                1,
+                of.replicationFactor(),
+                of.minInsyncReplicas(),
+                -1,
+                -1,
+                -1,
+                -1,
+                of.maxRecordBytes(),
+                of.schemasTopic(),
+                of.timeoutMs());
     }
 
     private int stream(SecuredBroker broker) throws Exception {
         try (RunOnBroker run = new RunOnBroker(broker.client("admin"), PREFIX, onePartition())) {
             for (long version = 3; version <= 4; version++) {
-                settled(run.send(run.connection.topics().policyVersions(), "policy/" + version, Samples.version(version), PolicyVersion.class));
+                settled(run.send(
+                        run.connection.topics().policyVersions(),
+                        "policy/" + version,
+                        Samples.version(version),
+                        PolicyVersion.class));
             }
-            TopologyRunner runner = new TopologyRunner(config(), run.connection, directory.resolve("state"), new SimpleMeterRegistry());
+            TopologyRunner runner =
+                    new TopologyRunner(config(), run.connection, directory.resolve("state"), new SimpleMeterRegistry());
             CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
             for (int g = 0; g < 4; g++) {
                 for (int i = 0; i < 2; i++) {
-                    Rollout rollout = Samples.rollout("group-" + g, i).setOrdinal(g).setReward(i).build();
+                    Rollout rollout = Samples.rollout("group-" + g, i)
+                            .setOrdinal(g)
+                            .setReward(i)
+                            .build();
                     run.sendScored(rollout);
                 }
             }
-            await("both batches", () -> run.read(run.connection.topics().batches()).size() == 2);
+            await(
+                    "both batches",
+                    () -> run.read(run.connection.topics().batches()).size() == 2);
             runner.stop();
             ended.get(30, TimeUnit.SECONDS);
             return MillraceTopology.maxValueBytes(run.connection);
@@ -90,8 +114,9 @@ class ReadOnlyReplayIT {
     }
 
     private static AclBinding mayRead(PatternType pattern, String topics) {
-        return new AclBinding(new ResourcePattern(ResourceType.TOPIC, topics, pattern),
-            new AccessControlEntry("User:" + READER, "*", AclOperation.READ, AclPermissionType.ALLOW));
+        return new AclBinding(
+                new ResourcePattern(ResourceType.TOPIC, topics, pattern),
+                new AccessControlEntry("User:" + READER, "*", AclOperation.READ, AclPermissionType.ALLOW));
     }
 
     @Test
@@ -99,26 +124,35 @@ class ReadOnlyReplayIT {
         try (SecuredBroker broker = new SecuredBroker(directory.resolve("broker"), READER)) {
             int maxValueBytes = stream(broker);
             try (Admin admin = Admin.create(broker.client("admin"))) {
-                admin.createAcls(List.of(mayRead(PatternType.PREFIXED, PREFIX),
-                    mayRead(PatternType.LITERAL, TopicsConfig.defaults().schemasTopic()))).all().get();
+                admin.createAcls(List.of(
+                                mayRead(PatternType.PREFIXED, PREFIX),
+                                mayRead(
+                                        PatternType.LITERAL,
+                                        TopicsConfig.defaults().schemasTopic())))
+                        .all()
+                        .get();
             }
             Map<String, Object> reader = broker.client(READER);
             try (RunLog log = RunLog.find(reader, new RunTopics(PREFIX), TopicsConfig.defaults(), "");
-                 LiveRun run = new LiveRun(log.connection(), Optional.empty())) {
+                    LiveRun run = new LiveRun(log.connection(), Optional.empty())) {
                 List<TaskVerdict> verdicts = new AsRecorded(run, config(), maxValueBytes).replay(2);
                 assertThat(verdicts).isNotEmpty().allMatch(TaskVerdict::isProved);
                 List<ReplayedStep> steps = new ArrayList<>();
-                new WhatIf(run, StepRange.ALL, List.of(new Alternative("recorded", config().corrections()))).replay(2, steps::add);
+                new WhatIf(run, StepRange.ALL, List.of(new Alternative("recorded", config().corrections())))
+                        .replay(2, steps::add);
                 assertThat(steps).hasSize(2).allMatch(ReplayedStep::isAsRecorded);
                 RunExport export = new RunExport(run);
-                assertThat(export.to(directory.resolve("archive"), export.everythingBut(Set.of()))).isPositive();
+                assertThat(export.to(directory.resolve("archive"), export.everythingBut(Set.of())))
+                        .isPositive();
             }
             Map<String, Object> writing = new HashMap<>(reader);
             writing.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, false);
             try (KafkaProducer<byte[], byte[]> producer =
-                     new KafkaProducer<>(writing, new ByteArraySerializer(), new ByteArraySerializer())) {
-                assertThatThrownBy(() -> producer.send(new ProducerRecord<>(PREFIX + "batches", new byte[1])).get())
-                    .isInstanceOf(ExecutionException.class).hasCauseInstanceOf(TopicAuthorizationException.class);
+                    new KafkaProducer<>(writing, new ByteArraySerializer(), new ByteArraySerializer())) {
+                assertThatThrownBy(() -> producer.send(new ProducerRecord<>(PREFIX + "batches", new byte[1]))
+                                .get())
+                        .isInstanceOf(ExecutionException.class)
+                        .hasCauseInstanceOf(TopicAuthorizationException.class);
             }
         }
     }

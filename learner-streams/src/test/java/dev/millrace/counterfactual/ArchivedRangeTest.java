@@ -35,13 +35,18 @@ class ArchivedRangeTest {
     @BeforeEach
     void export() {
         archive = directory.resolve("some-steps");
-        new RunExport(LEARNT.run).to(archive, new RangeSelection(LEARNT.run, "kafka")
-            .select(batch -> batch.getBatchId() >= 2, Long.MIN_VALUE, Long.MAX_VALUE));
+        new RunExport(LEARNT.run)
+                .to(
+                        archive,
+                        new RangeSelection(LEARNT.run, "kafka")
+                                .select(batch -> batch.getBatchId() >= 2, Long.MIN_VALUE, Long.MAX_VALUE));
     }
 
     private List<Path> files() throws IOException {
         try (Stream<Path> files = Files.list(archive)) {
-            return files.filter(file -> file.toString().endsWith(".avro") && size(file) > 0).sorted().toList();
+            return files.filter(file -> file.toString().endsWith(".avro") && size(file) > 0)
+                    .sorted()
+                    .toList();
         }
     }
 
@@ -51,9 +56,13 @@ class ArchivedRangeTest {
 
     private void requireRefused(Path file, String how) {
         try (ArchivedRun run = new ArchivedRun(archive)) {
-            assertThatThrownBy(run::verify).as(how + " " + file.getFileName()).isInstanceOf(ArchiveException.class)
-                .hasMessageContaining(file.toString()).hasMessageMatching("(?s).*(is not as it was exported: its SHA-256 is [0-9a-f]{64}, the index"
-                    + " says [0-9a-f]{64}; copy the archive again|cannot read .*, which the archive's index names.*)");
+            assertThatThrownBy(run::verify)
+                    .as(how + " " + file.getFileName())
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessageContaining(file.toString())
+                    .hasMessageMatching(
+                            "(?s).*(is not as it was exported: its SHA-256 is [0-9a-f]{64}, the index"
+                                    + " says [0-9a-f]{64}; copy the archive again|cannot read .*, which the archive's index names.*)");
         }
     }
 
@@ -62,35 +71,46 @@ class ArchivedRangeTest {
         try (ArchivedRun run = new ArchivedRun(archive)) {
             run.verify();
             assertThat(run.isWhole()).isFalse();
-            assertThat(run.range(new TopicPartition("test.prompts", 0)).from()).as("groups of the two batches before are not in it").isEqualTo(6);
+            assertThat(run.range(new TopicPartition("test.prompts", 0)).from())
+                    .as("groups of the two batches before are not in it")
+                    .isEqualTo(6);
             RetrainingTest.Heard heard = RetrainingTest.retrain(run, Optional.empty(), 2, LearntRun.STEPS, OWN);
             assertThat(heard.of(0)).hasSize(2).allMatch(CourseStep::isAsRecorded);
             assertThatThrownBy(() -> RetrainingTest.retrain(run, Optional.empty(), 1, LearntRun.STEPS, OWN))
-                .hasMessageContaining("the batch that made version 2 is not on test.batches");
+                    .hasMessageContaining("the batch that made version 2 is not on test.batches");
         }
     }
 
     @Test
     void shouldSayWhichStepsItHolds() {
-        try (ArchivedRun run = new ArchivedRun(archive); RecordedVersions versions = new RecordedVersions(run, "kafka")) {
+        try (ArchivedRun run = new ArchivedRun(archive);
+                RecordedVersions versions = new RecordedVersions(run, "kafka")) {
             HeldRange held = run.held().orElseThrow();
             assertThat(VersionRange.within(held, null, null, versions)).isEqualTo(new VersionRange(2, 4));
             assertThat(VersionRange.within(held, 3L, null, versions)).isEqualTo(new VersionRange(3, 4));
-            assertThatThrownBy(() -> VersionRange.within(held, 1L, null, versions)).isInstanceOf(IllegalArgumentException.class).hasMessage(
-                "no step leads from version 1 to version 4; the archive holds the steps from version 2 to 4, and --from-version must be below --to-version");
+            assertThatThrownBy(() -> VersionRange.within(held, 1L, null, versions))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessage(
+                            "no step leads from version 1 to version 4; the archive holds the steps from version 2 to 4, and --from-version must be below --to-version");
             HeldRange untrained = new HeldRange(4, 5, 4, 4, -1, -1, -1, -1, "");
-            assertThatThrownBy(() -> VersionRange.within(untrained, null, null, versions)).isInstanceOf(IllegalArgumentException.class)
-                .hasMessageStartingWith("no step on one of the archive's batches, 4 to 5, is recorded");
+            assertThatThrownBy(() -> VersionRange.within(untrained, null, null, versions))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageStartingWith("no step on one of the archive's batches, 4 to 5, is recorded");
         }
     }
 
     @Test
     void shouldHoldWhatItsRolloutsAreSampledAgainFrom() {
         try (ArchivedRun run = new ArchivedRun(archive)) {
-            assertThat(LiveSamplingTest.live(run, LiveSamplingTest.recorded(LEARNT), 2, 0, OWN).of(0)).hasSize(2).allSatisfy(step -> {
-                assertThat(step.isAsRecorded()).isTrue();
-                assertThat(step.rolloutsAsRecorded()).as("by versions before the first too").isEqualTo(LearntRun.MEMBERS);
-            });
+            assertThat(LiveSamplingTest.live(run, LiveSamplingTest.recorded(LEARNT), 2, 0, OWN)
+                            .of(0))
+                    .hasSize(2)
+                    .allSatisfy(step -> {
+                        assertThat(step.isAsRecorded()).isTrue();
+                        assertThat(step.rolloutsAsRecorded())
+                                .as("by versions before the first too")
+                                .isEqualTo(LearntRun.MEMBERS);
+                    });
         }
     }
 
@@ -121,8 +141,15 @@ class ArchivedRangeTest {
             requireRefused(file, "missing:");
             Files.write(file, bytes);
         }
-        assertThat(files()).extracting(file -> file.getFileName().toString()).contains("batches-0.avro", "trajectories-0.avro", "prompts-0.avro",
-            "policy-versions-0.avro", "weights-0.avro", "optimizer-state-0.avro");
+        assertThat(files())
+                .extracting(file -> file.getFileName().toString())
+                .contains(
+                        "batches-0.avro",
+                        "trajectories-0.avro",
+                        "prompts-0.avro",
+                        "policy-versions-0.avro",
+                        "weights-0.avro",
+                        "optimizer-state-0.avro");
     }
 
     @Test
@@ -130,8 +157,12 @@ class ArchivedRangeTest {
         Path index = archive.resolve("index.json");
         byte[] bytes = Files.readAllBytes(index);
         Files.write(index, Arrays.copyOf(bytes, bytes.length / 2));
-        assertThatThrownBy(() -> new ArchivedRun(archive)).isInstanceOf(ArchiveException.class).hasMessageContaining("index.json");
+        assertThatThrownBy(() -> new ArchivedRun(archive))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining("index.json");
         Files.delete(index);
-        assertThatThrownBy(() -> new ArchivedRun(archive)).isInstanceOf(ArchiveException.class).hasMessageContaining("index.json");
+        assertThatThrownBy(() -> new ArchivedRun(archive))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining("index.json");
     }
 }

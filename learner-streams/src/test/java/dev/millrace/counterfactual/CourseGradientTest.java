@@ -28,20 +28,26 @@ class CourseGradientTest {
         BatchGradient together = new BatchGradient(vector(2, 0), new double[] {1, 1}, 2, 1, 1);
         assertThat(together.noise()).isCloseTo(0, within(1e-12));
         assertThat(together.signal()).isCloseTo(4, within(1e-12));
-        assertThat(new BatchGradient(vector(2, 0), new double[] {2}, 2, 1, 1).noise()).as("one alone has no variance").isNaN();
+        assertThat(new BatchGradient(vector(2, 0), new double[] {2}, 2, 1, 1).noise())
+                .as("one alone has no variance")
+                .isNaN();
     }
 
     /** g = (2, 0) without noise, ĝ = (1, 1): ⟨g, ĝ⟩ = 2, ‖g‖² = 4, ‖ĝ‖² = 2. */
     @Test
     void shouldHoldAGradientAgainstTheOnPolicyOneAndTheUpdate() {
         Optional<BatchGradient> reference = Optional.of(new BatchGradient(vector(2, 0), new double[] {1, 1}, 2, 1, 1));
-        CourseGradient good = StepGradients.figures(new BatchGradient(vector(1, 1), new double[] {1, 1}, 2, 0.5, 0.7), vector(-3, -3), reference);
+        CourseGradient good = StepGradients.figures(
+                new BatchGradient(vector(1, 1), new double[] {1, 1}, 2, 0.5, 0.7), vector(-3, -3), reference);
         assertThat(good.cosineToReference()).isCloseTo(Math.sqrt(0.5), within(1e-9));
-        assertThat(good.cosineToUpdate()).as("an update goes against the gradient of the loss").isCloseTo(1, within(1e-9));
+        assertThat(good.cosineToUpdate())
+                .as("an update goes against the gradient of the loss")
+                .isCloseTo(1, within(1e-9));
         assertThat(good.alignment()).isCloseTo(0.5, within(1e-9));
         assertThat(good.sgaProgress()).isCloseTo(0.5, within(1e-9));
         assertThat(good.essRatio()).isEqualTo(0.5);
-        CourseGradient bad = StepGradients.figures(new BatchGradient(vector(-1, 0), new double[] {1}, 2, 1, 1), vector(1, 0), reference);
+        CourseGradient bad = StepGradients.figures(
+                new BatchGradient(vector(-1, 0), new double[] {1}, 2, 1, 1), vector(1, 0), reference);
         assertThat(bad.sgaProgress()).as("the wrong way").isCloseTo(-1, within(1e-9));
         assertThat(bad.alignment()).isCloseTo(-0.5, within(1e-9));
     }
@@ -49,8 +55,12 @@ class CourseGradientTest {
     @Test
     void shouldHoldNothingAgainstAReferenceThatIsNoise() {
         // parts (2, 0) and (-1, 1)
-        Optional<BatchGradient> noise = Optional.of(new BatchGradient(vector(1, 1), new double[] {2, Math.sqrt(2)}, 2, 1, 1));
+        Optional<BatchGradient> noise =
+                Optional.of(new BatchGradient(vector(1, 1), new double[] {2, Math.sqrt(2)}, 2, 1, 1));
         assertThat(noise.get().signal()).isCloseTo(-8, within(1e-9));
-        assertThat(StepGradients.figures(new BatchGradient(vector(1, 1), new double[] {1, 1}, 2, 1, 1), vector(1, 0), noise).sgaProgress()).isNaN();
+        assertThat(StepGradients.figures(
+                                new BatchGradient(vector(1, 1), new double[] {1, 1}, 2, 1, 1), vector(1, 0), noise)
+                        .sgaProgress())
+                .isNaN();
     }
 }

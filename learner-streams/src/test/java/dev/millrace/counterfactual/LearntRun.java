@@ -62,14 +62,15 @@ final class LearntRun {
         run = new MemoryRun(SyntheticRollouts.RUN, TOPICS, registry);
         prompts();
         LogConnection connection =
-            new LogConnection(Map.of("bootstrap.servers", "nowhere:1"), TOPICS, SyntheticRollouts.RUN, registry);
+                new LogConnection(Map.of("bootstrap.servers", "nowhere:1"), TOPICS, SyntheticRollouts.RUN, registry);
         MockProducer<byte[], byte[]> producer =
-            new MockProducer<>(cluster(), true, null, new ByteArraySerializer(), new ByteArraySerializer());
+                new MockProducer<>(cluster(), true, null, new ByteArraySerializer(), new ByteArraySerializer());
         WeightsConfig config = WeightsConfig.defaults();
         VersionWriter writer = new VersionWriter(connection, producer, config);
         try (SyntheticRollouts rollouts = new SyntheticRollouts(3);
-             StretchScoring scoring = new StretchScoring(Engine.cpu(), SyntheticRollouts.SHAPE, 1024);
-             BatchOptimizer optimizer = new BatchOptimizer(Engine.cpu(), SyntheticRollouts.SHAPE, course.step(), course.corrections())) {
+                StretchScoring scoring = new StretchScoring(Engine.cpu(), SyntheticRollouts.SHAPE, 1024);
+                BatchOptimizer optimizer = new BatchOptimizer(
+                        Engine.cpu(), SyntheticRollouts.SHAPE, course.step(), course.corrections())) {
             Weights weights = Weights.random(SyntheticRollouts.SHAPE, SyntheticRollouts.SEED);
             AdamW adamW = optimizer.newOptimizer();
             ControlState controls = ControlState.initial();
@@ -79,7 +80,11 @@ final class LearntRun {
                 made.add(weights.copy());
                 StepReport report = optimizer.train(batch(b, rollouts, scoring, made), b, controls, weights, adamW);
                 controls = report.controls();
-                publish(writer, new VersionFacts(b + 1, b, SyntheticRollouts.TOKENIZER_HASH, 0, 0, 0, controls.values()), weights, adamW);
+                publish(
+                        writer,
+                        new VersionFacts(b + 1, b, SyntheticRollouts.TOKENIZER_HASH, 0, 0, 0, controls.values()),
+                        weights,
+                        adamW);
             }
         }
         Map<String, Long> next = new HashMap<>();
@@ -105,10 +110,13 @@ final class LearntRun {
             put(TOPICS.trajectories(), offset, trajectory, Trajectory.class);
             members.add(trajectory);
             entries.add(BatchEntry.newBuilder(SyntheticRollouts.entry(trajectory, 0, offset))
-                .setOldestVersion(trajectory.getVersionSpans().get(0).getVersion()).build());
+                    .setOldestVersion(trajectory.getVersionSpans().get(0).getVersion())
+                    .build());
         }
         trajectories.addAll(members);
-        LearnerBatch batch = LearnerBatch.newBuilder(SyntheticRollouts.batch(b, entries)).setAssembledVersion(Math.max(0, b - 1)).build();
+        LearnerBatch batch = LearnerBatch.newBuilder(SyntheticRollouts.batch(b, entries))
+                .setAssembledVersion(Math.max(0, b - 1))
+                .build();
         put(TOPICS.batches(), b, batch, LearnerBatch.class);
         return TrainingBatch.of(batch, members);
     }
@@ -116,32 +124,59 @@ final class LearntRun {
     /** The same tokens, as if this version had sampled all but the first of them. */
     private static Trajectory sampledBy(long version, Trajectory like, StretchScoring scoring, List<Weights> made) {
         int tokens = PackedMask.length(like.getMask());
-        List<VersionSpan> spans = version == 0 ? List.of(new VersionSpan(0L, 0, tokens))
-            : List.of(new VersionSpan(version - 1, 0, 1), new VersionSpan(version, 1, tokens));
+        List<VersionSpan> spans = version == 0
+                ? List.of(new VersionSpan(0L, 0, tokens))
+                : List.of(new VersionSpan(version - 1, 0, 1), new VersionSpan(version, 1, tokens));
         float[] old = new float[tokens];
         float[] proximal = new float[tokens];
         for (VersionSpan span : spans) {
-            scoring.score(made.get((int) span.getVersion()), List.of(like), List.of(new Stretch(0, span.getStart(), span.getEnd(), old, 0)));
+            scoring.score(
+                    made.get((int) span.getVersion()),
+                    List.of(like),
+                    List.of(new Stretch(0, span.getStart(), span.getEnd(), old, 0)));
         }
         scoring.score(made.get((int) version), List.of(like), List.of(new Stretch(0, 0, tokens, proximal, 0)));
         float[] behavior = new float[tokens];
         for (int t = 0; t < tokens; t++) {
             boolean isTrained = PackedMask.get(like.getMask(), t) == 1;
-            behavior[t] = isTrained ? old[t] + PackedFloats.get(like.getBehaviorLogProbs(), t) - PackedFloats.get(like.getOldLogProbs(), t) : 0f;
+            behavior[t] = isTrained
+                    ? old[t]
+                            + PackedFloats.get(like.getBehaviorLogProbs(), t)
+                            - PackedFloats.get(like.getOldLogProbs(), t)
+                    : 0f;
             old[t] = isTrained ? old[t] : 0f;
             proximal[t] = isTrained ? proximal[t] : 0f;
         }
-        return Trajectory.newBuilder(like).setVersionSpans(spans).setBehaviorLogProbs(PackedFloats.of(behavior))
-            .setOldLogProbs(PackedFloats.of(old)).setProximalLogProbs(PackedFloats.of(proximal)).setProximalVersion(version)
-            .setImportanceWeights(null).build();
+        return Trajectory.newBuilder(like)
+                .setVersionSpans(spans)
+                .setBehaviorLogProbs(PackedFloats.of(behavior))
+                .setOldLogProbs(PackedFloats.of(old))
+                .setProximalLogProbs(PackedFloats.of(proximal))
+                .setProximalVersion(version)
+                .setImportanceWeights(null)
+                .build();
     }
 
     private void prompts() {
         for (int g = 0; g < STEPS * MEMBERS / SyntheticRollouts.GROUP_SIZE; g++) {
-            put(TOPICS.prompts(), g, PromptRequest.newBuilder().setRunId(SyntheticRollouts.RUN.runId()).setEpoch(SyntheticRollouts.RUN.epoch())
-                .setGroupId("g" + g).setOrdinal(g).setEnvironment("synthetic").setEnvironmentState("").setPromptTokens(PackedInts.of(1, 2))
-                .setSamples(SyntheticRollouts.GROUP_SIZE).setSampling(new SamplingParameters(1.0, 0, 1.0, 6, 40L))
-                .setTokenizerHash(SyntheticRollouts.TOKENIZER_HASH).setAdmittedVersion(0).setReleasedAtMs(0).build(), PromptRequest.class);
+            put(
+                    TOPICS.prompts(),
+                    g,
+                    PromptRequest.newBuilder()
+                            .setRunId(SyntheticRollouts.RUN.runId())
+                            .setEpoch(SyntheticRollouts.RUN.epoch())
+                            .setGroupId("g" + g)
+                            .setOrdinal(g)
+                            .setEnvironment("synthetic")
+                            .setEnvironmentState("")
+                            .setPromptTokens(PackedInts.of(1, 2))
+                            .setSamples(SyntheticRollouts.GROUP_SIZE)
+                            .setSampling(new SamplingParameters(1.0, 0, 1.0, 6, 40L))
+                            .setTokenizerHash(SyntheticRollouts.TOKENIZER_HASH)
+                            .setAdmittedVersion(0)
+                            .setReleasedAtMs(0)
+                            .build(),
+                    PromptRequest.class);
         }
     }
 
@@ -157,13 +192,19 @@ final class LearntRun {
     }
 
     private <T extends SpecificRecord> void put(String topic, long offset, T record, Class<T> type) {
-        run.put(new ConsumerRecord<>(topic, 0, offset, new byte[0], AvroSerde.of(type, registry).serializer().serialize(topic, record)));
+        run.put(new ConsumerRecord<>(
+                topic,
+                0,
+                offset,
+                new byte[0],
+                AvroSerde.of(type, registry).serializer().serialize(topic, record)));
     }
 
     private static Cluster cluster() {
         Node node = new Node(0, "nowhere", 1);
         List<PartitionInfo> partitions = TOPICS.all().stream()
-            .map(topic -> new PartitionInfo(topic, 0, node, new Node[] {node}, new Node[] {node})).toList();
+                .map(topic -> new PartitionInfo(topic, 0, node, new Node[] {node}, new Node[] {node}))
+                .toList();
         return new Cluster("test", List.of(node), partitions, Set.of(), Set.of());
     }
 }

@@ -77,13 +77,18 @@ class LiveSamplingTest {
                 asked.add(sample.request().getGroupId() + " " + span.getVersion() + " " + sha256);
                 isRecorded &= learnt.hashes.get((int) span.getVersion()).equals(sha256);
             }
-            Rollout recorded = SyntheticRollouts.rollout(known.get(sample.request().getGroupId() + "/" + sample.index()));
+            Rollout recorded =
+                    SyntheticRollouts.rollout(known.get(sample.request().getGroupId() + "/" + sample.index()));
             if (isRecorded) {
                 return recorded;
             }
             int[] tokens = PackedInts.toArray(recorded.getResponseTokens());
-            return Rollout.newBuilder(recorded).setReward(1 - recorded.getReward() / 2).setResponseTokens(PackedInts.of(
-                IntStream.of(tokens).map(token -> (token + 1) % SyntheticRollouts.SHAPE.vocabSize()).toArray())).build();
+            return Rollout.newBuilder(recorded)
+                    .setReward(1 - recorded.getReward() / 2)
+                    .setResponseTokens(PackedInts.of(IntStream.of(tokens)
+                            .map(token -> (token + 1) % SyntheticRollouts.SHAPE.vocabSize())
+                            .toArray()))
+                    .build();
         }
     }
 
@@ -102,8 +107,15 @@ class LiveSamplingTest {
         try (RecordedVersions versions = new RecordedVersions(run, "kafka")) {
             VersionRange range = VersionRange.of(from, null, versions);
             try (LiveSampling sampling = new LiveSampling(run, versions, range, source, Engine.cpu(), 1024)) {
-                new Retraining(run, versions, Engine.cpu(), List.of(courses), Optional.of(new LiveRollouts(sampling, draws)), Optional.empty(), 3)
-                    .replay(range, heard);
+                new Retraining(
+                                run,
+                                versions,
+                                Engine.cpu(),
+                                List.of(courses),
+                                Optional.of(new LiveRollouts(sampling, draws)),
+                                Optional.empty(),
+                                3)
+                        .replay(range, heard);
             }
         }
         return heard;
@@ -112,7 +124,8 @@ class LiveSamplingTest {
     @Test
     void shouldSampleTheRecordedRolloutsAndMakeTheRecordedWeightsUnderTheRunsOwnSettings() {
         for (long from = 0; from < LearntRun.STEPS; from++) {
-            List<CourseStep> steps = live(learnt.run, new Replayed(), from, 0, OWN).of(0);
+            List<CourseStep> steps =
+                    live(learnt.run, new Replayed(), from, 0, OWN).of(0);
             assertThat(steps).hasSize((int) (LearntRun.STEPS - from)).allSatisfy(step -> {
                 assertThat(step.isAsRecorded()).isTrue();
                 assertThat(step.rolloutsAsRecorded()).isEqualTo(LearntRun.MEMBERS);
@@ -126,15 +139,20 @@ class LiveSamplingTest {
             Replayed source = new Replayed();
             List<CourseStep> faster = live(learnt.run, source, from, 0, FASTER).of(0);
             List<String> expected = new ArrayList<>();
-            for (Trajectory trajectory : learnt.trajectories.subList(from * LearntRun.MEMBERS, learnt.trajectories.size())) {
+            for (Trajectory trajectory :
+                    learnt.trajectories.subList(from * LearntRun.MEMBERS, learnt.trajectories.size())) {
                 for (VersionSpan span : trajectory.getVersionSpans()) {
                     int version = (int) span.getVersion();
                     expected.add(trajectory.getGroupId() + " " + version + " "
-                        + (version <= from ? learnt.hashes.get(version) : faster.get(version - from - 1).weightsSha256()));
+                            + (version <= from
+                                    ? learnt.hashes.get(version)
+                                    : faster.get(version - from - 1).weightsSha256()));
                 }
             }
             assertThat(source.asked).isEqualTo(expected);
-            assertThat(source.asked).as("the last batch's first tokens and the others").hasSize((LearntRun.STEPS - from + 1) * LearntRun.MEMBERS);
+            assertThat(source.asked)
+                    .as("the last batch's first tokens and the others")
+                    .hasSize((LearntRun.STEPS - from + 1) * LearntRun.MEMBERS);
             assertThat(faster.get(0).isAsRecorded()).isFalse();
         }
     }
@@ -144,12 +162,21 @@ class LiveSamplingTest {
         RetrainingTest.Heard heard = live(learnt.run, new Replayed(), 0, 0, OWN, FASTER);
         assertThat(heard.of(0)).allMatch(CourseStep::isAsRecorded);
         List<CourseStep> faster = heard.of(1);
-        assertThat(faster).extracting(CourseStep::rolloutsAsRecorded).as("versions 0, 0, 0 and 0 to 1").containsExactly(6, 6, 6, 0);
+        assertThat(faster)
+                .extracting(CourseStep::rolloutsAsRecorded)
+                .as("versions 0, 0, 0 and 0 to 1")
+                .containsExactly(6, 6, 6, 0);
         assertThat(faster.get(3).batchReward()).isNotEqualTo(heard.of(0).get(3).batchReward());
-        List<CourseStep> overTheRecord = RetrainingTest.retrain(learnt.run, Optional.empty(), 0, LearntRun.STEPS, OWN, FASTER).of(1);
-        assertThat(faster.subList(0, 3)).extracting(CourseStep::weightsSha256)
-            .isEqualTo(overTheRecord.subList(0, 3).stream().map(CourseStep::weightsSha256).toList());
-        assertThat(faster.get(3).weightsSha256()).isNotEqualTo(overTheRecord.get(3).weightsSha256());
+        List<CourseStep> overTheRecord = RetrainingTest.retrain(
+                        learnt.run, Optional.empty(), 0, LearntRun.STEPS, OWN, FASTER)
+                .of(1);
+        assertThat(faster.subList(0, 3))
+                .extracting(CourseStep::weightsSha256)
+                .isEqualTo(overTheRecord.subList(0, 3).stream()
+                        .map(CourseStep::weightsSha256)
+                        .toList());
+        assertThat(faster.get(3).weightsSha256())
+                .isNotEqualTo(overTheRecord.get(3).weightsSha256());
     }
 
     @Test
@@ -162,18 +189,26 @@ class LiveSamplingTest {
     }
 
     private static List<String> hashes(RetrainingTest.Heard heard) {
-        return heard.steps.stream().flatMap(step -> step.courses().stream()).map(step -> step.orElseThrow().weightsSha256()).toList();
+        return heard.steps.stream()
+                .flatMap(step -> step.courses().stream())
+                .map(step -> step.orElseThrow().weightsSha256())
+                .toList();
     }
 
     @Test
     void shouldRefuseWhatCannotBeSampledAgain() {
         var prompts = learnt.run.of("test.prompts");
         var lost = prompts.remove(5L);
-        assertThatThrownBy(() -> live(learnt.run, new Replayed(), 0, 0, OWN)).isInstanceOf(ArchiveException.class)
-            .hasMessageStartingWith("the prompt of group g5 is not on test.prompts, so it cannot be sampled again");
-        assertThat(live(learnt.run, new Replayed(), 2, 0, OWN).of(0)).as("whose batches have other groups").allMatch(CourseStep::isAsRecorded);
+        assertThatThrownBy(() -> live(learnt.run, new Replayed(), 0, 0, OWN))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageStartingWith("the prompt of group g5 is not on test.prompts, so it cannot be sampled again");
+        assertThat(live(learnt.run, new Replayed(), 2, 0, OWN).of(0))
+                .as("whose batches have other groups")
+                .allMatch(CourseStep::isAsRecorded);
         learnt.run.put(lost);
-        assertThatThrownBy(() -> live(learnt.run, new Replayed("its tools are elsewhere"), 0, 0, OWN)).isInstanceOf(ArchiveException.class).hasMessage("group g0 cannot be sampled again: its tools are elsewhere");
+        assertThatThrownBy(() -> live(learnt.run, new Replayed("its tools are elsewhere"), 0, 0, OWN))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessage("group g0 cannot be sampled again: its tools are elsewhere");
     }
 
     /** Changes the first rollout of the batch from which it is learnt again; one that is not among them changes nothing. */
@@ -183,8 +218,11 @@ class LiveSamplingTest {
         var own = learnt.with(other.build(), LearntRun.MEMBERS);
         try {
             Replayed source = new Replayed();
-            assertThatThrownBy(() -> live(learnt.run, source, 1, 0, OWN)).isInstanceOf(ArchiveException.class).hasMessage("rollout "
-                + other.getRolloutId() + " " + what + ", and whoever wrote it cannot be asked about a rollout that is sampled now; leave out --live");
+            assertThatThrownBy(() -> live(learnt.run, source, 1, 0, OWN))
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessage(
+                            "rollout " + other.getRolloutId() + " " + what
+                                    + ", and whoever wrote it cannot be asked about a rollout that is sampled now; leave out --live");
             assertThat(source.asked).as("refused before anything is sampled").isEmpty();
             assertThat(live(learnt.run, new Replayed(), 2, 0, OWN).of(0)).allMatch(CourseStep::isAsRecorded);
         } finally {
@@ -195,9 +233,14 @@ class LiveSamplingTest {
     @Test
     void shouldRefuseRolloutsThatOthersHadAPartIn() {
         LogCoordinates somewhere = new LogCoordinates("test.partners", 0, 0L);
-        requireRefused(rollout -> rollout.setRewardSource(somewhere), "was rewarded by a record of its own (topic rewards)");
-        requireRefused(rollout -> rollout.setReferenceLogProbs(rollout.getProximalLogProbs()), "carries log-probs of a reference (topic reference-scores)");
-        requireRefused(rollout -> rollout.setTeacherLogProbs(rollout.getProximalLogProbs()), "carries log-probs of a teacher (topic teacher-scores)");
+        requireRefused(
+                rollout -> rollout.setRewardSource(somewhere), "was rewarded by a record of its own (topic rewards)");
+        requireRefused(
+                rollout -> rollout.setReferenceLogProbs(rollout.getProximalLogProbs()),
+                "carries log-probs of a reference (topic reference-scores)");
+        requireRefused(
+                rollout -> rollout.setTeacherLogProbs(rollout.getProximalLogProbs()),
+                "carries log-probs of a teacher (topic teacher-scores)");
     }
 
     @Test
@@ -205,11 +248,14 @@ class LiveSamplingTest {
         var weights = learnt.run.of("test.weights");
         var all = new TreeMap<>(weights);
         try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
-            weights.headMap(versions.manifest(0).getWeights().getLastOffset(), true).clear();
+            weights.headMap(versions.manifest(0).getWeights().getLastOffset(), true)
+                    .clear();
         }
         try {
-            assertThatThrownBy(() -> live(learnt.run, new Replayed(), 1, 0, OWN)).isInstanceOf(ArchiveException.class)
-                .hasMessageStartingWith("version 0 sampled for a batch of the range and would have to sample for it again");
+            assertThatThrownBy(() -> live(learnt.run, new Replayed(), 1, 0, OWN))
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessageStartingWith(
+                            "version 0 sampled for a batch of the range and would have to sample for it again");
         } finally {
             weights.putAll(all);
         }

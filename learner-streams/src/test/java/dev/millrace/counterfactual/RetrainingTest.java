@@ -54,7 +54,9 @@ class RetrainingTest {
         }
 
         List<CourseStep> of(int course) {
-            return steps.stream().map(step -> step.courses().get(course).orElseThrow()).toList();
+            return steps.stream()
+                    .map(step -> step.courses().get(course).orElseThrow())
+                    .toList();
         }
     }
 
@@ -65,15 +67,33 @@ class RetrainingTest {
 
     static Course course(String name, CorrectionConfig corrections, double learningRate) {
         OptimizerConfig usual = OptimizerConfig.defaults();
-        return new Course(name, corrections, StepConfig.defaults().withCut(64, 2).withOptimizer(new OptimizerConfig(learningRate,
-            0, usual.decay(), usual.beta1(), usual.beta2(), usual.epsilon(), usual.weightDecay(), usual.maxGradNorm())));
+        return new Course(
+                name,
+                corrections,
+                StepConfig.defaults()
+                        .withCut(64, 2)
+                        .withOptimizer(new OptimizerConfig(
+                                learningRate,
+                                0,
+                                usual.decay(),
+                                usual.beta1(),
+                                usual.beta2(),
+                                usual.epsilon(),
+                                usual.weightDecay(),
+                                usual.maxGradNorm())));
     }
 
     /** Weights and masks by what the recorded noise of 0.02 is too much for. */
     static CorrectionConfig strict() {
         CorrectionConfig usual = CorrectionConfig.defaults();
-        return new CorrectionConfig(new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, "token", "2.0", "seq_mean_k3", "1e-5"),
-            usual.advantage(), usual.staleness(), usual.sequenceMask(), usual.m2po(), usual.ess(), usual.missingOldLogProbs());
+        return new CorrectionConfig(
+                new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, "token", "2.0", "seq_mean_k3", "1e-5"),
+                usual.advantage(),
+                usual.staleness(),
+                usual.sequenceMask(),
+                usual.m2po(),
+                usual.ess(),
+                usual.missingOldLogProbs());
     }
 
     private static Heard retrain(Optional<TaskTrials> trials, long from, long to, Course... courses) {
@@ -83,7 +103,8 @@ class RetrainingTest {
     static Heard retrain(RecordedRun run, Optional<TaskTrials> trials, long from, long to, Course... courses) {
         Heard heard = new Heard();
         try (RecordedVersions versions = new RecordedVersions(run, "kafka")) {
-            Retraining retraining = new Retraining(run, versions, Engine.cpu(), List.of(courses), Optional.empty(), trials, 3);
+            Retraining retraining =
+                    new Retraining(run, versions, Engine.cpu(), List.of(courses), Optional.empty(), trials, 3);
             retraining.replay(VersionRange.of(from, to, versions), heard);
             assertThat(retraining.passed()).isEqualTo(to - from);
         }
@@ -93,9 +114,11 @@ class RetrainingTest {
     @Test
     void shouldMakeTheRecordedWeightsAgainBitForBitFromEveryVersion() {
         for (long from = 0; from < LearntRun.STEPS; from++) {
-            List<CourseStep> steps = retrain(Optional.empty(), from, LearntRun.STEPS, OWN).of(0);
-            assertThat(steps).extracting(CourseStep::weightsSha256)
-                .isEqualTo(learnt.hashes.subList((int) from + 1, LearntRun.STEPS + 1));
+            List<CourseStep> steps =
+                    retrain(Optional.empty(), from, LearntRun.STEPS, OWN).of(0);
+            assertThat(steps)
+                    .extracting(CourseStep::weightsSha256)
+                    .isEqualTo(learnt.hashes.subList((int) from + 1, LearntRun.STEPS + 1));
             assertThat(steps).allSatisfy(step -> {
                 assertThat(step.isAsRecorded()).isTrue();
                 assertThat(step.distance()).isZero();
@@ -108,11 +131,19 @@ class RetrainingTest {
 
     @Test
     void shouldShowWhereAnotherConfigurationPartsFromTheRecord() {
-        List<CourseStep> steps = retrain(Optional.empty(), 1, 3, course("recorded", OWN.corrections(), 2e-2)).of(0);
+        List<CourseStep> steps = retrain(Optional.empty(), 1, 3, course("recorded", OWN.corrections(), 2e-2))
+                .of(0);
         assertThat(steps).noneMatch(CourseStep::isAsRecorded);
-        assertThat(steps).extracting(CourseStep::distance).as("from what the log holds").allMatch(distance -> distance > 0);
-        assertThat(steps.get(0).klToRecorded()).as("before its first step it is the recorded policy").isZero();
-        assertThat(steps.get(1).klToRecorded()).as("whose log-probs are not at hand any more").isNaN();
+        assertThat(steps)
+                .extracting(CourseStep::distance)
+                .as("from what the log holds")
+                .allMatch(distance -> distance > 0);
+        assertThat(steps.get(0).klToRecorded())
+                .as("before its first step it is the recorded policy")
+                .isZero();
+        assertThat(steps.get(1).klToRecorded())
+                .as("whose log-probs are not at hand any more")
+                .isNaN();
     }
 
     @Test
@@ -136,7 +167,8 @@ class RetrainingTest {
         Course own = new Course("recorded", OWN.corrections(), OWN.step().withProximal(ProximalSource.RECORDED));
         Course other = new Course("strict", strict(), own.step());
         Heard heard = retrain(Optional.empty(), 0, 1, own, other);
-        assertThat(heard.of(1).get(0).tokensTrained()).isLessThan(heard.of(0).get(0).tokensTrained());
+        assertThat(heard.of(1).get(0).tokensTrained())
+                .isLessThan(heard.of(0).get(0).tokensTrained());
     }
 
     @Test
@@ -154,9 +186,16 @@ class RetrainingTest {
                 throw new AssertionError("a re-train needs no gradient of others");
             }
         };
-        Heard heard = retrain(Optional.of(trials), 0, LearntRun.STEPS, OWN, course("same", OWN.corrections(), 1e-2), course("strict", strict(), 1e-2));
+        Heard heard = retrain(
+                Optional.of(trials),
+                0,
+                LearntRun.STEPS,
+                OWN,
+                course("same", OWN.corrections(), 1e-2),
+                course("strict", strict(), 1e-2));
         assertThat(heard.evaluatedAt).containsExactly(0L, 3L, 4L);
-        assertThat(heard.rewards).allSatisfy(rewards -> assertThat(rewards).hasSize(3).allMatch(OptionalDouble::isPresent));
+        assertThat(heard.rewards)
+                .allSatisfy(rewards -> assertThat(rewards).hasSize(3).allMatch(OptionalDouble::isPresent));
         assertThat(tried).hasSize(1 + 2 + 2).doesNotHaveDuplicates().contains("3 " + learnt.hashes.get(3));
     }
 
@@ -173,16 +212,24 @@ class RetrainingTest {
                 throw new AssertionError("it is refused before");
             }
         };
-        var own = learnt.with(Trajectory.newBuilder(learnt.trajectories.get(3)).setRewardSource(new LogCoordinates("test.rewards", 0, 0L)).build(), 3);
+        var own = learnt.with(
+                Trajectory.newBuilder(learnt.trajectories.get(3))
+                        .setRewardSource(new LogCoordinates("test.rewards", 0, 0L))
+                        .build(),
+                3);
         try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
-            String why = "rollout " + learnt.trajectories.get(3).getRolloutId() + " was rewarded by a record of its own (topic rewards), and what is sampled"
-                + " now would be rewarded by the task's environment, which says nothing of that reward; ";
-            assertThatThrownBy(() -> retrain(Optional.of(task), 0, 1, OWN)).isInstanceOf(ArchiveException.class)
-                .hasMessage(why + "try no policies (--evaluation-prompts 0)");
+            String why = "rollout " + learnt.trajectories.get(3).getRolloutId()
+                    + " was rewarded by a record of its own (topic rewards), and what is sampled"
+                    + " now would be rewarded by the task's environment, which says nothing of that reward; ";
+            assertThatThrownBy(() -> retrain(Optional.of(task), 0, 1, OWN))
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessage(why + "try no policies (--evaluation-prompts 0)");
             assertThat(retrain(Optional.empty(), 0, 1, OWN).of(0)).allMatch(CourseStep::isAsRecorded);
-            StepGradients gradients = new StepGradients(learnt.run, versions, Engine.cpu(), List.of(OWN), Optional.of(task));
-            assertThatThrownBy(() -> gradients.replay(new VersionRange(0, 1), every -> true, step -> { })).isInstanceOf(ArchiveException.class)
-                .hasMessage(why + "leave the on-policy gradient out (--reference-groups 0)");
+            StepGradients gradients =
+                    new StepGradients(learnt.run, versions, Engine.cpu(), List.of(OWN), Optional.of(task));
+            assertThatThrownBy(() -> gradients.replay(new VersionRange(0, 1), every -> true, step -> {}))
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessage(why + "leave the on-policy gradient out (--reference-groups 0)");
         } finally {
             learnt.run.put(own);
         }
@@ -202,9 +249,11 @@ class RetrainingTest {
         try {
             Heard heard = new Heard();
             try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
-                Retraining retraining = new Retraining(learnt.run, versions, Engine.cpu(), List.of(OWN), Optional.empty(), Optional.empty(), 3);
-                assertThatThrownBy(() -> retraining.replay(new VersionRange(0, 3), heard)).isInstanceOf(ArchiveException.class)
-                    .hasMessageContaining("the batch that made version 2 is not on test.batches");
+                Retraining retraining = new Retraining(
+                        learnt.run, versions, Engine.cpu(), List.of(OWN), Optional.empty(), Optional.empty(), 3);
+                assertThatThrownBy(() -> retraining.replay(new VersionRange(0, 3), heard))
+                        .isInstanceOf(ArchiveException.class)
+                        .hasMessageContaining("the batch that made version 2 is not on test.batches");
             }
             assertThat(heard.steps).as("before anything is learnt").isEmpty();
         } finally {
@@ -216,8 +265,10 @@ class RetrainingTest {
     void shouldSayWhichVersionsThereAre() {
         try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
             assertThat(VersionRange.of(null, null, versions)).isEqualTo(new VersionRange(0, LearntRun.STEPS));
-            assertThatThrownBy(() -> VersionRange.of(3L, 3L, versions)).isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("no step leads from version 3 to version 3; the recorded versions are 0 to 4, and --from-version must be below --to-version");
+            assertThatThrownBy(() -> VersionRange.of(3L, 3L, versions))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessage(
+                            "no step leads from version 3 to version 3; the recorded versions are 0 to 4, and --from-version must be below --to-version");
             assertThatThrownBy(() -> VersionRange.of(0L, 9L, versions)).hasMessageContaining("0 to 4");
         }
     }
@@ -225,10 +276,15 @@ class RetrainingTest {
     @Test
     void shouldFindTheGradientThatTheStepWasTakenBy() {
         List<GradientStep> found = new ArrayList<>();
-        List<CourseStep> taken = retrain(Optional.empty(), 0, LearntRun.STEPS, OWN).of(0);
+        List<CourseStep> taken =
+                retrain(Optional.empty(), 0, LearntRun.STEPS, OWN).of(0);
         try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
-            StepGradients gradients =
-                new StepGradients(learnt.run, versions, Engine.cpu(), List.of(OWN, course("strict", strict(), 1e-2)), Optional.empty());
+            StepGradients gradients = new StepGradients(
+                    learnt.run,
+                    versions,
+                    Engine.cpu(),
+                    List.of(OWN, course("strict", strict(), 1e-2)),
+                    Optional.empty());
             gradients.replay(new VersionRange(0, LearntRun.STEPS), version -> version != 2, found::add);
         }
         assertThat(found).extracting(GradientStep::version).containsExactly(0L, 1L, 3L);
@@ -241,7 +297,8 @@ class RetrainingTest {
             assertThat(step.updateNorm()).isPositive();
             assertThat(step.courses().get(1).orElseThrow().tokensTrained()).isLessThan(own.tokensTrained());
         }
-        assertThat(found.get(0).courses().get(0).orElseThrow().cosineToUpdate()).as("AdamW's first step goes down the gradient's signs")
-            .isBetween(0.2, 1.0);
+        assertThat(found.get(0).courses().get(0).orElseThrow().cosineToUpdate())
+                .as("AdamW's first step goes down the gradient's signs")
+                .isBetween(0.2, 1.0);
     }
 }

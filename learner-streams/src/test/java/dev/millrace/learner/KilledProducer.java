@@ -52,32 +52,32 @@ final class KilledProducer implements VersionCommitter.Producers {
     public Producer<byte[], byte[]> create(Map<String, Object> properties) {
         Producer<byte[], byte[]> real = VersionCommitter.Producers.kafka().create(properties);
         return (Producer<byte[], byte[]>) Proxy.newProxyInstance(
-            getClass().getClassLoader(), new Class<?>[] {Producer.class}, (proxy, method, arguments) -> {
-                if (method.getName().equals("close")) {
-                    real.close(Duration.ZERO);
-                    return null;
-                }
-                if (calls.size() > call) {
-                    throw new Killed(method.getName());
-                }
-                boolean last = false;
-                if (counts(method.getName())) {
-                    last = calls.size() == call;
-                    calls.add(method.getName());
-                }
-                if (last && !answeredNoMore) {
-                    throw new Killed(method.getName());
-                }
-                try {
-                    Object result = method.invoke(real, arguments);
-                    if (last) {
+                getClass().getClassLoader(), new Class<?>[] {Producer.class}, (proxy, method, arguments) -> {
+                    if (method.getName().equals("close")) {
+                        real.close(Duration.ZERO);
+                        return null;
+                    }
+                    if (calls.size() > call) {
                         throw new Killed(method.getName());
                     }
-                    return result;
-                } catch (InvocationTargetException e) {
-                    throw e.getCause();
-                }
-            });
+                    boolean last = false;
+                    if (counts(method.getName())) {
+                        last = calls.size() == call;
+                        calls.add(method.getName());
+                    }
+                    if (last && !answeredNoMore) {
+                        throw new Killed(method.getName());
+                    }
+                    try {
+                        Object result = method.invoke(real, arguments);
+                        if (last) {
+                            throw new Killed(method.getName());
+                        }
+                        return result;
+                    } catch (InvocationTargetException e) {
+                        throw e.getCause();
+                    }
+                });
     }
 
     private boolean counts(String method) {

@@ -18,8 +18,8 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.PolicyVersion;
-import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.deadletter.DeadLetters;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.weights.OnBrokenVersion;
@@ -52,6 +52,7 @@ class LearnerIT {
 
     @TempDir
     private static Path directory;
+
     private static EmbeddedBroker broker;
     /** What an undisturbed learner makes of {@code produce(5, 6)}. */
     private static List<String> undisturbed;
@@ -76,7 +77,8 @@ class LearnerIT {
 
     @BeforeEach
     void openRun(TestInfo test) {
-        log = new SyntheticLog(broker.bootstrapServers(), test.getTestMethod().orElseThrow().getName() + ".");
+        log = new SyntheticLog(
+                broker.bootstrapServers(), test.getTestMethod().orElseThrow().getName() + ".");
     }
 
     @AfterEach
@@ -97,27 +99,49 @@ class LearnerIT {
         assertThat(versions).extracting(PolicyVersion::getBatchId).containsExactly(-1L, 0L, 1L, 2L, 3L);
         assertThat(versions).extracting(PolicyVersion::getRolloutsConsumed).containsExactly(0L, 6L, 12L, 18L, 24L);
         assertThat(versions).extracting(PolicyVersion::getOptimizerSteps).containsExactly(0L, 1L, 2L, 3L, 4L);
-        assertThat(new HashSet<>(log.hashes())).as("every version has weights of its own").hasSize(5);
+        assertThat(new HashSet<>(log.hashes()))
+                .as("every version has weights of its own")
+                .hasSize(5);
         assertThat(log.committedOffset()).isEqualTo(4);
 
         List<TrainingStep> steps = log.steps();
         assertThat(steps).extracting(TrainingStep::getVersion).containsExactly(1L, 2L, 3L, 4L);
-        assertThat(steps).extracting(TrainingStep::getWeightsSha256).isEqualTo(log.hashes().subList(1, 5));
+        assertThat(steps)
+                .extracting(TrainingStep::getWeightsSha256)
+                .isEqualTo(log.hashes().subList(1, 5));
         assertThat(steps).allSatisfy(step -> {
             assertThat(step.getRolloutsTrained()).isEqualTo(4);
             assertThat(step.getRolloutsMasked()).isEqualTo(2);
             assertThat(step.getRewardMean()).isBetween(0.0, 1.0);
-            assertThat(step.getMetrics()).containsKeys("loss", "grad_norm", "grad_clipped", "entropy", "approx_kl_behavior",
-                "approx_kl_proximal", "seconds_idle", "seconds_fetch", "seconds_gradient", "seconds_optimizer",
-                "seconds_previous_commit", "stage.m2po.tokens_changed", "stage.m2po.threshold");
+            assertThat(step.getMetrics())
+                    .containsKeys(
+                            "loss",
+                            "grad_norm",
+                            "grad_clipped",
+                            "entropy",
+                            "approx_kl_behavior",
+                            "approx_kl_proximal",
+                            "seconds_idle",
+                            "seconds_fetch",
+                            "seconds_gradient",
+                            "seconds_optimizer",
+                            "seconds_previous_commit",
+                            "stage.m2po.tokens_changed",
+                            "stage.m2po.threshold");
             assertThat(step.getMetrics().get("skipped_update")).isZero();
         });
-        assertThat(steps.get(1).getLearningRate()).as("step scale 0.9 of batch 1").isCloseTo(1e-2 * 0.9, within(1e-15));
+        assertThat(steps.get(1).getLearningRate())
+                .as("step scale 0.9 of batch 1")
+                .isCloseTo(1e-2 * 0.9, within(1e-15));
         long tokens = steps.stream().mapToLong(TrainingStep::getTokensTrained).sum();
         assertThat(versions.get(4).getTokensTrained()).isEqualTo(tokens);
         assertThat(registry.get("millrace.learner.tokens").counter().count()).isEqualTo(tokens);
         assertThat(registry.get("millrace.learner.steps").counter().count()).isEqualTo(4);
-        assertThat(registry.get("millrace.policy.version").tag("role", "learner").gauge().value()).isEqualTo(4);
+        assertThat(registry.get("millrace.policy.version")
+                        .tag("role", "learner")
+                        .gauge()
+                        .value())
+                .isEqualTo(4);
         learner.close();
         assertThat(registry.find("millrace.policy.version").gauge()).isNull();
     }
@@ -167,9 +191,19 @@ class LearnerIT {
         assertThat(log.hashes()).isEqualTo(undisturbed);
         assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L);
         assertThat(log.committedOffset()).isEqualTo(5);
-        assertThat(lastCalls).contains("initTransactions", "initTransactions heard", "beginTransaction", "send",
-            "send heard", "flush", "flush heard", "sendOffsetsToTransaction", "sendOffsetsToTransaction heard",
-            "commitTransaction", "commitTransaction heard");
+        assertThat(lastCalls)
+                .contains(
+                        "initTransactions",
+                        "initTransactions heard",
+                        "beginTransaction",
+                        "send",
+                        "send heard",
+                        "flush",
+                        "flush heard",
+                        "sendOffsetsToTransaction",
+                        "sendOffsetsToTransaction heard",
+                        "commitTransaction",
+                        "commitTransaction heard");
     }
 
     @Test
@@ -184,10 +218,11 @@ class LearnerIT {
         await(() -> registry.get("millrace.policy.version").gauge().value() == 1);
         log.produce(1, 6);
 
-        assertThatThrownBy(() -> olderEnd.get(LIMIT_SECONDS, TimeUnit.SECONDS)).cause()
-            .isInstanceOf(FencedLearnerException.class)
-            .hasMessageStartingWith("fenced: another learner has taken over the transactional id "
-                + log.connection().scoped("learner") + ", so version 2 was not published by this one");
+        assertThatThrownBy(() -> olderEnd.get(LIMIT_SECONDS, TimeUnit.SECONDS))
+                .cause()
+                .isInstanceOf(FencedLearnerException.class)
+                .hasMessageStartingWith("fenced: another learner has taken over the transactional id "
+                        + log.connection().scoped("learner") + ", so version 2 was not published by this one");
         await(() -> log.versions().size() == 3);
         newer.stop();
         newerEnd.get(LIMIT_SECONDS, TimeUnit.SECONDS);
@@ -249,8 +284,12 @@ class LearnerIT {
 
         assertThat(log.deadLetters()).singleElement().satisfies(letter -> {
             assertThat(letter.value()).isEqualTo(garbage);
-            assertThat(header(letter.headers().lastHeader(DeadLetters.REASON).value())).isEqualTo("unreadable");
-            assertThat(header(letter.headers().lastHeader(DeadLetters.SOURCE_OFFSET).value())).isEqualTo("0");
+            assertThat(header(letter.headers().lastHeader(DeadLetters.REASON).value()))
+                    .isEqualTo("unreadable");
+            assertThat(header(letter.headers()
+                            .lastHeader(DeadLetters.SOURCE_OFFSET)
+                            .value()))
+                    .isEqualTo("0");
         });
         assertThat(log.committedOffset()).isEqualTo(2);
     }
@@ -260,8 +299,9 @@ class LearnerIT {
         log.produce(1, 6);
         log.produce(SyntheticRollouts.batch(2, List.of()));
 
-        assertThatThrownBy(() -> run(5)).isInstanceOf(OutOfSequenceException.class)
-            .hasMessageStartingWith("batch 1 is missing: after batch 0 comes batch 2 at ");
+        assertThatThrownBy(() -> run(5))
+                .isInstanceOf(OutOfSequenceException.class)
+                .hasMessageStartingWith("batch 1 is missing: after batch 0 comes batch 2 at ");
         assertThat(log.hashes()).isEqualTo(firstVersions(2));
     }
 
@@ -272,9 +312,10 @@ class LearnerIT {
         List<BatchEntry> entries = new ArrayList<>(List.of(SyntheticRollouts.entry(nowhere, 0, 7_000)));
         log.produce(entries);
 
-        assertThatThrownBy(() -> run(5)).isInstanceOf(TrajectoryUnavailableException.class)
-            .hasMessageStartingWith(
-                "batch 1 points at a trajectory at " + log.connection().topics().trajectories() + "-0@7000");
+        assertThatThrownBy(() -> run(5))
+                .isInstanceOf(TrajectoryUnavailableException.class)
+                .hasMessageStartingWith("batch 1 points at a trajectory at "
+                        + log.connection().topics().trajectories() + "-0@7000");
         assertThat(log.versions()).hasSize(2);
     }
 
@@ -286,12 +327,13 @@ class LearnerIT {
         DecoderShape wider = new DecoderShape(9, 8, 1, 2, 1, 4, 16, 24, 100, 1e-6, false, false);
 
         assertThatThrownBy(() -> run(InitialPolicy.random(wider, SyntheticRollouts.TOKENIZER_HASH, 5)))
-            .isInstanceOf(IllegalArgumentException.class).hasMessageStartingWith("the run's version 1 is of the shape {")
-            .hasMessageEndingWith("give it the run's shape, or start another run");
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith("the run's version 1 is of the shape {")
+                .hasMessageEndingWith("give it the run's shape, or start another run");
         assertThatThrownBy(() -> run(InitialPolicy.random(s, "other", 5)))
-            .isInstanceOf(IllegalArgumentException.class)
-            .hasMessageStartingWith(
-                "the run's version 1 has the vocabulary vocabulary, this learner is configured for other");
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith(
+                        "the run's version 1 has the vocabulary vocabulary, this learner is configured for other");
     }
 
     private List<String> firstVersions(int count) {
@@ -302,29 +344,47 @@ class LearnerIT {
         run(log, maxSteps, registry, VersionCommitter.Producers.kafka());
     }
 
-    private static void run(SyntheticLog log, int maxSteps, MeterRegistry registry, VersionCommitter.Producers producers) {
+    private static void run(
+            SyntheticLog log, int maxSteps, MeterRegistry registry, VersionCommitter.Producers producers) {
         try (Learner learner = learner(log, maxSteps, registry, producers)) {
             learner.run();
         }
     }
 
     private void run(InitialPolicy initial) {
-        try (Learner learner = new Learner(log.connection(), config(5), CorrectionConfig.defaults(), weights(), initial, Engine.cpu(),
-            new SimpleMeterRegistry(), Clock.systemUTC())) {
+        try (Learner learner = new Learner(
+                log.connection(),
+                config(5),
+                CorrectionConfig.defaults(),
+                weights(),
+                initial,
+                Engine.cpu(),
+                new SimpleMeterRegistry(),
+                Clock.systemUTC())) {
             learner.run();
         }
     }
 
     private static Learner learner(
             SyntheticLog log, int maxSteps, MeterRegistry registry, VersionCommitter.Producers producers) {
-        return new Learner(log.connection(), config(maxSteps), CorrectionConfig.defaults(), weights(),
-            InitialPolicy.random(SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
-            Engine.cpu(), registry, Clock.systemUTC(), producers);
+        return new Learner(
+                log.connection(),
+                config(maxSteps),
+                CorrectionConfig.defaults(),
+                weights(),
+                InitialPolicy.random(SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
+                Engine.cpu(),
+                registry,
+                Clock.systemUTC(),
+                producers);
     }
 
     static LearnerConfig config(int maxSteps) {
         OptimizerConfig optimizer = new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 1);
-        StepConfig step = StepConfig.defaults().withOptimizer(optimizer).withProximal(ProximalSource.RECORDED).withCut(256, 2);
+        StepConfig step = StepConfig.defaults()
+                .withOptimizer(optimizer)
+                .withProximal(ProximalSource.RECORDED)
+                .withCut(256, 2);
         return new LearnerConfig(step, maxSteps, 1_500, 4_000, 30_000);
     }
 

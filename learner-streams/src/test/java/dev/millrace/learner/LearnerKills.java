@@ -55,7 +55,11 @@ class LearnerKills {
 
     /** Where a kill came, by what the learner said last. */
     private enum Moment {
-        BEFORE_MAIN, STARTING, BETWEEN_TRANSACTIONS, WITHIN_A_TRANSACTION, WHILE_COMMITTING;
+        BEFORE_MAIN,
+        STARTING,
+        BETWEEN_TRANSACTIONS,
+        WITHIN_A_TRANSACTION,
+        WHILE_COMMITTING;
 
         static Moment after(String said) {
             return switch (said) {
@@ -71,8 +75,8 @@ class LearnerKills {
     @Test
     void shouldLeaveWhatAnUndisturbedLearnerLeaves() throws Exception {
         try (BrokerProcess broker = BrokerProcess.start(directory.resolve("broker"), BrokerConfig.defaults());
-             SyntheticLog quiet = new SyntheticLog(broker.bootstrapServers(), "undisturbed.");
-             SyntheticLog log = new SyntheticLog(broker.bootstrapServers(), "killed.")) {
+                SyntheticLog quiet = new SyntheticLog(broker.bootstrapServers(), "undisturbed.");
+                SyntheticLog log = new SyntheticLog(broker.bootstrapServers(), "killed.")) {
             quiet.produceGenerated(BATCHES, BATCH_SIZE);
             log.produceGenerated(BATCHES, BATCH_SIZE);
 
@@ -89,12 +93,20 @@ class LearnerKills {
 
             requireSame(quiet, log);
             Tally tally = requireLedger(quiet, log);
-            LOG.warn("{} kills with seed {}, {} versions: {}; a start took {} ms, a step {} ms undisturbed; {}", KILLS, SEED,
-                BATCHES + 1, moments, startMs, stepMs, tally);
+            LOG.warn(
+                    "{} kills with seed {}, {} versions: {}; a start took {} ms, a step {} ms undisturbed; {}",
+                    KILLS,
+                    SEED,
+                    BATCHES + 1,
+                    moments,
+                    startMs,
+                    stepMs,
+                    tally);
         }
     }
 
-    private static Map<Moment, Integer> killAgainAndAgain(BrokerProcess broker, long startMs, long stepMs) throws InterruptedException {
+    private static Map<Moment, Integer> killAgainAndAgain(BrokerProcess broker, long startMs, long stepMs)
+            throws InterruptedException {
         SplittableRandom random = new SplittableRandom(SEED);
         Map<Moment, Integer> moments = new TreeMap<>();
         for (int kill = 0; kill < KILLS; kill++) {
@@ -106,20 +118,31 @@ class LearnerKills {
                 learner.await(LearnerProcess.COMMITTED, versions, LIMIT_MS);
             }
             LockSupport.parkNanos(delayNanos);
-            assertThat(learner.isAlive()).as("kill %d came while it trained", kill).isTrue();
+            assertThat(learner.isAlive())
+                    .as("kill %d came while it trained", kill)
+                    .isTrue();
             moments.merge(Moment.after(learner.kill()), 1, Integer::sum);
         }
         return moments;
     }
 
     private static void requireSame(SyntheticLog quiet, SyntheticLog log) {
-        assertThat(log.hashes()).as("weights of every version, each once").hasSize(BATCHES + 1).isEqualTo(quiet.hashes());
+        assertThat(log.hashes())
+                .as("weights of every version, each once")
+                .hasSize(BATCHES + 1)
+                .isEqualTo(quiet.hashes());
         assertThat(log.optimizerHashes()).isEqualTo(quiet.optimizerHashes());
-        assertThat(log.versions()).extracting(PolicyVersion::getVersion)
-            .containsExactlyElementsOf(LongStream.rangeClosed(0, BATCHES).boxed().toList());
-        assertThat(log.steps()).extracting(TrainingStep::getBatchId).as("every batch once")
-            .containsExactlyElementsOf(LongStream.range(0, BATCHES).boxed().toList());
-        assertThat(log.steps()).extracting(TrainingStep::getWeightsSha256).isEqualTo(log.hashes().subList(1, BATCHES + 1));
+        assertThat(log.versions())
+                .extracting(PolicyVersion::getVersion)
+                .containsExactlyElementsOf(
+                        LongStream.rangeClosed(0, BATCHES).boxed().toList());
+        assertThat(log.steps())
+                .extracting(TrainingStep::getBatchId)
+                .as("every batch once")
+                .containsExactlyElementsOf(LongStream.range(0, BATCHES).boxed().toList());
+        assertThat(log.steps())
+                .extracting(TrainingStep::getWeightsSha256)
+                .isEqualTo(log.hashes().subList(1, BATCHES + 1));
         assertThat(log.committedOffset()).isEqualTo(quiet.committedOffset());
         assertThat(log.deadLetters()).isEmpty();
         try (PolicyFeed feed = new PolicyFeed(log.connection(), LearnerIT.weights())) {
@@ -134,8 +157,14 @@ class LearnerKills {
         assertThat(account.balance().contradictions()).isEmpty();
         assertThat(account.balance().addsUp()).isTrue();
         Tally tally = account.balance().all();
-        assertThat(tally).isEqualTo(new LedgerReader(quiet.connection()).read(Duration.ofSeconds(30)).balance().all());
-        assertThat(tally.generated()).as("one beside each batch that no batch takes").isEqualTo(BATCHES * (BATCH_SIZE + 1L));
+        assertThat(tally)
+                .isEqualTo(new LedgerReader(quiet.connection())
+                        .read(Duration.ofSeconds(30))
+                        .balance()
+                        .all());
+        assertThat(tally.generated())
+                .as("one beside each batch that no batch takes")
+                .isEqualTo(BATCHES * (BATCH_SIZE + 1L));
         assertThat(tally.trained()).isEqualTo(BATCHES * 4L);
         assertThat(tally.masked()).isEqualTo(Map.of("m2po", BATCHES * 2L));
         return tally;
@@ -153,7 +182,8 @@ class LearnerKills {
     private static String seen() {
         try {
             List<String> lines = Files.readAllLines(log().toPath());
-            return "the learners logged: " + String.join("\n", lines.subList(Math.max(0, lines.size() - 40), lines.size()));
+            return "the learners logged: "
+                    + String.join("\n", lines.subList(Math.max(0, lines.size() - 40), lines.size()));
         } catch (IOException e) {
             return e.toString();
         }

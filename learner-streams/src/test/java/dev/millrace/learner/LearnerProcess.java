@@ -50,10 +50,18 @@ final class LearnerProcess {
     /** @param log takes what it logs */
     static LearnerProcess start(String bootstrapServers, String prefix, int maxSteps, File log) {
         try {
-            ProcessBuilder child = new ProcessBuilder(Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true",
-                LearnerProcess.class.getName(), bootstrapServers, prefix, Integer.toString(maxSteps))
-                .redirectError(ProcessBuilder.Redirect.appendTo(log));
+            ProcessBuilder child = new ProcessBuilder(
+                            Path.of(System.getProperty("java.home"), "bin", "java")
+                                    .toString(),
+                            "-Xmx256m",
+                            "-XX:+UseSerialGC",
+                            "-XX:TieredStopAtLevel=1",
+                            "-Djava.awt.headless=true",
+                            LearnerProcess.class.getName(),
+                            bootstrapServers,
+                            prefix,
+                            Integer.toString(maxSteps))
+                    .redirectError(ProcessBuilder.Redirect.appendTo(log));
             child.environment().put("CLASSPATH", System.getProperty("java.class.path"));
             return new LearnerProcess(child.start(), log);
         } catch (IOException e) {
@@ -64,7 +72,7 @@ final class LearnerProcess {
     /** What is no moment is a log line, or a word of the JVM. */
     private void read(File log) {
         try (BufferedReader lines = process.inputReader(StandardCharsets.UTF_8);
-             PrintStream others = new PrintStream(new FileOutputStream(log, true), true, StandardCharsets.UTF_8)) {
+                PrintStream others = new PrintStream(new FileOutputStream(log, true), true, StandardCharsets.UTF_8)) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 if (line.startsWith(SAYS)) {
                     said(line.substring(SAYS.length()));
@@ -88,11 +96,11 @@ final class LearnerProcess {
         while (moments.stream().filter(moment::equals).count() < times) {
             if (!reader.isAlive()) {
                 throw new IllegalStateException("learner " + process.pid() + " ended with status " + process.waitFor()
-                    + " before it had said '" + moment + "' " + times + " times; it has said " + moments);
+                        + " before it had said '" + moment + "' " + times + " times; it has said " + moments);
             }
             if (System.nanoTime() > deadline) {
                 throw new IllegalStateException("learner " + process.pid() + " has not said '" + moment + "' " + times
-                    + " times within " + limitMs + " ms; it has said " + moments);
+                        + " times within " + limitMs + " ms; it has said " + moments);
             }
             wait(20);
         }
@@ -126,11 +134,22 @@ final class LearnerProcess {
         say(out, MAIN);
         LearnerConfig usual = LearnerIT.config(Integer.parseInt(args[2]));
         try (RunLog log = RunLog.join(
-                Map.of("bootstrap.servers", args[0]), new RunTopics(args[1]), SyntheticRollouts.RUN, TopicsConfig.defaults(), "");
-             Learner learner = new Learner(log.connection(), new LearnerConfig(usual.step(), usual.maxSteps(), 30_000, 64 << 20, 30_000),
-                 CorrectionConfig.defaults(), LearnerIT.weights(),
-                 InitialPolicy.random(SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
-                 Engine.cpu(), new SimpleMeterRegistry(), Clock.systemUTC(), speaking(out))) {
+                        Map.of("bootstrap.servers", args[0]),
+                        new RunTopics(args[1]),
+                        SyntheticRollouts.RUN,
+                        TopicsConfig.defaults(),
+                        "");
+                Learner learner = new Learner(
+                        log.connection(),
+                        new LearnerConfig(usual.step(), usual.maxSteps(), 30_000, 64 << 20, 30_000),
+                        CorrectionConfig.defaults(),
+                        LearnerIT.weights(),
+                        InitialPolicy.random(
+                                SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
+                        Engine.cpu(),
+                        new SimpleMeterRegistry(),
+                        Clock.systemUTC(),
+                        speaking(out))) {
             learner.run();
         }
     }
@@ -140,19 +159,21 @@ final class LearnerProcess {
     private static VersionCommitter.Producers speaking(PrintStream out) {
         return properties -> {
             Producer<byte[], byte[]> real = VersionCommitter.Producers.kafka().create(properties);
-            return (Producer<byte[], byte[]>) Proxy.newProxyInstance(LearnerProcess.class.getClassLoader(), new Class<?>[] {Producer.class},
-                (proxy, method, arguments) -> {
-                    say(out, method.getName());
-                    try {
-                        Object result = method.invoke(real, arguments);
-                        if (method.getName().equals("commitTransaction")) {
-                            say(out, COMMITTED);
+            return (Producer<byte[], byte[]>) Proxy.newProxyInstance(
+                    LearnerProcess.class.getClassLoader(),
+                    new Class<?>[] {Producer.class},
+                    (proxy, method, arguments) -> {
+                        say(out, method.getName());
+                        try {
+                            Object result = method.invoke(real, arguments);
+                            if (method.getName().equals("commitTransaction")) {
+                                say(out, COMMITTED);
+                            }
+                            return result;
+                        } catch (InvocationTargetException e) {
+                            throw e.getCause();
                         }
-                        return result;
-                    } catch (InvocationTargetException e) {
-                        throw e.getCause();
-                    }
-                });
+                    });
         };
     }
 

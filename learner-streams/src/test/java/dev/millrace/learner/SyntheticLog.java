@@ -6,8 +6,8 @@ import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.PolicyVersion;
-import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -48,19 +48,32 @@ final class SyntheticLog implements AutoCloseable {
     private long nextBatch;
 
     SyntheticLog(String bootstrapServers, String prefix) {
-        this.log = RunLog.open(Map.of("bootstrap.servers", bootstrapServers), new RunTopics(prefix), SyntheticRollouts.RUN,
-            topics(), "", Clock.systemUTC());
+        this.log = RunLog.open(
+                Map.of("bootstrap.servers", bootstrapServers),
+                new RunTopics(prefix),
+                SyntheticRollouts.RUN,
+                topics(),
+                "",
+                Clock.systemUTC());
         this.connection = log.connection();
         this.producer = new KafkaProducer<>(
-            connection.clientProperties(), new ByteArraySerializer(), new ByteArraySerializer());
+                connection.clientProperties(), new ByteArraySerializer(), new ByteArraySerializer());
     }
 
     /** As usual, but with one partition each: a cluster of one core makes them faster. */
     private static TopicsConfig topics() {
         TopicsConfig usual = TopicsConfig.defaults();
-        return new TopicsConfig(1, usual.replicationFactor(), usual.minInsyncReplicas(), usual.recordRetentionMs(),
-            usual.passingRetentionMs(), usual.weightsRetentionBytes(), usual.optimizerRetentionBytes(),
-            usual.maxRecordBytes(), usual.schemasTopic(), usual.timeoutMs());
+        return new TopicsConfig(
+                1,
+                usual.replicationFactor(),
+                usual.minInsyncReplicas(),
+                usual.recordRetentionMs(),
+                usual.passingRetentionMs(),
+                usual.weightsRetentionBytes(),
+                usual.optimizerRetentionBytes(),
+                usual.maxRecordBytes(),
+                usual.schemasTopic(),
+                usual.timeoutMs());
     }
 
     LogConnection connection() {
@@ -85,7 +98,8 @@ final class SyntheticLog implements AutoCloseable {
         for (int i = 0; i < count * size + count; i++) {
             trajectories.add(prepare.apply(rollouts.next()));
         }
-        List<Integer> order = new ArrayList<>(IntStream.range(0, trajectories.size()).boxed().toList());
+        List<Integer> order =
+                new ArrayList<>(IntStream.range(0, trajectories.size()).boxed().toList());
         Collections.shuffle(order, shuffles);
         Map<Integer, Long> offsets = new TreeMap<>();
         for (int i : order) {
@@ -95,8 +109,10 @@ final class SyntheticLog implements AutoCloseable {
             List<BatchEntry> entries = new ArrayList<>();
             for (int i = b * size; i < (b + 1) * size; i++) {
                 Trajectory trajectory = trajectories.get(i);
-                entries.add(i % 3 == 2 ? SyntheticRollouts.masked(trajectory, 0, offsets.get(i))
-                    : SyntheticRollouts.entry(trajectory, 0, offsets.get(i)));
+                entries.add(
+                        i % 3 == 2
+                                ? SyntheticRollouts.masked(trajectory, 0, offsets.get(i))
+                                : SyntheticRollouts.entry(trajectory, 0, offsets.get(i)));
             }
             produce(entries);
         }
@@ -105,7 +121,8 @@ final class SyntheticLog implements AutoCloseable {
     private Trajectory generated(Trajectory trajectory) {
         long offset = send(connection.topics().rollouts(), SyntheticRollouts.rollout(trajectory));
         return Trajectory.newBuilder(trajectory)
-            .setRolloutSource(new LogCoordinates(connection.topics().rollouts(), 0, offset)).build();
+                .setRolloutSource(new LogCoordinates(connection.topics().rollouts(), 0, offset))
+                .build();
     }
 
     /** Writes the next batch with these entries. */
@@ -128,7 +145,8 @@ final class SyntheticLog implements AutoCloseable {
     private <T extends SpecificRecord> long send(String topic, T record) {
         @SuppressWarnings("unchecked")
         Class<T> type = (Class<T>) record.getClass();
-        return send(topic, AvroSerde.of(type, connection.registry()).serializer().serialize(topic, record));
+        return send(
+                topic, AvroSerde.of(type, connection.registry()).serializer().serialize(topic, record));
     }
 
     private long send(String topic, byte[] value) {
@@ -147,12 +165,16 @@ final class SyntheticLog implements AutoCloseable {
 
     /** Hash of the weights of every committed version, in the order of the log. */
     List<String> hashes() {
-        return versions().stream().map(version -> version.getWeights().getSha256()).toList();
+        return versions().stream()
+                .map(version -> version.getWeights().getSha256())
+                .toList();
     }
 
     /** Hash of the optimiser's state of every committed version, in the order of the log. */
     List<String> optimizerHashes() {
-        return versions().stream().map(version -> version.getOptimizer().getSha256()).toList();
+        return versions().stream()
+                .map(version -> version.getOptimizer().getSha256())
+                .toList();
     }
 
     /** Committed training-log records in the order of the log. */
@@ -178,7 +200,9 @@ final class SyntheticLog implements AutoCloseable {
 
     private <T extends SpecificRecord> List<T> read(String topic, Class<T> type) {
         AvroSerde<T> serde = AvroSerde.of(type, connection.registry());
-        return read(topic).stream().map(record -> serde.deserializer().deserialize(topic, record.value())).toList();
+        return read(topic).stream()
+                .map(record -> serde.deserializer().deserialize(topic, record.value()))
+                .toList();
     }
 
     private List<ConsumerRecord<byte[], byte[]>> read(String topic) {
@@ -190,7 +214,8 @@ final class SyntheticLog implements AutoCloseable {
             consumer.seekToBeginning(List.of(partition));
             long end = end(partition);
             long lastProgress = System.nanoTime();
-            while (consumer.position(partition) < end && System.nanoTime() - lastProgress < OPEN_TRANSACTION.toNanos()) {
+            while (consumer.position(partition) < end
+                    && System.nanoTime() - lastProgress < OPEN_TRANSACTION.toNanos()) {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
                     records.add(record);
                     lastProgress = System.nanoTime();
@@ -219,9 +244,15 @@ final class SyntheticLog implements AutoCloseable {
 
     private KafkaConsumer<byte[], byte[]> consumer(String isolation) {
         return new KafkaConsumer<>(
-            connection.consumer(Map.of("isolation.level", isolation, "group.id", connection.scoped("learner"),
-                "enable.auto.commit", false)),
-            new ByteArrayDeserializer(), new ByteArrayDeserializer());
+                connection.consumer(Map.of(
+                        "isolation.level",
+                        isolation,
+                        "group.id",
+                        connection.scoped("learner"),
+                        "enable.auto.commit",
+                        false)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
     }
 
     @Override

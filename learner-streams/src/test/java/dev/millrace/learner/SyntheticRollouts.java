@@ -56,7 +56,8 @@ public final class SyntheticRollouts implements AutoCloseable {
     /** The next trajectory: prompt of 2 to 4 tokens, response of 2 to 6 of which some are context. */
     public Trajectory next() {
         int promptTokens = random.nextInt(2, 5);
-        int[] tokens = random.ints(promptTokens + random.nextInt(2, 7), 0, SHAPE.vocabSize()).toArray();
+        int[] tokens = random.ints(promptTokens + random.nextInt(2, 7), 0, SHAPE.vocabSize())
+                .toArray();
         int[] response = Arrays.copyOfRange(tokens, promptTokens, tokens.length);
         byte[] mask = new byte[response.length];
         for (int t = 0; t < mask.length; t++) {
@@ -76,72 +77,119 @@ public final class SyntheticRollouts implements AutoCloseable {
         int sample = count++ % GROUP_SIZE;
         LogCoordinates nowhere = new LogCoordinates("synthetic", 0, (long) ordinal);
         return Trajectory.newBuilder()
-            .setRunId(RUN.runId()).setEpoch(RUN.epoch()).setPolicyId(RUN.policyId())
-            .setRolloutId("g" + ordinal + "/" + sample).setGroupId("g" + ordinal).setOrdinal(ordinal)
-            .setSampleIndex(sample).setGroupSize(GROUP_SIZE).setRolloutSource(nowhere).setScoreSource(nowhere)
-            .setPromptTokens(PackedInts.of(Arrays.copyOf(tokens, promptTokens)))
-            .setResponseTokens(PackedInts.of(response))
-            .setMask(PackedMask.of(mask)).setTemperature(1)
-            .setVersionSpans(List.of(new VersionSpan(0L, 0, response.length)))
-            .setBehaviorLogProbs(PackedFloats.of(behavior)).setOldLogProbs(PackedFloats.of(old))
-            .setProximalLogProbs(PackedFloats.of(old)).setProximalVersion(0)
-            .setImportanceWeights(PackedFloats.of(importance))
-            .setStages(List.of()).setReward(reward).setFinishReason("STOP").setFinishedAtMs(1).setScoredAtMs(2)
-            .build();
+                .setRunId(RUN.runId())
+                .setEpoch(RUN.epoch())
+                .setPolicyId(RUN.policyId())
+                .setRolloutId("g" + ordinal + "/" + sample)
+                .setGroupId("g" + ordinal)
+                .setOrdinal(ordinal)
+                .setSampleIndex(sample)
+                .setGroupSize(GROUP_SIZE)
+                .setRolloutSource(nowhere)
+                .setScoreSource(nowhere)
+                .setPromptTokens(PackedInts.of(Arrays.copyOf(tokens, promptTokens)))
+                .setResponseTokens(PackedInts.of(response))
+                .setMask(PackedMask.of(mask))
+                .setTemperature(1)
+                .setVersionSpans(List.of(new VersionSpan(0L, 0, response.length)))
+                .setBehaviorLogProbs(PackedFloats.of(behavior))
+                .setOldLogProbs(PackedFloats.of(old))
+                .setProximalLogProbs(PackedFloats.of(old))
+                .setProximalVersion(0)
+                .setImportanceWeights(PackedFloats.of(importance))
+                .setStages(List.of())
+                .setReward(reward)
+                .setFinishReason("STOP")
+                .setFinishedAtMs(1)
+                .setScoredAtMs(2)
+                .build();
     }
 
     /** What a generator would have written of it. */
     public static Rollout rollout(Trajectory trajectory) {
         int tokens = PackedMask.length(trajectory.getMask());
         return Rollout.newBuilder()
-            .setRunId(RUN.runId()).setEpoch(RUN.epoch())
-            .setRolloutId(trajectory.getRolloutId()).setGroupId(trajectory.getGroupId()).setOrdinal(trajectory.getOrdinal())
-            .setSampleIndex(trajectory.getSampleIndex()).setGroupSize(trajectory.getGroupSize())
-            .setGeneratorId("generator-0").setEnvironment("synthetic").setTokenizerHash(TOKENIZER_HASH)
-            .setPromptTokens(trajectory.getPromptTokens()).setResponseTokens(trajectory.getResponseTokens())
-            .setMask(trajectory.getMask()).setBehaviorLogProbs(trajectory.getBehaviorLogProbs())
-            .setLogProbDistribution(LogProbDistribution.TEMPERED)
-            .setSampling(new SamplingParameters(1.0, 0, 1.0, tokens, 1L))
-            .setTurns(List.of(new Turn(Speaker.POLICY, 0, tokens))).setVersionSpans(trajectory.getVersionSpans())
-            .setReward(trajectory.getReward()).setFinishReason(FinishReason.STOP).setAdmittedVersion(0)
-            .setStartedAtMs(0).setFinishedAtMs(trajectory.getFinishedAtMs())
-            .build();
+                .setRunId(RUN.runId())
+                .setEpoch(RUN.epoch())
+                .setRolloutId(trajectory.getRolloutId())
+                .setGroupId(trajectory.getGroupId())
+                .setOrdinal(trajectory.getOrdinal())
+                .setSampleIndex(trajectory.getSampleIndex())
+                .setGroupSize(trajectory.getGroupSize())
+                .setGeneratorId("generator-0")
+                .setEnvironment("synthetic")
+                .setTokenizerHash(TOKENIZER_HASH)
+                .setPromptTokens(trajectory.getPromptTokens())
+                .setResponseTokens(trajectory.getResponseTokens())
+                .setMask(trajectory.getMask())
+                .setBehaviorLogProbs(trajectory.getBehaviorLogProbs())
+                .setLogProbDistribution(LogProbDistribution.TEMPERED)
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, tokens, 1L))
+                .setTurns(List.of(new Turn(Speaker.POLICY, 0, tokens)))
+                .setVersionSpans(trajectory.getVersionSpans())
+                .setReward(trajectory.getReward())
+                .setFinishReason(FinishReason.STOP)
+                .setAdmittedVersion(0)
+                .setStartedAtMs(0)
+                .setFinishedAtMs(trajectory.getFinishedAtMs())
+                .build();
     }
 
     /** An entry that points at a trajectory and keeps its own mask; the advantage is the reward less one half. */
     public static BatchEntry entry(Trajectory trajectory, int partition, long offset) {
         return BatchEntry.newBuilder()
-            .setRolloutId(trajectory.getRolloutId()).setGroupId(trajectory.getGroupId())
-            .setPartition(partition).setOffset(offset)
-            .setRolloutPartition(trajectory.getRolloutSource().getPartition()).setRolloutOffset(trajectory.getRolloutSource().getOffset())
-            .setReward(trajectory.getReward())
-            .setAdvantage(trajectory.getReward() - 0.5).setOldestVersion(0)
-            .setTrainedTokens(PackedMask.count(trajectory.getMask()))
-            .build();
+                .setRolloutId(trajectory.getRolloutId())
+                .setGroupId(trajectory.getGroupId())
+                .setPartition(partition)
+                .setOffset(offset)
+                .setRolloutPartition(trajectory.getRolloutSource().getPartition())
+                .setRolloutOffset(trajectory.getRolloutSource().getOffset())
+                .setReward(trajectory.getReward())
+                .setAdvantage(trajectory.getReward() - 0.5)
+                .setOldestVersion(0)
+                .setTrainedTokens(PackedMask.count(trajectory.getMask()))
+                .build();
     }
 
     /** The same entry with every token masked, as a stage of the batch leaves it. */
     public static BatchEntry masked(Trajectory trajectory, int partition, long offset) {
         return BatchEntry.newBuilder()
-            .setRolloutId(trajectory.getRolloutId()).setGroupId(trajectory.getGroupId())
-            .setPartition(partition).setOffset(offset)
-            .setRolloutPartition(trajectory.getRolloutSource().getPartition()).setRolloutOffset(trajectory.getRolloutSource().getOffset())
-            .setReward(trajectory.getReward())
-            .setAdvantage(trajectory.getReward() - 0.5).setOldestVersion(0).setTrainedTokens(0)
-            .setMask(PackedMask.of(new byte[PackedMask.length(trajectory.getMask())])).setMaskedBy("m2po")
-            .build();
+                .setRolloutId(trajectory.getRolloutId())
+                .setGroupId(trajectory.getGroupId())
+                .setPartition(partition)
+                .setOffset(offset)
+                .setRolloutPartition(trajectory.getRolloutSource().getPartition())
+                .setRolloutOffset(trajectory.getRolloutSource().getOffset())
+                .setReward(trajectory.getReward())
+                .setAdvantage(trajectory.getReward() - 0.5)
+                .setOldestVersion(0)
+                .setTrainedTokens(0)
+                .setMask(PackedMask.of(new byte[PackedMask.length(trajectory.getMask())]))
+                .setMaskedBy("m2po")
+                .build();
     }
 
     /** A batch of entries with a step scale that differs from batch to batch. */
     public static LearnerBatch batch(long batchId, List<BatchEntry> entries) {
         long trained = entries.stream().mapToLong(BatchEntry::getTrainedTokens).sum();
         return LearnerBatch.newBuilder()
-            .setRunId(RUN.runId()).setEpoch(RUN.epoch()).setPolicyId(RUN.policyId()).setBatchId(batchId)
-            .setAssembledVersion(0).setEntries(new ArrayList<>(entries))
-            .setStages(List.of(new StageReport("m2po", trained, 3L, (long) entries.size(), 1L, Map.of("threshold", 0.04))))
-            .setTrainedTokens(trained).setEssRatio(0.9).setEssRatioTruncated(0.95).setSecondMoment(0.01)
-            .setStepScale(1 - 0.1 * (batchId % 3)).setStalenessMean(0.5).setStalenessMax(1).setAssembledAtMs(3)
-            .build();
+                .setRunId(RUN.runId())
+                .setEpoch(RUN.epoch())
+                .setPolicyId(RUN.policyId())
+                .setBatchId(batchId)
+                .setAssembledVersion(0)
+                .setEntries(new ArrayList<>(entries))
+                .setStages(List.of(
+                        new StageReport("m2po", trained, 3L, (long) entries.size(), 1L, Map.of("threshold", 0.04))))
+                .setTrainedTokens(trained)
+                .setEssRatio(0.9)
+                .setEssRatioTruncated(0.95)
+                .setSecondMoment(0.01)
+                .setStepScale(1 - 0.1 * (batchId % 3))
+                .setStalenessMean(0.5)
+                .setStalenessMax(1)
+                .setAssembledAtMs(3)
+                .build();
     }
 
     @Override

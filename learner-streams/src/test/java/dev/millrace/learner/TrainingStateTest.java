@@ -21,20 +21,22 @@ import org.junit.jupiter.api.Test;
 
 class TrainingStateTest {
     private final TrainingState state = new TrainingState(
-        Weights.zeros(SyntheticRollouts.SHAPE),
-        new AdamW(new AdamW.Config(0.9, 0.999, 1e-8, 0), SyntheticRollouts.SHAPE),
-        manifest());
+            Weights.zeros(SyntheticRollouts.SHAPE),
+            new AdamW(new AdamW.Config(0.9, 0.999, 1e-8, 0), SyntheticRollouts.SHAPE),
+            manifest());
 
     @Test
     void shouldCountOnFromTheNewestVersion() {
         try (SyntheticRollouts rollouts = new SyntheticRollouts(1)) {
             Trajectory first = rollouts.next();
             Trajectory second = rollouts.next();
-            LearnerBatch batch = SyntheticRollouts.batch(3,
-                List.of(SyntheticRollouts.entry(first, 0, 0), SyntheticRollouts.masked(second, 0, 1)));
+            LearnerBatch batch = SyntheticRollouts.batch(
+                    3, List.of(SyntheticRollouts.entry(first, 0, 0), SyntheticRollouts.masked(second, 0, 1)));
 
-            VersionFacts next = state.next(TrainingBatch.of(batch, List.of(first, second)),
-                new StepReport(1, 0.1, 1, 5, List.of(), 1, List.of(), new ControlState(Map.of("a", 2.0)), Map.of()), 77);
+            VersionFacts next = state.next(
+                    TrainingBatch.of(batch, List.of(first, second)),
+                    new StepReport(1, 0.1, 1, 5, List.of(), 1, List.of(), new ControlState(Map.of("a", 2.0)), Map.of()),
+                    77);
 
             assertThat(next).isEqualTo(new VersionFacts(4, 3, "vocabulary", 102, 1005, 77, Map.of("a", 2.0)));
         }
@@ -48,19 +50,35 @@ class TrainingStateTest {
 
         LearnerBatch unknown = SyntheticRollouts.batch(3, List.of());
         unknown.put(unknown.getSchema().getField("assembled_version").pos(), 4L);
-        assertThatThrownBy(() -> state.requireKnown(unknown)).isInstanceOf(InconsistentBatchException.class)
-            .hasMessage("batch 3 was assembled against version 4, but the newest this learner knows is 3: versions were lost,"
-                + " or another learner makes them");
+        assertThatThrownBy(() -> state.requireKnown(unknown))
+                .isInstanceOf(InconsistentBatchException.class)
+                .hasMessage(
+                        "batch 3 was assembled against version 4, but the newest this learner knows is 3: versions were lost,"
+                                + " or another learner makes them");
     }
 
     private static PolicyVersion manifest() {
         return PolicyVersion.newBuilder()
-            .setRunId("run-1").setEpoch(0).setPolicyId("policy").setVersion(3).setParentVersion(2).setBatchId(2)
-            .setShape("{}").setTokenizerHash("vocabulary")
-            .setWeights(TensorLocation.newBuilder()
-                .setTopic("weights").setPartition(0).setFirstOffset(0).setLastOffset(0)
-                .setTensors(List.of()).setSha256("").build())
-            .setOptimizerSteps(3).setRolloutsConsumed(100).setTokensTrained(1000).setPublishedAtMs(0)
-            .build();
+                .setRunId("run-1")
+                .setEpoch(0)
+                .setPolicyId("policy")
+                .setVersion(3)
+                .setParentVersion(2)
+                .setBatchId(2)
+                .setShape("{}")
+                .setTokenizerHash("vocabulary")
+                .setWeights(TensorLocation.newBuilder()
+                        .setTopic("weights")
+                        .setPartition(0)
+                        .setFirstOffset(0)
+                        .setLastOffset(0)
+                        .setTensors(List.of())
+                        .setSha256("")
+                        .build())
+                .setOptimizerSteps(3)
+                .setRolloutsConsumed(100)
+                .setTokensTrained(1000)
+                .setPublishedAtMs(0)
+                .build();
     }
 }

@@ -42,14 +42,30 @@ class LedgerTest {
 
         Balance balance = balance();
 
-        assertThat(balance.byOrigin()).isEqualTo(Map.of(
-            FIRST, new Tally(8, 1, Map.of("m2po", 1L, "its own mask", 1L), Map.of("zero-variance", 1L), Map.of("reward", 1L), 1, 1, 1, 0),
-            SECOND, new Tally(2, 0, Map.of(), Map.of("duplicate", 1L), Map.of(), 1, 0, 0, 0),
-            Origin.NOT_OURS, new Tally(1, 0, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0)));
+        assertThat(balance.byOrigin())
+                .isEqualTo(Map.of(
+                        FIRST,
+                        new Tally(
+                                8,
+                                1,
+                                Map.of("m2po", 1L, "its own mask", 1L),
+                                Map.of("zero-variance", 1L),
+                                Map.of("reward", 1L),
+                                1,
+                                1,
+                                1,
+                                0),
+                        SECOND,
+                        new Tally(2, 0, Map.of(), Map.of("duplicate", 1L), Map.of(), 1, 0, 0, 0),
+                        Origin.NOT_OURS,
+                        new Tally(1, 0, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0)));
         assertThat(balance.all().generated()).isEqualTo(11);
         assertThat(balance.all().inFlight()).isEqualTo(5);
-        assertThat(balance.oldestWaiting()).containsExactly(new Waiting("a step on its batch", "g-0/3", 1003),
-            new Waiting("its group or batch", "g-0/6", 1006), new Waiting("a score", "g-0/7", 1007));
+        assertThat(balance.oldestWaiting())
+                .containsExactly(
+                        new Waiting("a step on its batch", "g-0/3", 1003),
+                        new Waiting("its group or batch", "g-0/6", 1006),
+                        new Waiting("a score", "g-0/7", 1007));
         assertThat(balance.addsUp()).isTrue();
     }
 
@@ -59,8 +75,8 @@ class LedgerTest {
         ledger.batched(0, 7, 9, null, false);
         rollouts(0, 0, 8, FIRST);
         assertThat(balance().addsUp()).isFalse();
-        assertThat(balance().contradictions()).containsExactly(
-            "rollout g-0/7 at rollouts-0@7: batch 9 takes it, and it is already trained on");
+        assertThat(balance().contradictions())
+                .containsExactly("rollout g-0/7 at rollouts-0@7: batch 9 takes it, and it is already trained on");
         assertThat(balance().all().trained()).isEqualTo(1);
     }
 
@@ -69,8 +85,8 @@ class LedgerTest {
         ledger.batched(0, 7, 3, null, true);
         ledger.dropped(0, 7, "stale");
         rollouts(0, 0, 8, FIRST);
-        assertThat(balance().contradictions()).containsExactly(
-            "rollout g-0/7 at rollouts-0@7: it is dropped as stale, and it is already trained on");
+        assertThat(balance().contradictions())
+                .containsExactly("rollout g-0/7 at rollouts-0@7: it is dropped as stale, and it is already trained on");
     }
 
     @Test
@@ -78,9 +94,10 @@ class LedgerTest {
         ledger.batched(0, 7, 3, null, true);
         ledger.dropped(0, 100, "stale");
         rollouts(0, 0, 7, FIRST);
-        assertThat(balance().contradictions()).containsExactly(
-            "rollouts-0@100: it is dropped as stale, and the topic does not go so far",
-            "rollouts-0@7: it is trained on, and there is no record");
+        assertThat(balance().contradictions())
+                .containsExactly(
+                        "rollouts-0@100: it is dropped as stale, and the topic does not go so far",
+                        "rollouts-0@7: it is trained on, and there is no record");
     }
 
     @Test
@@ -121,7 +138,8 @@ class LedgerTest {
         ledger.deadLettered(0, 7, "reward");
         ledger.putBack(0, 7, 9);
         rollouts(0, 7, 10, FIRST);
-        assertThat(balance().byOrigin().get(FIRST)).isEqualTo(new Tally(2, 1, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0));
+        assertThat(balance().byOrigin().get(FIRST))
+                .isEqualTo(new Tally(2, 1, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0));
         assertThat(balance().putBack()).isEqualTo(1);
         assertThat(balance().addsUp()).isTrue();
     }
@@ -169,7 +187,8 @@ class LedgerTest {
 
     @Test
     void shouldRememberTheWordOfAStepInAByte() {
-        StepWords words = StepWords.of(List.of(new StepEntry(5, null), new StepEntry(0, "m2po"), new StepEntry(0, null), new StepEntry(0, "m2po")));
+        StepWords words = StepWords.of(List.of(
+                new StepEntry(5, null), new StepEntry(0, "m2po"), new StepEntry(0, null), new StepEntry(0, "m2po")));
         assertThat(words.codes()).containsExactly(0, 1, 2, 1);
         assertThat(words.maskedBy(0)).isNull();
         assertThat(words.maskedBy(2)).isEmpty();

@@ -30,6 +30,7 @@ class AsRecordedTest {
 
     @TempDir
     Path directory;
+
     private TopologyConfig config;
     private TopologyHarness topology;
     private MemoryRun recorded;
@@ -80,23 +81,24 @@ class AsRecordedTest {
         List<TaskVerdict> verdicts = replay(1);
         assertThat(verdicts).extracting(TaskVerdict::task).containsExactly("join-0", "assembly-0");
         assertThat(verdicts).allMatch(TaskVerdict::isProved).allMatch(verdict -> verdict.beginnings() == 1);
-        assertThat(verdicts.get(0).same()).isEqualTo(
-            Map.of(TOPICS.trajectories(), 17L, TOPICS.outcomes(), 3L, TOPICS.deadLetters(), 2L));
-        assertThat(verdicts.get(1).same()).isEqualTo(
-            Map.of(TOPICS.batches(), 4L, TOPICS.outcomes(), 1L, TOPICS.deadLetters(), 2L));
+        assertThat(verdicts.get(0).same())
+                .isEqualTo(Map.of(TOPICS.trajectories(), 17L, TOPICS.outcomes(), 3L, TOPICS.deadLetters(), 2L));
+        assertThat(verdicts.get(1).same())
+                .isEqualTo(Map.of(TOPICS.batches(), 4L, TOPICS.outcomes(), 1L, TOPICS.deadLetters(), 2L));
         assertThat(replay(3)).isEqualTo(verdicts);
     }
 
     @Test
     void shouldShowTheFieldInWhichATrajectoryDiffers() throws Exception {
-        ConsumerRecord<byte[], byte[]> fifth = recorded.of(TOPICS.trajectories()).get(4L);
+        ConsumerRecord<byte[], byte[]> fifth =
+                recorded.of(TOPICS.trajectories()).get(4L);
         var serde = AvroSerde.of(Trajectory.class, topology.schemas);
         Trajectory changed = serde.deserializer().deserialize("", fifth.value());
         changed.put("reward", 0.25);
         replace(fifth, serde.serializer().serialize(TOPICS.trajectories(), changed));
 
-        assertThat(replay(1).get(0).difference()).contains(new Difference(
-            "join-0", "test.trajectories-0@4 (number 4)", "reward", "0.25", "0.0"));
+        assertThat(replay(1).get(0).difference())
+                .contains(new Difference("join-0", "test.trajectories-0@4 (number 4)", "reward", "0.25", "0.0"));
     }
 
     @Test
@@ -118,37 +120,66 @@ class AsRecordedTest {
     }
 
     private void replace(ConsumerRecord<byte[], byte[]> old, byte[] value) {
-        recorded.put(new ConsumerRecord<>(old.topic(), 0, old.offset(), old.timestamp(), old.timestampType(), 0, 0, old.key(),
-            value, new RecordHeaders(old.headers()), java.util.Optional.empty()));
+        recorded.put(new ConsumerRecord<>(
+                old.topic(),
+                0,
+                old.offset(),
+                old.timestamp(),
+                old.timestampType(),
+                0,
+                0,
+                old.key(),
+                value,
+                new RecordHeaders(old.headers()),
+                java.util.Optional.empty()));
         // the test's own record of the run is wrong now; closing the harness would say so
     }
 
     @Test
     void shouldMissARecordThatTheRunHasLost() throws Exception {
         recorded.of(TOPICS.outcomes()).remove(0L);
-        assertThat(replay(1).get(0).difference()).get().asString().contains("record number 8").contains("the run has none");
+        assertThat(replay(1).get(0).difference())
+                .get()
+                .asString()
+                .contains("record number 8")
+                .contains("the run has none");
     }
 
     @Test
     void shouldMissADeadLetterThatTheRunHasLost() throws Exception {
         recorded.of(TOPICS.deadLetters()).remove(0L);
-        assertThat(replay(1).get(0).difference()).get().asString()
-            .isEqualTo("the dead letter of test.rollouts-0@9 of the check of test.rollouts-0: the run has none, the replay one");
+        assertThat(replay(1).get(0).difference())
+                .get()
+                .asString()
+                .isEqualTo(
+                        "the dead letter of test.rollouts-0@9 of the check of test.rollouts-0: the run has none, the replay one");
     }
 
     @Test
     void shouldSayWhichInputIsMissing() throws Exception {
         recorded.of(TOPICS.scores()).remove(2L);
-        assertThat(replay(1).get(0).gap()).get().asString()
-            .contains("test.scores-0 had been read up to offset 2").contains("leads to offset 3");
+        assertThat(replay(1).get(0).gap())
+                .get()
+                .asString()
+                .contains("test.scores-0 had been read up to offset 2")
+                .contains("leads to offset 3");
     }
 
     @Test
     void shouldSayThatTheRunDecidedByOtherSettings() throws Exception {
-        config = with(config, new CorrectionConfig(config.corrections().rolloutCorrection(), config.corrections().advantage(),
-            new StalenessConfig(3, 0, 0), config.corrections().sequenceMask(), config.corrections().m2po(), config.corrections().ess(),
-            config.corrections().missingOldLogProbs()),
-            config.batch());
-        assertThat(replay(1)).allSatisfy(verdict -> assertThat(verdict.gap()).get().asString().contains("other settings"));
+        config = with(
+                config,
+                new CorrectionConfig(
+                        config.corrections().rolloutCorrection(),
+                        config.corrections().advantage(),
+                        new StalenessConfig(3, 0, 0),
+                        config.corrections().sequenceMask(),
+                        config.corrections().m2po(),
+                        config.corrections().ess(),
+                        config.corrections().missingOldLogProbs()),
+                config.batch());
+        assertThat(replay(1))
+                .allSatisfy(
+                        verdict -> assertThat(verdict.gap()).get().asString().contains("other settings"));
     }
 }

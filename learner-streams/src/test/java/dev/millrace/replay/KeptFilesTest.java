@@ -35,6 +35,7 @@ import org.junit.jupiter.api.io.TempDir;
 class KeptFilesTest {
     @TempDir
     Path directory;
+
     private Path kept;
     private TopologyHarness topology;
     private CorrectionConfig corrections;
@@ -46,15 +47,24 @@ class KeptFilesTest {
         kept = directory.resolve("kept");
         TopologyConfig defaults = TopologyConfig.defaults();
         corrections = defaults.corrections();
-        topology = new TopologyHarness(new TopologyConfig(defaults.ingress(), defaults.join(), corrections, defaults.groups(),
-            new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0), defaults.runtime()), directory.resolve("state"));
+        topology = new TopologyHarness(
+                new TopologyConfig(
+                        defaults.ingress(),
+                        defaults.join(),
+                        corrections,
+                        defaults.groups(),
+                        new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0),
+                        defaults.runtime()),
+                directory.resolve("state"));
         topology.pipe(Samples.version(3));
         topology.pipe(Samples.version(4));
         for (int g = 0; g < 2; g++) {
             for (int i = 0; i < 2; i++) {
-                Rollout rollout = Samples.rollout("g" + g, i).setOrdinal(g).setReward(i).build();
+                Rollout rollout =
+                        Samples.rollout("g" + g, i).setOrdinal(g).setReward(i).build();
                 float shift = i == 0 ? 0f : -3f;
-                topology.pipe(Samples.score(rollout, topology.pipe(rollout), -0.5f + shift, -1f + shift, -1.5f + shift).build());
+                topology.pipe(Samples.score(rollout, topology.pipe(rollout), -0.5f + shift, -1f + shift, -1.5f + shift)
+                        .build());
             }
         }
         run = topology.recorded();
@@ -66,11 +76,25 @@ class KeptFilesTest {
     }
 
     private void replay(int threads, KeptFiles files) throws InterruptedException {
-        RolloutCorrectionOptions rejecting = new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, "token", "2.0", "seq_mean_k3", "0.5");
-        CorrectionConfig other = new CorrectionConfig(rejecting, corrections.advantage(), corrections.staleness(),
-            corrections.sequenceMask(), corrections.m2po(), corrections.ess(), corrections.missingOldLogProbs());
-        new WhatIf(run, StepRange.ALL, List.of(new Alternative("recorded", corrections), new Alternative("the same", corrections),
-            new Alternative("rs.yaml", other))).keeping(files).replay(threads, step -> { });
+        RolloutCorrectionOptions rejecting =
+                new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, "token", "2.0", "seq_mean_k3", "0.5");
+        CorrectionConfig other = new CorrectionConfig(
+                rejecting,
+                corrections.advantage(),
+                corrections.staleness(),
+                corrections.sequenceMask(),
+                corrections.m2po(),
+                corrections.ess(),
+                corrections.missingOldLogProbs());
+        new WhatIf(
+                        run,
+                        StepRange.ALL,
+                        List.of(
+                                new Alternative("recorded", corrections),
+                                new Alternative("the same", corrections),
+                                new Alternative("rs.yaml", other)))
+                .keeping(files)
+                .replay(threads, step -> {});
     }
 
     private KeptFiles begin() {
@@ -84,9 +108,11 @@ class KeptFilesTest {
         }
     }
 
-    private <T extends org.apache.avro.specific.SpecificRecordBase> List<T> read(String file, Class<T> type) throws IOException {
+    private <T extends org.apache.avro.specific.SpecificRecordBase> List<T> read(String file, Class<T> type)
+            throws IOException {
         List<T> records = new ArrayList<>();
-        try (DataFileReader<T> reader = new DataFileReader<>(kept.resolve(file).toFile(), new SpecificDatumReader<>(type))) {
+        try (DataFileReader<T> reader =
+                new DataFileReader<>(kept.resolve(file).toFile(), new SpecificDatumReader<>(type))) {
             reader.forEach(records::add);
         }
         return records;
@@ -97,7 +123,8 @@ class KeptFilesTest {
         replayWhole(1);
         var deserializer = AvroSerde.of(LearnerBatch.class, run.registry()).deserializer();
         List<LearnerBatch> recorded = run.of(Samples.TOPICS.batches()).values().stream()
-            .map(record -> deserializer.deserialize(record.topic(), record.value())).toList();
+                .map(record -> deserializer.deserialize(record.topic(), record.value()))
+                .toList();
 
         assertThat(read("the_same/batches.avro", LearnerBatch.class)).hasSize(2).isEqualTo(recorded);
     }
@@ -115,8 +142,11 @@ class KeptFilesTest {
         assertThat(batches.get(0).getTrainedTokens()).isEqualTo(3);
         assertThat(trajectories).extracting(Trajectory::getRolloutId).containsExactly("g0/0", "g0/1", "g1/0", "g1/1");
         float[] weights = PackedFloats.toArray(trajectories.get(1).getImportanceWeights());
-        assertThat(weights).hasSize(3).containsOnly((float) Math.exp(-3)); // truncated, not rejected: that is the batch's
-        assertThat(trajectories.get(1).getStages()).extracting(report -> report.getStage()).containsExactly("token_tis");
+        assertThat(weights).hasSize(3).containsOnly((float)
+                Math.exp(-3)); // truncated, not rejected: that is the batch's
+        assertThat(trajectories.get(1).getStages())
+                .extracting(report -> report.getStage())
+                .containsExactly("token_tis");
     }
 
     @Test
@@ -148,7 +178,7 @@ class KeptFilesTest {
         }
         try (var left = Files.list(kept.resolve("rs.yaml"))) {
             assertThat(left.map(file -> file.getFileName().toString()))
-                .containsExactlyInAnyOrder("batches.avro.unfinished", "trajectories.avro.unfinished");
+                    .containsExactlyInAnyOrder("batches.avro.unfinished", "trajectories.avro.unfinished");
         }
     }
 
@@ -167,13 +197,15 @@ class KeptFilesTest {
             assertThat(files.others()).containsExactly("another");
         }
         assertThat(read("rs.yaml/batches.avro", LearnerBatch.class)).isEqualTo(batches);
-        assertThat(kept.resolve("rs.yaml").toFile().list()).containsExactlyInAnyOrder("batches.avro", "trajectories.avro");
+        assertThat(kept.resolve("rs.yaml").toFile().list())
+                .containsExactlyInAnyOrder("batches.avro", "trajectories.avro");
     }
 
     @Test
     void shouldRefuseTwoAlternativesOfOneFolderAndLeaveNone() {
-        assertThatThrownBy(() -> new KeptFiles(kept, List.of("a b", "a_b"))).isInstanceOf(ArchiveException.class)
-            .hasMessageContaining("[a b, a_b] become [a_b, a_b]");
+        assertThatThrownBy(() -> new KeptFiles(kept, List.of("a b", "a_b")))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining("[a b, a_b] become [a_b, a_b]");
         assertThat(KeptFiles.folderOf("../x")).isEqualTo("_.._x");
     }
 }

@@ -48,7 +48,8 @@ class KeptTokensTest {
             TokenBatch kept = new TokenBatch(offsets, mask);
             LogRatio ratio = LogRatio.anchor(proximal, behavior);
             float[] weights = new float[count];
-            int truncated = new TokenTruncatedWeights(CAP).compute(kept, ratio, weights).truncatedTokens();
+            int truncated =
+                    new TokenTruncatedWeights(CAP).compute(kept, ratio, weights).truncatedTokens();
 
             KeptTokens walked = KeptTokens.truncated(kept, ratio, CAP);
             KeptTokens given = KeptTokens.weighted(kept, ratio, weights, truncated);

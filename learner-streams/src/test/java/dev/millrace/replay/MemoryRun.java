@@ -32,7 +32,7 @@ public final class MemoryRun implements RecordedRun {
 
     public void put(ConsumerRecord<byte[], byte[]> record) {
         records.computeIfAbsent(new TopicPartition(record.topic(), record.partition()), p -> new TreeMap<>())
-            .put(record.offset(), record);
+                .put(record.offset(), record);
     }
 
     /** What is recorded on a topic's first partition, to be changed at will. */
@@ -62,8 +62,10 @@ public final class MemoryRun implements RecordedRun {
 
     @Override
     public List<TopicPartition> partitions(String topic) {
-        return records.keySet().stream().filter(p -> p.topic().equals(topic))
-            .sorted(java.util.Comparator.comparingInt(TopicPartition::partition)).toList();
+        return records.keySet().stream()
+                .filter(p -> p.topic().equals(topic))
+                .sorted(java.util.Comparator.comparingInt(TopicPartition::partition))
+                .toList();
     }
 
     @Override
@@ -74,7 +76,8 @@ public final class MemoryRun implements RecordedRun {
 
     @Override
     public RecordCursor read(TopicPartition partition, long from) {
-        Iterator<ConsumerRecord<byte[], byte[]>> rest = records.get(partition).tailMap(from).values().iterator();
+        Iterator<ConsumerRecord<byte[], byte[]>> rest =
+                records.get(partition).tailMap(from).values().iterator();
         return new RecordCursor() {
             @Override
             public Optional<ConsumerRecord<byte[], byte[]>> next() {
@@ -95,7 +98,8 @@ public final class MemoryRun implements RecordedRun {
             public List<ConsumerRecord<byte[], byte[]>> fetch(TopicPartition partition, long[] offsets) {
                 List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>();
                 for (long offset : offsets) {
-                    ConsumerRecord<byte[], byte[]> record = records.get(partition).get(offset);
+                    ConsumerRecord<byte[], byte[]> record =
+                            records.get(partition).get(offset);
                     if (record != null) {
                         found.add(record);
                     }

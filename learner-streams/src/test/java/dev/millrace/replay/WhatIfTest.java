@@ -29,6 +29,7 @@ import org.junit.jupiter.api.io.TempDir;
 class WhatIfTest {
     @TempDir
     Path directory;
+
     private TopologyHarness topology;
     private CorrectionConfig corrections;
 
@@ -37,15 +38,23 @@ class WhatIfTest {
     void run() {
         TopologyConfig defaults = TopologyConfig.defaults();
         corrections = defaults.corrections();
-        topology = new TopologyHarness(new TopologyConfig(defaults.ingress(), defaults.join(), corrections, defaults.groups(),
-            new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0), defaults.runtime()), directory);
+        topology = new TopologyHarness(
+                new TopologyConfig(
+                        defaults.ingress(),
+                        defaults.join(),
+                        corrections,
+                        defaults.groups(),
+                        new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0),
+                        defaults.runtime()),
+                directory);
         topology.pipe(Samples.version(3));
         topology.pipe(Samples.version(4));
         for (int g = 0; g < 3; g++) {
             for (int i = 0; i < 2; i++) {
                 Rollout rollout = rollout("g" + g, i).setOrdinal(g).setReward(i).build();
                 float shift = i == 0 ? 0f : -3f;
-                topology.pipe(score(rollout, topology.pipe(rollout), -0.5f + shift, -1f + shift, -1.5f + shift).build());
+                topology.pipe(score(rollout, topology.pipe(rollout), -0.5f + shift, -1f + shift, -1.5f + shift)
+                        .build());
             }
         }
     }
@@ -64,8 +73,16 @@ class WhatIfTest {
     }
 
     private Alternative with(String name, RolloutCorrectionOptions options, StalenessConfig staleness) {
-        return new Alternative(name, new CorrectionConfig(options, corrections.advantage(), staleness, corrections.sequenceMask(),
-            corrections.m2po(), corrections.ess(), corrections.missingOldLogProbs()));
+        return new Alternative(
+                name,
+                new CorrectionConfig(
+                        options,
+                        corrections.advantage(),
+                        staleness,
+                        corrections.sequenceMask(),
+                        corrections.m2po(),
+                        corrections.ess(),
+                        corrections.missingOldLogProbs()));
     }
 
     @Test
@@ -76,22 +93,31 @@ class WhatIfTest {
 
     @Test
     void shouldShowWhomARejectionTakesOut() throws Exception {
-        RolloutCorrectionOptions rejecting = new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, "token", "2.0", "seq_mean_k3", "0.5");
-        StepFigures figures = replay(StepRange.ALL, 1, with("rs", rejecting, corrections.staleness())).get(0).figures().get(1);
+        RolloutCorrectionOptions rejecting =
+                new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, "token", "2.0", "seq_mean_k3", "0.5");
+        StepFigures figures = replay(StepRange.ALL, 1, with("rs", rejecting, corrections.staleness()))
+                .get(0)
+                .figures()
+                .get(1);
 
         assertThat(figures.sequences()).isEqualTo(new Share(2, 1));
         assertThat(figures.tokens()).isEqualTo(new Share(6, 3));
         assertThat(figures.meanWeight()).isEqualTo(1.0); // what is left is on policy
         assertThat(figures.k3()).isCloseTo(0, within(1e-9));
-        assertThat(figures.breakdown().sequencesBySign()).containsEntry(1L, new Share(1, 1)).containsEntry(-1L, new Share(1, 0));
+        assertThat(figures.breakdown().sequencesBySign())
+                .containsEntry(1L, new Share(1, 1))
+                .containsEntry(-1L, new Share(1, 0));
         assertThat(figures.breakdown().sequencesByLength()).containsOnlyKeys(2L).containsEntry(2L, new Share(2, 1));
         assertThat(figures.breakdown().tokensByLag()).containsOnlyKeys(1L).containsEntry(1L, new Share(6, 3));
     }
 
     @Test
     void shouldMaskWhatAStricterLimitOnStalenessMasks() throws Exception {
-        StepFigures figures = replay(StepRange.ALL, 1,
-            with("fresh", corrections.rolloutCorrection(), new StalenessConfig(0, 0, 0))).get(2).figures().get(1);
+        StepFigures figures = replay(
+                        StepRange.ALL, 1, with("fresh", corrections.rolloutCorrection(), new StalenessConfig(0, 0, 0)))
+                .get(2)
+                .figures()
+                .get(1);
         assertThat(figures.tokens()).isEqualTo(new Share(6, 6));
         assertThat(figures.meanWeight()).isZero();
     }
@@ -105,7 +131,8 @@ class WhatIfTest {
     void shouldReplayOnlyTheRange() throws Exception {
         StepRange second = new StepRange(Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE, 1, 1);
         assertThat(replay(second, 2)).extracting(ReplayedStep::batchId).containsExactly(1L);
-        StepRange none = new StepRange(5, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE);
+        StepRange none =
+                new StepRange(5, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE);
         assertThat(replay(none, 2)).isEmpty();
     }
 
@@ -115,8 +142,9 @@ class WhatIfTest {
             assertThat(versions.newest()).hasValue(4);
             assertThat(versions.beginningOf(3)).hasValue(3);
             assertThat(versions.beginningOf(4)).isEmpty();
-            assertThatThrownBy(() -> versions.manifest(5)).isInstanceOf(VersionUnavailableException.class)
-                .hasMessageContaining("version 5 is not among those that are recorded: 3 to 4");
+            assertThatThrownBy(() -> versions.manifest(5))
+                    .isInstanceOf(VersionUnavailableException.class)
+                    .hasMessageContaining("version 5 is not among those that are recorded: 3 to 4");
         }
     }
 
@@ -124,8 +152,10 @@ class WhatIfTest {
     void shouldSayWhichTrajectoryTheLogNoLongerHolds() {
         MemoryRun copy = topology.recorded();
         var lost = copy.of(Samples.TOPICS.trajectories()).remove(1L);
-        assertThatThrownBy(() -> replay(StepRange.ALL, 1)).isInstanceOf(ArchiveException.class)
-            .hasMessageContaining("batch 0 names the trajectory of g0/1 at test.trajectories-0@1").hasMessageContaining("no longer holds it");
+        assertThatThrownBy(() -> replay(StepRange.ALL, 1))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining("batch 0 names the trajectory of g0/1 at test.trajectories-0@1")
+                .hasMessageContaining("no longer holds it");
         copy.put(lost);
     }
 }

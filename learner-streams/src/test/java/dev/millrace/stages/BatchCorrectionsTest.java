@@ -13,10 +13,19 @@ class BatchCorrectionsTest {
     private static final M2poConfig NO_M2PO = new M2poConfig(false, 0.04, false);
     private static final double[] REWARDS = {1, 0, 1, 0};
 
-    private static CorrectionConfig config(RolloutCorrectionOptions options, StalenessConfig staleness,
-        SequenceMaskConfig sequenceMask, M2poConfig m2po) {
-        return new CorrectionConfig(options, AdvantageConfig.defaults(), staleness, sequenceMask, m2po, EssConfig.defaults(),
-            MissingOldLogProbs.RECOMPUTE);
+    private static CorrectionConfig config(
+            RolloutCorrectionOptions options,
+            StalenessConfig staleness,
+            SequenceMaskConfig sequenceMask,
+            M2poConfig m2po) {
+        return new CorrectionConfig(
+                options,
+                AdvantageConfig.defaults(),
+                staleness,
+                sequenceMask,
+                m2po,
+                EssConfig.defaults(),
+                MissingOldLogProbs.RECOMPUTE);
     }
 
     private static CorrectionConfig config(RolloutCorrectionOptions options) {
@@ -28,20 +37,31 @@ class BatchCorrectionsTest {
     }
 
     private static BatchVerdict decide(CorrectionConfig config, float... logRatios) {
-        TokenBatch tokens = new TokenBatch(new int[] {0, 2, 4, 6, 8}, new byte[] {1, 1, 1, 1, 1, 1, 1, 1}, new int[] {0, 0, 1, 1});
+        TokenBatch tokens =
+                new TokenBatch(new int[] {0, 2, 4, 6, 8}, new byte[] {1, 1, 1, 1, 1, 1, 1, 1}, new int[] {0, 0, 1, 1});
         float[] behavior = new float[8];
         float[] proximal = new float[8];
         for (int t = 0; t < 8; t++) {
             behavior[t] = -1f;
             proximal[t] = -1f + logRatios[t];
         }
-        return new BatchCorrections(config).decide(new BatchInput(tokens, new PolicyLogProbs(behavior, behavior, proximal), new boolean[4],
-            REWARDS, BatchVersions.wholeSequences(tokens, new long[] {3, 4, 5, 5}), new long[] {5, 5, 6, 6},
-            new long[] {1000, 2000, 3000, 4000}, 7));
+        return new BatchCorrections(config)
+                .decide(new BatchInput(
+                        tokens,
+                        new PolicyLogProbs(behavior, behavior, proximal),
+                        new boolean[4],
+                        REWARDS,
+                        BatchVersions.wholeSequences(tokens, new long[] {3, 4, 5, 5}),
+                        new long[] {5, 5, 6, 6},
+                        new long[] {1000, 2000, 3000, 4000},
+                        7));
     }
 
     private static StageReport report(BatchVerdict verdict, String stage) {
-        return verdict.reports().stream().filter(r -> r.getStage().equals(stage)).findFirst().orElseThrow();
+        return verdict.reports().stream()
+                .filter(r -> r.getStage().equals(stage))
+                .findFirst()
+                .orElseThrow();
     }
 
     @Test
@@ -56,8 +76,13 @@ class BatchCorrectionsTest {
 
     @Test
     void shouldMaskSequencesThatAreTooOldInTime() {
-        BatchVerdict verdict = decide(config(RolloutCorrectionOptions.defaults(), new StalenessConfig(8, 2500, 0),
-            SequenceMaskConfig.defaults(), NO_M2PO), new float[8]);
+        BatchVerdict verdict = decide(
+                config(
+                        RolloutCorrectionOptions.defaults(),
+                        new StalenessConfig(8, 2500, 0),
+                        SequenceMaskConfig.defaults(),
+                        NO_M2PO),
+                new float[8]);
         assertThat(verdict.tokens().mask()).containsExactly(1, 1, 1, 1, 0, 0, 0, 0);
         assertThat(verdict.maskedBy()).containsExactly(null, null, "age", "age");
         assertThat(report(verdict, "age").getValues()).containsEntry("oldest_ms", 4000.0);
@@ -84,20 +109,34 @@ class BatchCorrectionsTest {
 
     @Test
     void shouldRejectWholeSequencesOfAPreset() {
-        RolloutCorrectionOptions preset =
-            new RolloutCorrectionOptions("decoupled_k3_rs_token_tis", ComparedPolicies.ANCHOR, "token", "2.0", "", "");
+        RolloutCorrectionOptions preset = new RolloutCorrectionOptions(
+                "decoupled_k3_rs_token_tis", ComparedPolicies.ANCHOR, "token", "2.0", "", "");
         // k3 = e^x - 1 - x: of 0.3 it is 0.0499, above the preset's 0.01 on average over the two tokens
         BatchVerdict verdict = decide(config(preset), 0.3f, 0, 0, 0, 0, 0.01f, 0, 0);
         assertThat(verdict.tokens().mask()).containsExactly(0, 0, 1, 1, 1, 1, 1, 1);
         assertThat(verdict.maskedBy()).containsExactly("rollout_correction", null, null, null);
-        assertThat(verdict.advantages()).as("a rejected sibling still is a baseline").containsExactly(0.5, -0.5, 0.5, -0.5);
+        assertThat(verdict.advantages())
+                .as("a rejected sibling still is a baseline")
+                .containsExactly(0.5, -0.5, 0.5, -0.5);
         assertThat(report(verdict, "ess").getSequencesSeen()).isEqualTo(3);
     }
 
     @Test
     void shouldMaskDriftedSequencesOfNegativeAdvantageOnly() {
-        BatchVerdict verdict = decide(config(RolloutCorrectionOptions.defaults(), StalenessConfig.defaults(),
-            new SequenceMaskConfig(true, 0.1), NO_M2PO), -1f, -1f, -1f, -1f, 0, 0, -0.1f, -0.05f);
+        BatchVerdict verdict = decide(
+                config(
+                        RolloutCorrectionOptions.defaults(),
+                        StalenessConfig.defaults(),
+                        new SequenceMaskConfig(true, 0.1),
+                        NO_M2PO),
+                -1f,
+                -1f,
+                -1f,
+                -1f,
+                0,
+                0,
+                -0.1f,
+                -0.05f);
         assertThat(verdict.tokens().mask()).containsExactly(1, 1, 0, 0, 1, 1, 1, 1);
         assertThat(verdict.maskedBy()).containsExactly(null, "sequence_mask", null, null);
         assertThat(report(verdict, "sequence_mask").getValues()).containsEntry("negative_sequences", 2.0);
@@ -105,24 +144,51 @@ class BatchCorrectionsTest {
 
     @Test
     void shouldMaskTheLargestSquaresUntilTheirMeanIsBelowTheThreshold() {
-        BatchVerdict verdict = decide(config(RolloutCorrectionOptions.defaults(), StalenessConfig.defaults(),
-            SequenceMaskConfig.defaults(), new M2poConfig(true, 0.04, false)), 1f, 0.1f, 0, 0, 0, -0.5f, 0, 0);
+        BatchVerdict verdict = decide(
+                config(
+                        RolloutCorrectionOptions.defaults(),
+                        StalenessConfig.defaults(),
+                        SequenceMaskConfig.defaults(),
+                        new M2poConfig(true, 0.04, false)),
+                1f,
+                0.1f,
+                0,
+                0,
+                0,
+                -0.5f,
+                0,
+                0);
         // squares 1, 0.01, 0.25 and five times 0: without the 1 the mean of seven is 0.0371
         assertThat(verdict.tokens().mask()).containsExactly(0, 1, 1, 1, 1, 1, 1, 1);
         assertThat(verdict.secondMoment()).isCloseTo(1.26 / 8, within(1e-6));
-        assertThat(report(verdict, "m2po").getValues().get("second_moment_after")).isCloseTo(0.26 / 7, within(1e-6));
+        assertThat(report(verdict, "m2po").getValues().get("second_moment_after"))
+                .isCloseTo(0.26 / 7, within(1e-6));
     }
 
     @Test
     void shouldCountAllStagesAlsoWhereNothingIsLeftToTrainOn() {
-        BatchVerdict verdict = decide(new CorrectionConfig(rejecting("token_k2", "0.001"), AdvantageConfig.defaults(),
-            StalenessConfig.defaults(), new SequenceMaskConfig(true, 0.1), M2poConfig.defaults(), EssConfig.defaults(),
-            MissingOldLogProbs.RECOMPUTE),
-            1f, 1f, 1f, 1f, 1f, 1f, 1f, 1f);
+        BatchVerdict verdict = decide(
+                new CorrectionConfig(
+                        rejecting("token_k2", "0.001"),
+                        AdvantageConfig.defaults(),
+                        StalenessConfig.defaults(),
+                        new SequenceMaskConfig(true, 0.1),
+                        M2poConfig.defaults(),
+                        EssConfig.defaults(),
+                        MissingOldLogProbs.RECOMPUTE),
+                1f,
+                1f,
+                1f,
+                1f,
+                1f,
+                1f,
+                1f,
+                1f);
         assertThat(verdict.tokens().trainedTokens()).isZero();
         assertThat(verdict.maskedBy()).containsOnly("rollout_correction");
-        assertThat(verdict.reports()).extracting(StageReport::getStage)
-            .containsExactly("grpo", "staleness", "rollout_correction", "sequence_mask", "m2po", "ess");
+        assertThat(verdict.reports())
+                .extracting(StageReport::getStage)
+                .containsExactly("grpo", "staleness", "rollout_correction", "sequence_mask", "m2po", "ess");
         assertThat(verdict.stepScale()).isEqualTo(1);
     }
 }

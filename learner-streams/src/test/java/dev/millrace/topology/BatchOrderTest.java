@@ -23,6 +23,7 @@ import org.junit.jupiter.api.io.TempDir;
 class BatchOrderTest {
     @TempDir
     Path directory;
+
     private TopologyHarness topology;
 
     @AfterEach
@@ -32,8 +33,15 @@ class BatchOrderTest {
 
     private void open(BatchConfig batch) {
         TopologyConfig defaults = TopologyConfig.defaults();
-        topology = new TopologyHarness(new TopologyConfig(defaults.ingress(), defaults.join(), defaults.corrections(),
-            new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.DROP), batch, defaults.runtime()), directory);
+        topology = new TopologyHarness(
+                new TopologyConfig(
+                        defaults.ingress(),
+                        defaults.join(),
+                        defaults.corrections(),
+                        new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.DROP),
+                        batch,
+                        defaults.runtime()),
+                directory);
         topology.pipe(version(9, -1));
         topology.later(Duration.ofSeconds(1));
     }
@@ -44,7 +52,10 @@ class BatchOrderTest {
 
     private void pipeGroup(long ordinal, int tokens, long version, double firstReward) {
         for (int i = 0; i < 2; i++) {
-            pipe(rollout("g" + ordinal, i, 2, tokens, -1f, version).setOrdinal(ordinal).setReward(i == 0 ? firstReward : 1).build());
+            pipe(rollout("g" + ordinal, i, 2, tokens, -1f, version)
+                    .setOrdinal(ordinal)
+                    .setReward(i == 0 ? firstReward : 1)
+                    .build());
         }
     }
 
@@ -53,8 +64,14 @@ class BatchOrderTest {
     }
 
     private List<String> groupsOfNextBatches() {
-        return topology.batches().stream().map(batch -> String.join(" ", batch.getEntries().stream().map(BatchEntry::getGroupId)
-            .distinct().toList())).toList();
+        return topology.batches().stream()
+                .map(batch -> String.join(
+                        " ",
+                        batch.getEntries().stream()
+                                .map(BatchEntry::getGroupId)
+                                .distinct()
+                                .toList()))
+                .toList();
     }
 
     @Test
@@ -89,7 +106,9 @@ class BatchOrderTest {
         assertThat(groupsOfNextBatches()).containsExactly("g1 g2");
         pipeGroup(0);
         pipeGroup(3);
-        assertThat(groupsOfNextBatches()).as("and it passes on its own if it comes after all").containsExactly("g0 g3");
+        assertThat(groupsOfNextBatches())
+                .as("and it passes on its own if it comes after all")
+                .containsExactly("g0 g3");
     }
 
     @Test

@@ -41,6 +41,7 @@ class CrashIT {
 
     @TempDir
     static Path directory;
+
     private static EmbeddedBroker broker;
 
     @BeforeAll
@@ -59,13 +60,16 @@ class CrashIT {
         List<RecordMetadata> places = new ArrayList<>();
         for (int g = 0; g < GROUPS; g++) {
             for (int i = 0; i < GROUP_SIZE; i++) {
-                Rollout rollout = Samples.rollout("group-" + g, i, GROUP_SIZE, 50, -1f, 3).setReward(i % 2).build();
+                Rollout rollout = Samples.rollout("group-" + g, i, GROUP_SIZE, 50, -1f, 3)
+                        .setReward(i % 2)
+                        .build();
                 places.add(settled(run.send(rollout)));
                 unscored.add(rollout);
             }
             if (g % 10 == 0) {
                 settled(run.send(unscored.get(unscored.size() - 1)));
-                settled(run.send(run.connection.topics().rollouts(), "group-" + g, "garbage".getBytes(StandardCharsets.UTF_8)));
+                settled(run.send(
+                        run.connection.topics().rollouts(), "group-" + g, "garbage".getBytes(StandardCharsets.UTF_8)));
                 settled(run.send(run.connection.topics().scores(), "group-" + g, new byte[] {0, 0, 0, 0, 1}));
             }
             while (unscored.size() > (g == GROUPS - 1 ? 0 : 40)) {
@@ -84,20 +88,30 @@ class CrashIT {
             Process process = null;
             for (int kill = 1; kill <= 2; kill++) {
                 // an empty state directory every time: everything has to come back from the log
-                process = TopologyProcess.start(broker.bootstrapServers(), "crash.", directory.resolve("state-" + kill), "one", BATCH);
+                process = TopologyProcess.start(
+                        broker.bootstrapServers(), "crash.", directory.resolve("state-" + kill), "one", BATCH);
                 int batches = run.read(run.connection.topics().batches()).size();
                 int joined = run.read(run.connection.topics().trajectories()).size();
-                await("batches after start " + kill, () -> run.read(run.connection.topics().batches()).size() > batches + 3);
+                await(
+                        "batches after start " + kill,
+                        () -> run.read(run.connection.topics().batches()).size() > batches + 3);
                 // what is killed before it has committed anything has not begun
                 await("trajectories of every join after start " + kill, () -> joins(run, joined) == JOINS);
                 TopologyProcess.kill(process);
             }
             assertThat(fed.get()).as("the kills came while records flowed").isLessThan(GROUPS);
-            process = TopologyProcess.start(broker.bootstrapServers(), "crash.", directory.resolve("state-last"), "one", BATCH);
+            process = TopologyProcess.start(
+                    broker.bootstrapServers(), "crash.", directory.resolve("state-last"), "one", BATCH);
             feeding.get(120, TimeUnit.SECONDS);
-            await("all batches", () -> run.read(run.connection.topics().batches()).size() >= GROUPS * GROUP_SIZE / BATCH);
-            await("all repetitions", () -> run.read(run.connection.topics().outcomes()).size() >= GROUPS / 10);
-            await("all garbage", () -> run.read(run.connection.topics().deadLetters()).size() >= 2 * GROUPS / 10);
+            await(
+                    "all batches",
+                    () -> run.read(run.connection.topics().batches()).size() >= GROUPS * GROUP_SIZE / BATCH);
+            await(
+                    "all repetitions",
+                    () -> run.read(run.connection.topics().outcomes()).size() >= GROUPS / 10);
+            await(
+                    "all garbage",
+                    () -> run.read(run.connection.topics().deadLetters()).size() >= 2 * GROUPS / 10);
             process.destroy();
             assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
 
@@ -108,27 +122,39 @@ class CrashIT {
 
     /** How many of the joins have made a trajectory after so many of all. */
     private static long joins(RunOnBroker run, int after) {
-        return run.read(run.connection.topics().trajectories(), Trajectory.class).stream().skip(after)
-            .map(trajectory -> trajectory.getRolloutSource().getPartition()).distinct().count();
+        return run.read(run.connection.topics().trajectories(), Trajectory.class).stream()
+                .skip(after)
+                .map(trajectory -> trajectory.getRolloutSource().getPartition())
+                .distinct()
+                .count();
     }
 
     /** What the killed instances left behind explains, byte for byte, everything that they and their successors made. */
     private static void requireReplay(RunOnBroker run) throws InterruptedException {
         try (LiveRun recorded = new LiveRun(run.connection, Optional.empty())) {
-            List<TaskVerdict> verdicts = new AsRecorded(recorded, TopologyProcess.config("one", BATCH),
-                MillraceTopology.maxValueBytes(run.connection)).replay(2);
+            List<TaskVerdict> verdicts = new AsRecorded(
+                            recorded,
+                            TopologyProcess.config("one", BATCH),
+                            MillraceTopology.maxValueBytes(run.connection))
+                    .replay(2);
             assertThat(verdicts).allMatch(TaskVerdict::isProved);
             assertThat(verdicts).as("tasks began again after each kill").allMatch(verdict -> verdict.beginnings() >= 3);
-            assertThat(verdicts.stream().mapToLong(v -> v.same().getOrDefault(run.connection.topics().trajectories(), 0L)).sum())
-                .isEqualTo(GROUPS * GROUP_SIZE);
+            assertThat(verdicts.stream()
+                            .mapToLong(v -> v.same()
+                                    .getOrDefault(run.connection.topics().trajectories(), 0L))
+                            .sum())
+                    .isEqualTo(GROUPS * GROUP_SIZE);
         }
     }
 
     private static void requireExact(RunOnBroker run) {
         var topics = run.connection.topics();
         List<LearnerBatch> batches = run.read(topics.batches(), LearnerBatch.class);
-        assertThat(batches).extracting(LearnerBatch::getBatchId)
-            .containsExactlyElementsOf(java.util.stream.LongStream.range(0, GROUPS * GROUP_SIZE / BATCH).boxed().toList());
+        assertThat(batches)
+                .extracting(LearnerBatch::getBatchId)
+                .containsExactlyElementsOf(java.util.stream.LongStream.range(0, GROUPS * GROUP_SIZE / BATCH)
+                        .boxed()
+                        .toList());
 
         Map<Long, ConsumerRecord<byte[], byte[]>> trajectories = new HashMap<>();
         run.read(topics.trajectories()).forEach(record -> trajectories.put(record.offset(), record));
@@ -137,24 +163,37 @@ class CrashIT {
         for (LearnerBatch batch : batches) {
             for (BatchEntry entry : batch.getEntries()) {
                 trained.add(entry.getRolloutId());
-                Trajectory trajectory = AvroSerde.of(Trajectory.class, run.connection.registry()).deserializer()
-                    .deserialize(topics.trajectories(), trajectories.get(entry.getOffset()).value());
+                Trajectory trajectory = AvroSerde.of(Trajectory.class, run.connection.registry())
+                        .deserializer()
+                        .deserialize(
+                                topics.trajectories(),
+                                trajectories.get(entry.getOffset()).value());
                 assertThat(trajectory.getRolloutId()).isEqualTo(entry.getRolloutId());
             }
         }
         assertThat(trained).doesNotHaveDuplicates().hasSize(GROUPS * GROUP_SIZE);
-        assertThat(run.read(topics.outcomes(), Outcome.class)).hasSize(GROUPS / 10)
-            .allMatch(outcome -> outcome.getReason().equals("duplicate"))
-            .extracting(outcome -> outcome.getSource().getPartition() + "@" + outcome.getSource().getOffset()).doesNotHaveDuplicates();
-        assertThat(run.read(topics.deadLetters())).hasSize(2 * GROUPS / 10)
-            .extracting(CrashIT::source).doesNotHaveDuplicates();
+        assertThat(run.read(topics.outcomes(), Outcome.class))
+                .hasSize(GROUPS / 10)
+                .allMatch(outcome -> outcome.getReason().equals("duplicate"))
+                .extracting(outcome -> outcome.getSource().getPartition() + "@"
+                        + outcome.getSource().getOffset())
+                .doesNotHaveDuplicates();
+        assertThat(run.read(topics.deadLetters()))
+                .hasSize(2 * GROUPS / 10)
+                .extracting(CrashIT::source)
+                .doesNotHaveDuplicates();
     }
 
     private static String source(ConsumerRecord<byte[], byte[]> deadLetter) {
         StringBuilder source = new StringBuilder();
         for (String part : List.of("topic", "partition", "offset")) {
-            source.append(new String(deadLetter.headers().lastHeader("millrace.error.source." + part).value(), StandardCharsets.UTF_8))
-                .append(' ');
+            source.append(new String(
+                            deadLetter
+                                    .headers()
+                                    .lastHeader("millrace.error.source." + part)
+                                    .value(),
+                            StandardCharsets.UTF_8))
+                    .append(' ');
         }
         return source.toString();
     }

@@ -51,6 +51,7 @@ class DeterminismIT {
 
     @TempDir
     static Path directory;
+
     private static EmbeddedBroker broker;
 
     @BeforeAll
@@ -64,13 +65,15 @@ class DeterminismIT {
     }
 
     /** What one run made of the input, with its topic prefix taken out. */
-    private record Made(Map<String, ByteBuffer> trajectories, List<ByteBuffer> batches, List<ByteBuffer> outcomes) {
-    }
+    private record Made(Map<String, ByteBuffer> trajectories, List<ByteBuffer> batches, List<ByteBuffer> outcomes) {}
 
     private static <T extends SpecificRecord> Future<RecordMetadata> send(
-        RunOnBroker run, String topic, String key, long timeMs, T record, Class<T> type) {
-        return run.send(topic, key, timeMs,
-            AvroSerde.of(type, run.connection.registry()).serializer().serialize(topic, record));
+            RunOnBroker run, String topic, String key, long timeMs, T record, Class<T> type) {
+        return run.send(
+                topic,
+                key,
+                timeMs,
+                AvroSerde.of(type, run.connection.registry()).serializer().serialize(topic, record));
     }
 
     /** Rollouts of versions 0 to 8, some of them twice, their scores in another order, and the versions. */
@@ -83,8 +86,16 @@ class DeterminismIT {
         for (int i = 0; i < GROUPS * GROUP_SIZE; i++) {
             int group = i / GROUP_SIZE;
             long version = group / 7;
-            Rollout rollout = Samples.rollout("group-" + group, i % GROUP_SIZE, GROUP_SIZE, 5 + random.nextInt(40),
-                -random.nextFloat(), version).setOrdinal(group).setReward(random.nextInt(3)).build();
+            Rollout rollout = Samples.rollout(
+                            "group-" + group,
+                            i % GROUP_SIZE,
+                            GROUP_SIZE,
+                            5 + random.nextInt(40),
+                            -random.nextFloat(),
+                            version)
+                    .setOrdinal(group)
+                    .setReward(random.nextInt(3))
+                    .build();
             rollouts.add(rollout);
             places.add(send(run, topics.rollouts(), rollout.getGroupId(), timeMs(i), rollout, Rollout.class));
             if (i % 25 == 0) {
@@ -93,35 +104,61 @@ class DeterminismIT {
             if (i % (7 * GROUP_SIZE) == 0) {
                 PolicyVersion made = Samples.version(version);
                 others.add(send(
-                    run, topics.policyVersions(), made.getPolicyId() + "/" + version, timeMs(i), made, PolicyVersion.class));
+                        run,
+                        topics.policyVersions(),
+                        made.getPolicyId() + "/" + version,
+                        timeMs(i),
+                        made,
+                        PolicyVersion.class));
             }
         }
-        List<Integer> order = new ArrayList<>(IntStream.range(0, rollouts.size()).boxed().toList());
+        List<Integer> order =
+                new ArrayList<>(IntStream.range(0, rollouts.size()).boxed().toList());
         Collections.shuffle(order, random);
         for (int i : order) {
             Score score = score(rollouts.get(i), RunOnBroker.settled(places.get(i)), random);
             others.add(send(
-                run, topics.scores(), score.getGroupId(), timeMs(i) + 500 + random.nextInt(1000), score, Score.class));
-            others.add(sendReward(run, rollouts.get(i), RunOnBroker.settled(places.get(i)), timeMs(i) + random.nextInt(1500), random));
+                    run,
+                    topics.scores(),
+                    score.getGroupId(),
+                    timeMs(i) + 500 + random.nextInt(1000),
+                    score,
+                    Score.class));
+            others.add(sendReward(
+                    run,
+                    rollouts.get(i),
+                    RunOnBroker.settled(places.get(i)),
+                    timeMs(i) + random.nextInt(1500),
+                    random));
             for (PolicyRole role : List.of(PolicyRole.REFERENCE, PolicyRole.TEACHER)) {
-                others.add(sendFixed(run, role, rollouts.get(i), RunOnBroker.settled(places.get(i)), timeMs(i) + random.nextInt(1500)));
+                others.add(sendFixed(
+                        run,
+                        role,
+                        rollouts.get(i),
+                        RunOnBroker.settled(places.get(i)),
+                        timeMs(i) + random.nextInt(1500)));
             }
         }
         others.forEach(RunOnBroker::settled);
     }
 
     private static Future<RecordMetadata> sendReward(
-        RunOnBroker run, Rollout rollout, RecordMetadata at, long timeMs, Random random) {
-        Reward reward = Samples.reward(rollout, at.offset()).setReward(random.nextInt(3))
-            .setRolloutSource(new LogCoordinates(at.topic(), at.partition(), at.offset())).build();
+            RunOnBroker run, Rollout rollout, RecordMetadata at, long timeMs, Random random) {
+        Reward reward = Samples.reward(rollout, at.offset())
+                .setReward(random.nextInt(3))
+                .setRolloutSource(new LogCoordinates(at.topic(), at.partition(), at.offset()))
+                .build();
         return send(run, run.connection.topics().rewards(), rollout.getGroupId(), timeMs, reward, Reward.class);
     }
 
     private static Future<RecordMetadata> sendFixed(
-        RunOnBroker run, PolicyRole role, Rollout rollout, RecordMetadata at, long timeMs) {
+            RunOnBroker run, PolicyRole role, Rollout rollout, RecordMetadata at, long timeMs) {
         Score score = Samples.scoreBy(role, rollout, at.offset())
-            .setRolloutSource(new LogCoordinates(at.topic(), at.partition(), at.offset())).build();
-        String topic = role == PolicyRole.TEACHER ? run.connection.topics().teacherScores() : run.connection.topics().referenceScores();
+                .setRolloutSource(new LogCoordinates(at.topic(), at.partition(), at.offset()))
+                .build();
+        String topic = role == PolicyRole.TEACHER
+                ? run.connection.topics().teacherScores()
+                : run.connection.topics().referenceScores();
         return send(run, topic, rollout.getGroupId(), timeMs, score, Score.class);
     }
 
@@ -135,9 +172,13 @@ class DeterminismIT {
             proximal[t] = -random.nextFloat();
         }
         Score score = Samples.score(rollout, at.offset(), proximal)
-            .setRolloutSource(new LogCoordinates(at.topic(), at.partition(), at.offset())).build();
-        score.getVectors().get(1).put("version_spans",
-            List.of(new VersionSpan(rollout.getVersionSpans().get(0).getVersion(), 0, proximal.length)));
+                .setRolloutSource(new LogCoordinates(at.topic(), at.partition(), at.offset()))
+                .build();
+        score.getVectors()
+                .get(1)
+                .put(
+                        "version_spans",
+                        List.of(new VersionSpan(rollout.getVersionSpans().get(0).getVersion(), 0, proximal.length)));
         return score;
     }
 
@@ -145,11 +186,13 @@ class DeterminismIT {
         String prefix = "made" + instances + "by" + threads + ".";
         try (RunOnBroker run = new RunOnBroker(broker, prefix)) {
             fill(run);
-            List<TopologyRunner> runners = IntStream.range(0, instances).mapToObj(i -> new TopologyRunner(
-                config(threads), run.connection, directory.resolve(prefix + i), new SimpleMeterRegistry())).toList();
+            List<TopologyRunner> runners = IntStream.range(0, instances)
+                    .mapToObj(i -> new TopologyRunner(
+                            config(threads), run.connection, directory.resolve(prefix + i), new SimpleMeterRegistry()))
+                    .toList();
             CompletableFuture<Void> ended = CompletableFuture.allOf(runners.stream()
-                .map(runner -> CompletableFuture.runAsync(runner::run, task -> new Thread(task, "runner").start()))
-                .toArray(CompletableFuture[]::new));
+                    .map(runner -> CompletableFuture.runAsync(runner::run, task -> new Thread(task, "runner").start()))
+                    .toArray(CompletableFuture[]::new));
             await("all batches of " + prefix, () -> {
                 assertThat(ended).isNotDone();
                 return run.read(run.connection.topics().batches()).size() == GROUPS * GROUP_SIZE / BATCH;
@@ -160,8 +203,10 @@ class DeterminismIT {
             Map<Long, String> idAt = new HashMap<>();
             run.read(run.connection.topics().trajectories()).forEach(record -> {
                 ByteBuffer bytes = without(prefix, record.value());
-                String id = AvroSerde.of(dev.millrace.schemas.Trajectory.class, run.connection.registry()).deserializer()
-                    .deserialize("", record.value()).getRolloutId();
+                String id = AvroSerde.of(dev.millrace.schemas.Trajectory.class, run.connection.registry())
+                        .deserializer()
+                        .deserialize("", record.value())
+                        .getRolloutId();
                 idAt.put(record.offset(), id);
                 trajectories.put(id, bytes);
             });
@@ -171,11 +216,15 @@ class DeterminismIT {
                     assertThat(idAt).containsEntry(entry.getOffset(), entry.getRolloutId());
                     entry.put("offset", 0L);
                 }
-                batches.add(without(prefix,
-                    AvroSerde.of(LearnerBatch.class, run.connection.registry()).serializer().serialize("", batch)));
+                batches.add(without(
+                        prefix,
+                        AvroSerde.of(LearnerBatch.class, run.connection.registry())
+                                .serializer()
+                                .serialize("", batch)));
             }
             List<ByteBuffer> outcomes = new ArrayList<>();
-            run.read(run.connection.topics().outcomes()).forEach(record -> outcomes.add(without(prefix, record.value())));
+            run.read(run.connection.topics().outcomes())
+                    .forEach(record -> outcomes.add(without(prefix, record.value())));
             return new Made(trajectories, batches, outcomes.stream().sorted().toList());
         }
     }
@@ -184,13 +233,40 @@ class DeterminismIT {
         TopologyConfig defaults = TopologyConfig.defaults();
         RuntimeConfig r = defaults.runtime();
         JoinConfig join = defaults.join();
-        return new TopologyConfig(defaults.ingress(), new JoinConfig(true, true, true, join.unscoredAfterMs(), join.orphanAfterMs(),
-            join.maxGapMs(), join.payloadCacheBytes(), join.dedupeRetentionMs(), join.dedupeGroups(), join.recordWeights()), defaults.corrections(), defaults.groups(),
-            new BatchConfig(BATCH, 0, BatchConfig.Order.SUBMISSION, 0),
-            new RuntimeConfig(threads, r.commitIntervalMs(), r.maxTaskIdleMs(), r.stateStores(), r.storeCacheBytes(),
-                r.memberCacheBytes(), r.rocksdbBytes(), r.bufferedRecords(), r.standbyReplicas(), r.rebalanceProtocol(), r.sessionTimeoutMs(),
-                r.instanceId(), r.transactionTimeoutMs(), r.compression(), r.startTimeoutMs(), r.stopTimeoutMs(),
-                r.alarmAfterMs()));
+        return new TopologyConfig(
+                defaults.ingress(),
+                new JoinConfig(
+                        true,
+                        true,
+                        true,
+                        join.unscoredAfterMs(),
+                        join.orphanAfterMs(),
+                        join.maxGapMs(),
+                        join.payloadCacheBytes(),
+                        join.dedupeRetentionMs(),
+                        join.dedupeGroups(),
+                        join.recordWeights()),
+                defaults.corrections(),
+                defaults.groups(),
+                new BatchConfig(BATCH, 0, BatchConfig.Order.SUBMISSION, 0),
+                new RuntimeConfig(
+                        threads,
+                        r.commitIntervalMs(),
+                        r.maxTaskIdleMs(),
+                        r.stateStores(),
+                        r.storeCacheBytes(),
+                        r.memberCacheBytes(),
+                        r.rocksdbBytes(),
+                        r.bufferedRecords(),
+                        r.standbyReplicas(),
+                        r.rebalanceProtocol(),
+                        r.sessionTimeoutMs(),
+                        r.instanceId(),
+                        r.transactionTimeoutMs(),
+                        r.compression(),
+                        r.startTimeoutMs(),
+                        r.stopTimeoutMs(),
+                        r.alarmAfterMs()));
     }
 
     /** The bytes with the prefix in topic names made equally long and alike. */

@@ -9,7 +9,6 @@ import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.topology.batch.BatchConfig;
 import dev.millrace.topology.batch.GroupsConfig;
 import dev.millrace.topology.ingress.Kind;
@@ -20,7 +19,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
-import java.util.List;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -55,6 +53,7 @@ class FuzzTest {
     private final Map<Long, String> ends = new HashMap<>();
     /** How often each end was met, over all rounds. */
     private final Map<String, Long> tally = new TreeMap<>();
+
     private final Set<String> joinedIds = new HashSet<>();
     private final Set<String> batchedIds = new HashSet<>();
     private TopologyHarness topology;
@@ -89,9 +88,13 @@ class FuzzTest {
         partners = 0;
         partnersRefused = 0;
         TopologyConfig defaults = TopologyConfig.defaults();
-        TopologyConfig config = new TopologyConfig(defaults.ingress(),
-            new JoinConfig(true, true, true, 60_000, 30_000, 10_000, 20_000, 600_000, 2_000, true), defaults.corrections(),
-            new GroupsConfig(60_000, 2, 10_000, 600_000, GroupsConfig.ZeroVariance.DROP), new BatchConfig(8, 0, BatchConfig.Order.COMPLETION, 0), defaults.runtime());
+        TopologyConfig config = new TopologyConfig(
+                defaults.ingress(),
+                new JoinConfig(true, true, true, 60_000, 30_000, 10_000, 20_000, 600_000, 2_000, true),
+                defaults.corrections(),
+                new GroupsConfig(60_000, 2, 10_000, 600_000, GroupsConfig.ZeroVariance.DROP),
+                new BatchConfig(8, 0, BatchConfig.Order.COMPLETION, 0),
+                defaults.runtime());
         try (TopologyHarness opened = new TopologyHarness(config, directory, 60_000)) {
             topology = opened;
             for (int i = 0; piped < roundRecords; i++) {
@@ -103,7 +106,9 @@ class FuzzTest {
             topology.idle(Duration.ofSeconds(700));
             drain();
 
-            assertThat(topology.meters.get("millrace.pending.rollouts").gauge().value()).as("seed %d", seed).isZero();
+            assertThat(topology.meters.get("millrace.pending.rollouts").gauge().value())
+                    .as("seed %d", seed)
+                    .isZero();
             assertThat(ends).as("seed %d: rollouts accounted for", seed).hasSize((int) rollouts);
             // what was joined has been batched or has left, but for less than one batch that is ready
             joinedIds.removeAll(batchedIds);
@@ -135,16 +140,21 @@ class FuzzTest {
     private void pipeSample() {
         // now and then one that was there, as far back as repetitions are remembered, or will be
         long nth = random.nextInt(10) == 0 ? Math.max(0, rollouts - 1_000 + random.nextInt(1_100)) : rollouts;
-        Rollout rollout = Samples.rollout("g" + nth / 2, (int) nth % 2, 2, 1 + random.nextInt(30), -1f, random.nextInt(6))
-            .setReward(random.nextInt(2)).build();
+        Rollout rollout = Samples.rollout(
+                        "g" + nth / 2, (int) nth % 2, 2, 1 + random.nextInt(30), -1f, random.nextInt(6))
+                .setReward(random.nextInt(2))
+                .build();
         long offset = rollouts;
         List<Runnable> records = new ArrayList<>();
         records.add(() -> pipe(rollout));
         for (Kind kind : Kind.partners()) {
             SpecificRecord partner = switch (kind) {
-                case REWARD -> Samples.reward(rollout, offset).setReward(random.nextInt(3)).build();
-                case REFERENCE -> Samples.scoreBy(PolicyRole.REFERENCE, rollout, offset).build();
-                case TEACHER -> Samples.scoreBy(PolicyRole.TEACHER, rollout, offset).build();
+                case REWARD ->
+                    Samples.reward(rollout, offset).setReward(random.nextInt(3)).build();
+                case REFERENCE ->
+                    Samples.scoreBy(PolicyRole.REFERENCE, rollout, offset).build();
+                case TEACHER ->
+                    Samples.scoreBy(PolicyRole.TEACHER, rollout, offset).build();
                 default -> Samples.score(rollout, offset).build();
             };
             records.add(() -> pipe(kind, rollout.getGroupId(), partner));
@@ -172,8 +182,8 @@ class FuzzTest {
         if (random.nextInt(30) == 0) {
             mutations.damageField(partner);
         }
-        pipe(kind.topic(TOPICS), groupId,
-            topology.bytes(kind.topic(TOPICS), partner, (Class<SpecificRecord>) partner.getClass()));
+        pipe(kind.topic(TOPICS), groupId, topology.bytes(kind.topic(TOPICS), partner, (Class<SpecificRecord>)
+                partner.getClass()));
         partners++;
     }
 
@@ -191,7 +201,9 @@ class FuzzTest {
         }
         for (Outcome outcome : topology.outcomes()) {
             if (outcome.getStage().equals("groups")) {
-                assertThat(joinedIds.remove(outcome.getRolloutId())).as("%s leaves once", outcome.getRolloutId()).isTrue();
+                assertThat(joinedIds.remove(outcome.getRolloutId()))
+                        .as("%s leaves once", outcome.getRolloutId())
+                        .isTrue();
             } else if (outcome.getSource().getTopic().equals(TOPICS.rollouts())) {
                 end(outcome.getSource().getOffset(), outcome.getReason());
             }
@@ -199,18 +211,23 @@ class FuzzTest {
         topology.deadLetters().forEach(dead -> {
             if (header(dead, "source.topic").equals(TOPICS.rollouts())) {
                 end(Long.parseLong(header(dead, "source.offset")), "dead letter: " + header(dead, "reason"));
-            } else if (Kind.partners().stream().anyMatch(kind -> header(dead, "source.topic").equals(kind.topic(TOPICS)))) {
+            } else if (Kind.partners().stream()
+                    .anyMatch(kind -> header(dead, "source.topic").equals(kind.topic(TOPICS)))) {
                 partnersRefused++;
             }
         });
         for (LearnerBatch batch : topology.batches()) {
-            batch.getEntries().forEach(entry ->
-                assertThat(batchedIds.add(entry.getRolloutId())).as("%s is batched once", entry.getRolloutId()).isTrue());
+            batch.getEntries()
+                    .forEach(entry -> assertThat(batchedIds.add(entry.getRolloutId()))
+                            .as("%s is batched once", entry.getRolloutId())
+                            .isTrue());
         }
     }
 
     private void end(long offset, String what) {
         String before = ends.put(offset, what);
-        assertThat(before).as("seed %d: rollout record %d ends once, now as %s", seed, offset, what).isNull();
+        assertThat(before)
+                .as("seed %d: rollout record %d ends once, now as %s", seed, offset, what)
+                .isNull();
     }
 }

@@ -38,12 +38,18 @@ class GroupRulesTest {
     private static final TopologyConfig DEFAULTS = TopologyConfig.defaults();
     private static final GroupsConfig GROUPS = new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.KEEP);
     private static final GroupsConfig DROPPING = new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.DROP);
-    private static final CorrectionConfig STALE_AFTER_2 = new CorrectionConfig(RolloutCorrectionOptions.defaults(),
-        AdvantageConfig.defaults(), new StalenessConfig(2, 0, 0), SequenceMaskConfig.defaults(), M2poConfig.defaults(),
-        EssConfig.defaults(), MissingOldLogProbs.RECOMPUTE);
+    private static final CorrectionConfig STALE_AFTER_2 = new CorrectionConfig(
+            RolloutCorrectionOptions.defaults(),
+            AdvantageConfig.defaults(),
+            new StalenessConfig(2, 0, 0),
+            SequenceMaskConfig.defaults(),
+            M2poConfig.defaults(),
+            EssConfig.defaults(),
+            MissingOldLogProbs.RECOMPUTE);
 
     @TempDir
     Path directory;
+
     private TopologyHarness topology;
 
     @AfterEach
@@ -52,8 +58,15 @@ class GroupRulesTest {
     }
 
     private void open(int sequences, GroupsConfig groups, CorrectionConfig corrections) {
-        topology = new TopologyHarness(new TopologyConfig(DEFAULTS.ingress(), DEFAULTS.join(), corrections, groups,
-            new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0), DEFAULTS.runtime()), directory);
+        topology = new TopologyHarness(
+                new TopologyConfig(
+                        DEFAULTS.ingress(),
+                        DEFAULTS.join(),
+                        corrections,
+                        groups,
+                        new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0),
+                        DEFAULTS.runtime()),
+                directory);
     }
 
     private void open(int sequences) {
@@ -66,7 +79,10 @@ class GroupRulesTest {
 
     private void pipeGroup(String groupId, double... rewards) {
         for (int i = 0; i < rewards.length; i++) {
-            pipeScored(rollout(groupId, i).setGroupSize(rewards.length).setReward(rewards[i]).build());
+            pipeScored(rollout(groupId, i)
+                    .setGroupSize(rewards.length)
+                    .setReward(rewards[i])
+                    .build());
         }
     }
 
@@ -75,7 +91,10 @@ class GroupRulesTest {
     }
 
     private static StageReport stage(LearnerBatch batch, String name) {
-        return batch.getStages().stream().filter(s -> s.getStage().equals(name)).findFirst().orElseThrow();
+        return batch.getStages().stream()
+                .filter(s -> s.getStage().equals(name))
+                .findFirst()
+                .orElseThrow();
     }
 
     @Test
@@ -159,7 +178,7 @@ class GroupRulesTest {
         open(2, DROPPING, CorrectionConfig.defaults());
         pipeGroup("g", 1, 1);
         assertThat(topology.outcomeNames())
-            .containsExactly("zero-variance g/0 rollouts@0", "zero-variance g/1 rollouts@1");
+                .containsExactly("zero-variance g/0 rollouts@0", "zero-variance g/1 rollouts@1");
         pipeGroup("h", 0, 1);
         assertThat(ids(topology.batches().get(0))).containsExactly("h/0", "h/1");
     }
@@ -169,7 +188,8 @@ class GroupRulesTest {
         open(2, new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.RESAMPLE), CorrectionConfig.defaults());
         pipeGroup("g", 1, 1, 1);
         assertThat(topology.outcomeNames())
-            .containsExactly("resample g/0 rollouts@0", "zero-variance g/1 rollouts@1", "zero-variance g/2 rollouts@2");
+                .containsExactly(
+                        "resample g/0 rollouts@0", "zero-variance g/1 rollouts@1", "zero-variance g/2 rollouts@2");
         assertThat(topology.count("millrace.topology.outcomes", "resample")).isEqualTo(1);
         pipeGroup("h", 0, 1);
         assertThat(ids(topology.batches().get(0))).containsExactly("h/0", "h/1");
@@ -182,8 +202,14 @@ class GroupRulesTest {
         open(2, GROUPS, STALE_AFTER_2);
         topology.pipe(version(6));
         topology.later(Duration.ofSeconds(1));
-        pipeScored(rollout("g", 0).setReward(0).setVersionSpans(List.of(new VersionSpan(3L, 0, 2), new VersionSpan(4L, 2, 3))).build());
-        pipeScored(rollout("g", 1).setReward(1).setVersionSpans(List.of(new VersionSpan(3L, 0, 3))).build());
+        pipeScored(rollout("g", 0)
+                .setReward(0)
+                .setVersionSpans(List.of(new VersionSpan(3L, 0, 2), new VersionSpan(4L, 2, 3)))
+                .build());
+        pipeScored(rollout("g", 1)
+                .setReward(1)
+                .setVersionSpans(List.of(new VersionSpan(3L, 0, 3)))
+                .build());
         LearnerBatch batch = topology.batches().get(0);
         assertThat(batch.getAssembledVersion()).isEqualTo(6);
         assertThat(PackedMask.toArray(batch.getEntries().get(0).getMask())).containsExactly(0, 0, 1);
@@ -223,8 +249,9 @@ class GroupRulesTest {
         topology.later(Duration.ofSeconds(-30));
         topology.pipe(score(first, firstAt).build());
         topology.pipe(score(second, secondAt).build());
-        assertThat(topology.batches()).singleElement()
-            .satisfies(batch -> assertThat(batch.getAssembledVersion()).isEqualTo(4));
+        assertThat(topology.batches())
+                .singleElement()
+                .satisfies(batch -> assertThat(batch.getAssembledVersion()).isEqualTo(4));
     }
 
     @Test
@@ -252,7 +279,10 @@ class GroupRulesTest {
     void shouldNotBelieveAVersionThatWasNeverPublished() {
         open(2);
         topology.pipe(version(4));
-        pipeScored(rollout("g", 0).setGroupSize(3).setVersionSpans(List.of(new VersionSpan(1_000_000L, 0, 3))).build());
+        pipeScored(rollout("g", 0)
+                .setGroupSize(3)
+                .setVersionSpans(List.of(new VersionSpan(1_000_000L, 0, 3)))
+                .build());
         pipeScored(rollout("g", 1).setGroupSize(3).setReward(0).build());
         pipeScored(rollout("g", 2).setGroupSize(3).build());
         pipeGroup("h", 0, 1);
@@ -294,14 +324,24 @@ class GroupRulesTest {
 
     @Test
     void shouldDivideByTheStandardDeviationWhereAsked() {
-        open(2, GROUPS, new CorrectionConfig(RolloutCorrectionOptions.defaults(), new AdvantageConfig(true),
-            StalenessConfig.defaults(), SequenceMaskConfig.defaults(), new M2poConfig(false, 0.04, true), new EssConfig(EssConfig.Rule.NONE, EssConfig.Weights.RAW, 1),
-            MissingOldLogProbs.RECOMPUTE));
+        open(
+                2,
+                GROUPS,
+                new CorrectionConfig(
+                        RolloutCorrectionOptions.defaults(),
+                        new AdvantageConfig(true),
+                        StalenessConfig.defaults(),
+                        SequenceMaskConfig.defaults(),
+                        new M2poConfig(false, 0.04, true),
+                        new EssConfig(EssConfig.Rule.NONE, EssConfig.Weights.RAW, 1),
+                        MissingOldLogProbs.RECOMPUTE));
         pipeGroup("g", 0, 1);
         LearnerBatch batch = topology.batches().get(0);
         double std = Math.sqrt(0.5); // of 0 and 1, with n - 1
         assertThat(batch.getEntries().get(1).getAdvantage()).isCloseTo(0.5 / (std + 1e-6), within(1e-12));
-        assertThat(batch.getStages()).extracting(StageReport::getStage).containsExactly("order", "grpo", "staleness", "rollout_correction", "ess");
+        assertThat(batch.getStages())
+                .extracting(StageReport::getStage)
+                .containsExactly("order", "grpo", "staleness", "rollout_correction", "ess");
         assertThat(batch.getStepScale()).isEqualTo(1.0);
     }
 
@@ -309,7 +349,10 @@ class GroupRulesTest {
     void shouldTakeSequencesThatHaveNothingToTrainOnAlongWithOthers() {
         open(2);
         for (int i = 0; i < 2; i++) {
-            pipeScored(rollout("empty", i).setReward(i).setMask(PackedMask.of((byte) 0, (byte) 0, (byte) 0)).build());
+            pipeScored(rollout("empty", i)
+                    .setReward(i)
+                    .setMask(PackedMask.of((byte) 0, (byte) 0, (byte) 0))
+                    .build());
         }
         assertThat(topology.batches()).isEmpty();
         pipeGroup("g", 0, 1);
@@ -323,8 +366,10 @@ class GroupRulesTest {
     void shouldDeadLetterForeignRecordsOnItsOwnTopics() {
         open(2);
         topology.pipe(TOPICS.policyVersions(), "policy/1", new byte[] {7});
-        topology.pipe(TOPICS.policyVersions(), "policy/2", topology.bytes(TOPICS.policyVersions(), version(1),
-            dev.millrace.schemas.PolicyVersion.class));
+        topology.pipe(
+                TOPICS.policyVersions(),
+                "policy/2",
+                topology.bytes(TOPICS.policyVersions(), version(1), dev.millrace.schemas.PolicyVersion.class));
         topology.pipe(TOPICS.trajectories(), "g", new byte[] {7});
         assertThat(topology.deadLetterNames()).containsExactly("unreadable ", "wrong-key key", "unreadable ");
         pipeGroup("g", 0, 1);
@@ -343,7 +388,8 @@ class GroupRulesTest {
         open(4);
         Rollout rollout = rollout("g", 0).build();
         pipeScored(rollout);
-        byte[] again = topology.bytes(TOPICS.trajectories(), topology.trajectories().get(0), dev.millrace.schemas.Trajectory.class);
+        byte[] again = topology.bytes(
+                TOPICS.trajectories(), topology.trajectories().get(0), dev.millrace.schemas.Trajectory.class);
         topology.pipe(TOPICS.trajectories(), "g", again);
         assertThat(topology.deadLetterNames()).containsExactly("siblings sample_index");
     }

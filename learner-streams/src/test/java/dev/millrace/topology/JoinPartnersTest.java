@@ -38,9 +38,23 @@ class JoinPartnersTest {
     private static TopologyConfig config() {
         TopologyConfig defaults = TopologyConfig.defaults();
         JoinConfig join = defaults.join();
-        return new TopologyConfig(defaults.ingress(), new JoinConfig(true, true, true, join.unscoredAfterMs(), join.orphanAfterMs(),
-            join.maxGapMs(), join.payloadCacheBytes(), join.dedupeRetentionMs(), join.dedupeGroups(), join.recordWeights()), defaults.corrections(),
-            defaults.groups(), defaults.batch(), defaults.runtime());
+        return new TopologyConfig(
+                defaults.ingress(),
+                new JoinConfig(
+                        true,
+                        true,
+                        true,
+                        join.unscoredAfterMs(),
+                        join.orphanAfterMs(),
+                        join.maxGapMs(),
+                        join.payloadCacheBytes(),
+                        join.dedupeRetentionMs(),
+                        join.dedupeGroups(),
+                        join.recordWeights()),
+                defaults.corrections(),
+                defaults.groups(),
+                defaults.batch(),
+                defaults.runtime());
     }
 
     private static List<List<Kind>> orders(List<Kind> kinds) {
@@ -70,8 +84,16 @@ class JoinPartnersTest {
             records.put(Kind.ROLLOUT, () -> topology.pipe(rollout));
             records.put(Kind.SCORE, () -> topology.pipe(score(rollout, 0).build()));
             records.put(Kind.REWARD, () -> topology.pipe(reward(rollout, 0).build()));
-            records.put(Kind.REFERENCE, () -> topology.pipe(Kind.REFERENCE, scoreBy(PolicyRole.REFERENCE, rollout, 0).build()));
-            records.put(Kind.TEACHER, () -> topology.pipe(Kind.TEACHER, scoreBy(PolicyRole.TEACHER, rollout, 0).build()));
+            records.put(
+                    Kind.REFERENCE,
+                    () -> topology.pipe(
+                            Kind.REFERENCE,
+                            scoreBy(PolicyRole.REFERENCE, rollout, 0).build()));
+            records.put(
+                    Kind.TEACHER,
+                    () -> topology.pipe(
+                            Kind.TEACHER,
+                            scoreBy(PolicyRole.TEACHER, rollout, 0).build()));
         }
 
         void arrive(List<Kind> order) {
@@ -90,16 +112,24 @@ class JoinPartnersTest {
         for (List<Kind> order : ORDERS) {
             try (Arrivals arrivals = new Arrivals()) {
                 arrivals.arrive(order.subList(0, 4));
-                assertThat(arrivals.topology.trajectories()).as("%s, without the last", order).isEmpty();
+                assertThat(arrivals.topology.trajectories())
+                        .as("%s, without the last", order)
+                        .isEmpty();
                 arrivals.arrive(order.subList(4, 5));
                 List<Trajectory> trajectories = arrivals.topology.trajectories();
                 assertThat(trajectories).as("%s", order).hasSize(1);
                 made.addAll(trajectories);
                 assertThat(arrivals.topology.outcomes()).as("%s", order).isEmpty();
-                assertThat(arrivals.topology.meters.get("millrace.pending.rollouts").gauge().value()).isZero();
+                assertThat(arrivals.topology
+                                .meters
+                                .get("millrace.pending.rollouts")
+                                .gauge()
+                                .value())
+                        .isZero();
                 arrivals.topology.idle(Duration.ofMinutes(11));
-                assertThat(arrivals.topology.outcomes()).as("%s, long after", order)
-                    .allMatch(outcome -> outcome.getStage().equals("groups")); // its sibling never comes
+                assertThat(arrivals.topology.outcomes())
+                        .as("%s, long after", order)
+                        .allMatch(outcome -> outcome.getStage().equals("groups")); // its sibling never comes
             }
         }
         assertThat(ORDERS).hasSize(120);
@@ -117,8 +147,15 @@ class JoinPartnersTest {
 
     @Test
     void shouldNameWhatDidNotCome() {
-        Map<Kind, String> reasons = Map.of(Kind.SCORE, "unscored", Kind.REWARD, "unrewarded",
-            Kind.REFERENCE, "unreferenced", Kind.TEACHER, "untaught");
+        Map<Kind, String> reasons = Map.of(
+                Kind.SCORE,
+                "unscored",
+                Kind.REWARD,
+                "unrewarded",
+                Kind.REFERENCE,
+                "unreferenced",
+                Kind.TEACHER,
+                "untaught");
         for (Kind missing : Kind.partners()) {
             for (List<Kind> order : ORDERS) {
                 if (order.get(4) != missing) {
@@ -127,16 +164,25 @@ class JoinPartnersTest {
                 try (Arrivals arrivals = new Arrivals()) {
                     arrivals.arrive(order.subList(0, 4));
                     arrivals.topology.idle(Duration.ofSeconds(599));
-                    assertThat(arrivals.topology.outcomes()).as("%s, before its time", order).isEmpty();
+                    assertThat(arrivals.topology.outcomes())
+                            .as("%s, before its time", order)
+                            .isEmpty();
                     arrivals.topology.idle(Duration.ofSeconds(2));
-                    assertThat(arrivals.topology.outcomes()).as("%s", order).singleElement().satisfies(outcome -> {
-                        assertThat(outcome.getReason()).isEqualTo(reasons.get(missing));
-                        assertThat(outcome.getSource().getTopic()).isEqualTo(TOPICS.rollouts());
-                        assertThat(outcome.getDetail()).startsWith("no " + missing.noun() + " came within 600000 ms");
-                    });
+                    assertThat(arrivals.topology.outcomes())
+                            .as("%s", order)
+                            .singleElement()
+                            .satisfies(outcome -> {
+                                assertThat(outcome.getReason()).isEqualTo(reasons.get(missing));
+                                assertThat(outcome.getSource().getTopic()).isEqualTo(TOPICS.rollouts());
+                                assertThat(outcome.getDetail())
+                                        .startsWith("no " + missing.noun() + " came within 600000 ms");
+                            });
                     arrivals.arrive(List.of(missing));
-                    assertThat(arrivals.topology.outcomeNames()).as("%s, too late", order).singleElement().asString()
-                        .startsWith("orphan-" + missing.name().toLowerCase(java.util.Locale.ROOT) + " g/0 ");
+                    assertThat(arrivals.topology.outcomeNames())
+                            .as("%s, too late", order)
+                            .singleElement()
+                            .asString()
+                            .startsWith("orphan-" + missing.name().toLowerCase(java.util.Locale.ROOT) + " g/0 ");
                     assertThat(arrivals.topology.trajectories()).isEmpty();
                 }
             }
@@ -150,7 +196,8 @@ class JoinPartnersTest {
             arrivals.topology.idle(Duration.ofMinutes(11));
             assertThat(arrivals.topology.outcomes()).singleElement().satisfies(outcome -> {
                 assertThat(outcome.getReason()).isEqualTo("unrewarded");
-                assertThat(outcome.getDetail()).startsWith("no reward and no reference score came within 600000 ms of activity");
+                assertThat(outcome.getDetail())
+                        .startsWith("no reward and no reference score came within 600000 ms of activity");
             });
         }
     }
@@ -160,8 +207,12 @@ class JoinPartnersTest {
         try (Arrivals arrivals = new Arrivals()) {
             arrivals.arrive(List.of(Kind.SCORE, Kind.REWARD, Kind.REFERENCE, Kind.TEACHER));
             arrivals.topology.idle(Duration.ofSeconds(61));
-            assertThat(new TreeSet<>(arrivals.topology.outcomeNames())).containsExactly("orphan-reference g/0 reference-scores@0",
-                "orphan-reward g/0 rewards@0", "orphan-score g/0 scores@0", "orphan-teacher g/0 teacher-scores@0");
+            assertThat(new TreeSet<>(arrivals.topology.outcomeNames()))
+                    .containsExactly(
+                            "orphan-reference g/0 reference-scores@0",
+                            "orphan-reward g/0 rewards@0",
+                            "orphan-score g/0 scores@0",
+                            "orphan-teacher g/0 teacher-scores@0");
             arrivals.arrive(List.of(Kind.ROLLOUT));
             assertThat(arrivals.topology.outcomeNames()).containsExactly("unscored g/0 rollouts@0");
         }
@@ -171,10 +222,20 @@ class JoinPartnersTest {
     void shouldSayWhatCouldNotBeMadeInEveryOrder() {
         for (List<Kind> order : ORDERS) {
             try (Arrivals arrivals = new Arrivals()) {
-                arrivals.records.put(Kind.REWARD, () -> arrivals.topology.pipe(
-                    reward(arrivals.rollout, 0).setReward(0).setUnavailable("the judge gave up").build()));
-                arrivals.records.put(Kind.TEACHER, () -> arrivals.topology.pipe(Kind.TEACHER,
-                    scoreBy(PolicyRole.TEACHER, arrivals.rollout, 0).setVectors(List.of()).setUnavailable("no weights").build()));
+                arrivals.records.put(
+                        Kind.REWARD,
+                        () -> arrivals.topology.pipe(reward(arrivals.rollout, 0)
+                                .setReward(0)
+                                .setUnavailable("the judge gave up")
+                                .build()));
+                arrivals.records.put(
+                        Kind.TEACHER,
+                        () -> arrivals.topology.pipe(
+                                Kind.TEACHER,
+                                scoreBy(PolicyRole.TEACHER, arrivals.rollout, 0)
+                                        .setVectors(List.of())
+                                        .setUnavailable("no weights")
+                                        .build()));
                 arrivals.arrive(order);
                 List<Outcome> outcomes = arrivals.topology.outcomes();
                 assertThat(outcomes).as("%s", order).singleElement().satisfies(outcome -> {
@@ -191,12 +252,19 @@ class JoinPartnersTest {
         for (List<Kind> order : ORDERS) {
             try (Arrivals arrivals = new Arrivals()) {
                 Rollout longer = rollout("g", 0, 2, 4, -1f, 3).build();
-                arrivals.records.put(Kind.REFERENCE, () -> arrivals.topology.pipe(Kind.REFERENCE,
-                    scoreBy(PolicyRole.REFERENCE, longer, 0).build()));
+                arrivals.records.put(
+                        Kind.REFERENCE,
+                        () -> arrivals.topology.pipe(
+                                Kind.REFERENCE,
+                                scoreBy(PolicyRole.REFERENCE, longer, 0).build()));
                 arrivals.arrive(order);
-                assertThat(arrivals.topology.deadLetterNames()).as("%s", order).containsExactly("misfit vectors.REFERENCE");
+                assertThat(arrivals.topology.deadLetterNames())
+                        .as("%s", order)
+                        .containsExactly("misfit vectors.REFERENCE");
                 assertThat(arrivals.topology.trajectories()).isEmpty();
-                arrivals.topology.pipe(Kind.REFERENCE, scoreBy(PolicyRole.REFERENCE, arrivals.rollout, 0).build());
+                arrivals.topology.pipe(
+                        Kind.REFERENCE,
+                        scoreBy(PolicyRole.REFERENCE, arrivals.rollout, 0).build());
                 assertThat(arrivals.topology.trajectories()).as("%s", order).hasSize(1);
                 assertThat(arrivals.topology.outcomes()).as("%s", order).isEmpty();
             }
@@ -212,8 +280,9 @@ class JoinPartnersTest {
                 arrivals.arrive(others);
                 arrivals.arrive(List.of(twice));
                 String topic = twice.topic(TOPICS).substring(TOPICS.prefix().length());
-                assertThat(arrivals.topology.outcomeNames()).as("%s", twice)
-                    .containsExactly("duplicate g/0 " + topic + "@1", "duplicate g/0 " + topic + "@2");
+                assertThat(arrivals.topology.outcomeNames())
+                        .as("%s", twice)
+                        .containsExactly("duplicate g/0 " + topic + "@1", "duplicate g/0 " + topic + "@2");
                 assertThat(arrivals.topology.trajectories()).hasSize(1);
             }
         }
@@ -226,20 +295,32 @@ class JoinPartnersTest {
             arrivals.arrive(List.of(Kind.ROLLOUT));
             assertThat(arrivals.topology.outcomeNames()).containsExactly("orphan-reward g/0 rewards@0");
             arrivals.arrive(List.of(Kind.REWARD, Kind.SCORE, Kind.REFERENCE, Kind.TEACHER));
-            assertThat(arrivals.topology.trajectories()).extracting(Trajectory::getReward).containsExactly(0.25);
+            assertThat(arrivals.topology.trajectories())
+                    .extracting(Trajectory::getReward)
+                    .containsExactly(0.25);
         }
     }
 
     @Test
     void shouldRefuseWhatIsNoRewardAndNoReferenceScore() {
         try (Arrivals arrivals = new Arrivals()) {
-            arrivals.topology.pipe(reward(arrivals.rollout, 0).setReward(Double.NaN).build());
-            arrivals.topology.pipe(reward(arrivals.rollout, 0).setRewardComponents(Map.of("judge", Double.NaN)).build());
+            arrivals.topology.pipe(
+                    reward(arrivals.rollout, 0).setReward(Double.NaN).build());
+            arrivals.topology.pipe(reward(arrivals.rollout, 0)
+                    .setRewardComponents(Map.of("judge", Double.NaN))
+                    .build());
             arrivals.topology.pipe(reward(arrivals.rollout, 0).setEpoch(1).build());
-            arrivals.topology.pipe(Kind.REFERENCE, scoreBy(PolicyRole.TEACHER, arrivals.rollout, 0).build());
+            arrivals.topology.pipe(
+                    Kind.REFERENCE,
+                    scoreBy(PolicyRole.TEACHER, arrivals.rollout, 0).build());
             arrivals.topology.pipe(Kind.TEACHER, score(arrivals.rollout, 0).build());
-            assertThat(arrivals.topology.deadLetterNames()).containsExactly("reward reward", "reward reward_components.judge",
-                "wrong-epoch epoch", "vectors vectors[0]", "vectors vectors[0]");
+            assertThat(arrivals.topology.deadLetterNames())
+                    .containsExactly(
+                            "reward reward",
+                            "reward reward_components.judge",
+                            "wrong-epoch epoch",
+                            "vectors vectors[0]",
+                            "vectors vectors[0]");
         }
     }
 
@@ -254,8 +335,9 @@ class JoinPartnersTest {
                 assertThat(trajectory.getReferenceLogProbs()).isNull();
                 assertThat(trajectory.getReferenceVersion()).isEqualTo(-1);
             });
-            assertThatIllegalArgumentException().isThrownBy(() -> topology.pipe(reward(rollout, 0).build()))
-                .withMessageContaining("rewards");
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> topology.pipe(reward(rollout, 0).build()))
+                    .withMessageContaining("rewards");
         }
     }
 }

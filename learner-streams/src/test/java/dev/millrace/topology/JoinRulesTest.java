@@ -32,6 +32,7 @@ class JoinRulesTest {
 
     @TempDir
     Path directory;
+
     private TopologyHarness topology;
 
     @BeforeEach
@@ -49,7 +50,8 @@ class JoinRulesTest {
         for (long s = 0; s < duration.toSeconds(); s += 10) {
             topology.later(Duration.ofSeconds(10));
             topology.pipe(TOPICS.rollouts(), "x", new byte[] {1});
-            topology.pipe(rollout("other-" + System.identityHashCode(duration) + "-" + s, 0).build());
+            topology.pipe(rollout("other-" + System.identityHashCode(duration) + "-" + s, 0)
+                    .build());
         }
         topology.deadLetters();
     }
@@ -66,13 +68,20 @@ class JoinRulesTest {
 
     @Test
     void shouldCompareLogProbsBeforeTruncation() {
-        Rollout rollout = rollout("g", 0).setLogProbDistribution(LogProbDistribution.TRUNCATED)
-            .setBehaviorLogProbs(PackedFloats.of(-0.1f, -0.1f, -0.1f)).setTemperedLogProbs(PackedFloats.of(-0.5f, -0.5f, -0.5f)).build();
-        topology.pipe(score(rollout, topology.pipe(rollout), -0.5f, -0.5f, -0.5f).build());
+        Rollout rollout = rollout("g", 0)
+                .setLogProbDistribution(LogProbDistribution.TRUNCATED)
+                .setBehaviorLogProbs(PackedFloats.of(-0.1f, -0.1f, -0.1f))
+                .setTemperedLogProbs(PackedFloats.of(-0.5f, -0.5f, -0.5f))
+                .build();
+        topology.pipe(
+                score(rollout, topology.pipe(rollout), -0.5f, -0.5f, -0.5f).build());
         Trajectory trajectory = topology.trajectories().get(0);
         assertThat(PackedFloats.toArray(trajectory.getBehaviorLogProbs())).containsExactly(-0.5f, -0.5f, -0.5f);
-        assertThat(trajectory.getStages()).singleElement() // 1 each, though the truncated log-probs would make it less
-            .satisfies(stage -> assertThat(stage.getValues()).containsEntry("min_weight", 1.0).containsEntry("max_weight", 1.0));
+        assertThat(trajectory.getStages())
+                .singleElement() // 1 each, though the truncated log-probs would make it less
+                .satisfies(stage -> assertThat(stage.getValues())
+                        .containsEntry("min_weight", 1.0)
+                        .containsEntry("max_weight", 1.0));
     }
 
     @Test
@@ -107,14 +116,17 @@ class JoinRulesTest {
     @Test
     void shouldNeverPairARolloutWithTheScoreOfItsRepetition() {
         Rollout first = rollout("g", 0).build();
-        Rollout again = rollout("g", 0).setResponseTokens(PackedInts.of(6, 7, 8)).build();
+        Rollout again =
+                rollout("g", 0).setResponseTokens(PackedInts.of(6, 7, 8)).build();
         long offset = topology.pipe(first);
         long repetition = topology.pipe(again);
         topology.pipe(score(again, repetition).build());
         assertThat(topology.trajectories()).isEmpty();
         topology.pipe(score(first, offset).build());
-        assertThat(topology.trajectories()).singleElement()
-            .satisfies(t -> assertThat(PackedInts.toArray(t.getResponseTokens())).containsExactly(3, 4, 5));
+        assertThat(topology.trajectories())
+                .singleElement()
+                .satisfies(t ->
+                        assertThat(PackedInts.toArray(t.getResponseTokens())).containsExactly(3, 4, 5));
         assertThat(topology.outcomeNames()).containsExactly("duplicate g/0 rollouts@1", "duplicate g/0 scores@0");
     }
 
@@ -194,8 +206,10 @@ class JoinRulesTest {
     @Test
     void shouldLetARolloutLeaveWhoseVersionTheScorerCouldNotHave() {
         Rollout rollout = rollout("g", 0).build();
-        topology.pipe(score(rollout, topology.pipe(rollout)).setVectors(List.of())
-            .setUnavailable("version 3 is no longer kept").build());
+        topology.pipe(score(rollout, topology.pipe(rollout))
+                .setVectors(List.of())
+                .setUnavailable("version 3 is no longer kept")
+                .build());
         Outcome outcome = topology.outcomes().get(0);
         assertThat(outcome.getReason()).isEqualTo("version-unavailable");
         assertThat(outcome.getDetail()).isEqualTo("version 3 is no longer kept");
@@ -215,7 +229,8 @@ class JoinRulesTest {
     @Test
     void shouldRefuseAWaitingScoreThatDoesNotFitAsItCame() {
         Rollout rollout = rollout("g", 0).build();
-        byte[] misfit = topology.bytes(TOPICS.scores(), score(rollout("g", 0, 2, 4, -1f, 3).build(), 0).build(), Score.class);
+        byte[] misfit = topology.bytes(
+                TOPICS.scores(), score(rollout("g", 0, 2, 4, -1f, 3).build(), 0).build(), Score.class);
         RecordHeaders headers = new RecordHeaders();
         headers.add("trace", new byte[] {42});
         topology.pipe(TOPICS.scores(), "g".getBytes(StandardCharsets.UTF_8), misfit, headers);
@@ -231,7 +246,9 @@ class JoinRulesTest {
 
     @Test
     void shouldRefuseAScoreUnderOtherVersionsThanThoseThatSampled() {
-        Rollout rollout = rollout("g", 0).setVersionSpans(List.of(new VersionSpan(3L, 0, 1), new VersionSpan(4L, 1, 3))).build();
+        Rollout rollout = rollout("g", 0)
+                .setVersionSpans(List.of(new VersionSpan(3L, 0, 1), new VersionSpan(4L, 1, 3)))
+                .build();
         long offset = topology.pipe(rollout);
         topology.pipe(score(rollout("g", 0).build(), offset).build());
         assertThat(topology.deadLetterNames()).containsExactly("misfit vectors.OLD.version_spans");
@@ -239,7 +256,9 @@ class JoinRulesTest {
 
     @Test
     void shouldTakeSpansThatSayTheSameInOtherPieces() {
-        Rollout rollout = rollout("g", 0).setVersionSpans(List.of(new VersionSpan(3L, 0, 1), new VersionSpan(3L, 1, 3))).build();
+        Rollout rollout = rollout("g", 0)
+                .setVersionSpans(List.of(new VersionSpan(3L, 0, 1), new VersionSpan(3L, 1, 3)))
+                .build();
         long offset = topology.pipe(rollout);
         topology.pipe(score(rollout("g", 0).build(), offset).build());
         assertThat(topology.trajectories()).hasSize(1);
@@ -252,7 +271,7 @@ class JoinRulesTest {
         topology.pipe(rollout("g", 1).setOrdinal(8).build());
         topology.pipe(rollout("g", 1).setPromptTokens(PackedInts.of(1, 3)).build());
         assertThat(topology.deadLetterNames())
-            .containsExactly("siblings group_id", "siblings group_id", "siblings group_id");
+                .containsExactly("siblings group_id", "siblings group_id", "siblings group_id");
         Rollout right = rollout("g", 1).build();
         topology.pipe(score(right, topology.pipe(right)).build());
         assertThat(topology.trajectories()).hasSize(1);
@@ -287,7 +306,8 @@ class JoinRulesTest {
         assertThat(header(dead.get(0), "source.offset")).isEqualTo("0");
         assertThat(dead.get(1).value()).isNull();
         assertThat(header(dead.get(2), "source.topic")).isEqualTo(TOPICS.scores());
-        assertThat(topology.count("millrace.topology.dead.letters", "unreadable")).isEqualTo(3);
+        assertThat(topology.count("millrace.topology.dead.letters", "unreadable"))
+                .isEqualTo(3);
     }
 
     @Test
@@ -300,10 +320,11 @@ class JoinRulesTest {
         TestRecord<byte[], byte[]> dead = topology.deadLetters().get(0);
         assertThat(dead.timestamp()).isEqualTo(topology.wallClockMs());
         assertThat(Long.parseLong(header(dead, "source.timestamp")))
-            .isEqualTo(topology.wallClockMs() - Duration.ofDays(400).toMillis());
+                .isEqualTo(topology.wallClockMs() - Duration.ofDays(400).toMillis());
         for (String topic : List.of(TOPICS.trajectories(), TOPICS.outcomes())) {
-            assertThat(topology.records(topic)).singleElement()
-                .satisfies(record -> assertThat(record.timestamp()).isEqualTo(topology.wallClockMs()));
+            assertThat(topology.records(topic))
+                    .singleElement()
+                    .satisfies(record -> assertThat(record.timestamp()).isEqualTo(topology.wallClockMs()));
         }
     }
 
@@ -315,7 +336,8 @@ class JoinRulesTest {
         assertThat(header(dead.get(0), "run-id")).isEqualTo("another-run");
         assertThat(header(dead.get(0), "rollout-id")).isEqualTo("g/0");
         assertThat(header(dead.get(1), "field")).isEqualTo("reward");
-        assertThat(header(dead.get(1), "message")).isEqualTo("a reward must be finite and at most 1000000.0 in magnitude: NaN");
+        assertThat(header(dead.get(1), "message"))
+                .isEqualTo("a reward must be finite and at most 1000000.0 in magnitude: NaN");
     }
 
     @Test
@@ -329,8 +351,13 @@ class JoinRulesTest {
 
     @Test
     void shouldCutLongHeadersSoThatTheDeadLetterFits() {
-        topology.pipe(TOPICS.rollouts(), "g", topology.bytes(TOPICS.rollouts(),
-            rollout("g", 0).setRolloutId("x".repeat(50_000)).build(), Rollout.class));
+        topology.pipe(
+                TOPICS.rollouts(),
+                "g",
+                topology.bytes(
+                        TOPICS.rollouts(),
+                        rollout("g", 0).setRolloutId("x".repeat(50_000)).build(),
+                        Rollout.class));
         assertThat(header(topology.deadLetters().get(0), "rollout-id")).hasSize(1024);
     }
 
@@ -339,10 +366,13 @@ class JoinRulesTest {
         topology.pipe(rollout("g", 0).build());
         Rollout second = rollout("g", 1).build();
         long offset = topology.pipe(second);
-        assertThat(topology.meters.get("millrace.pending.rollouts").gauge().value()).isEqualTo(2);
+        assertThat(topology.meters.get("millrace.pending.rollouts").gauge().value())
+                .isEqualTo(2);
         topology.pipe(score(second, offset).build());
-        assertThat(topology.meters.get("millrace.pending.rollouts").gauge().value()).isEqualTo(1);
-        assertThat(topology.meters.get("millrace.topology.joined").counter().count()).isEqualTo(1);
+        assertThat(topology.meters.get("millrace.pending.rollouts").gauge().value())
+                .isEqualTo(1);
+        assertThat(topology.meters.get("millrace.topology.joined").counter().count())
+                .isEqualTo(1);
     }
 
     @Test
@@ -353,9 +383,14 @@ class JoinRulesTest {
         topology.idle(LONG);
         assertThat(topology.outcomeNames()).containsExactly("orphan-score g/0 scores@0");
         Rollout mended = rollout("g", 0).build();
-        long again = topology.pipe(TOPICS.rollouts(), mended.getGroupId().getBytes(StandardCharsets.UTF_8),
-            topology.bytes(TOPICS.rollouts(), mended, Rollout.class), PutBackMark.headers(new RecordHeaders(), 0, 0));
+        long again = topology.pipe(
+                TOPICS.rollouts(),
+                mended.getGroupId().getBytes(StandardCharsets.UTF_8),
+                topology.bytes(TOPICS.rollouts(), mended, Rollout.class),
+                PutBackMark.headers(new RecordHeaders(), 0, 0));
         topology.pipe(score(mended, again).build());
-        assertThat(topology.trajectories()).extracting(t -> t.getRolloutSource().getOffset()).containsExactly(again);
+        assertThat(topology.trajectories())
+                .extracting(t -> t.getRolloutSource().getOffset())
+                .containsExactly(again);
     }
 }

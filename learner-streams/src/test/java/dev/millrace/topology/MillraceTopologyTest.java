@@ -19,29 +19,48 @@ import org.junit.jupiter.api.io.TempDir;
 
 class MillraceTopologyTest {
     private static final TopologyConfig DEFAULTS = TopologyConfig.defaults();
-    private static final TopologyConfig RECORDING_WEIGHTS = new TopologyConfig(DEFAULTS.ingress(),
-        new JoinConfig(false, false, false, DEFAULTS.join().unscoredAfterMs(), DEFAULTS.join().orphanAfterMs(),
-            DEFAULTS.join().maxGapMs(), DEFAULTS.join().payloadCacheBytes(), DEFAULTS.join().dedupeRetentionMs(),
-            DEFAULTS.join().dedupeGroups(), true),
-        DEFAULTS.corrections(), DEFAULTS.groups(), DEFAULTS.batch(), DEFAULTS.runtime());
+    private static final TopologyConfig RECORDING_WEIGHTS = new TopologyConfig(
+            DEFAULTS.ingress(),
+            new JoinConfig(
+                    false,
+                    false,
+                    false,
+                    DEFAULTS.join().unscoredAfterMs(),
+                    DEFAULTS.join().orphanAfterMs(),
+                    DEFAULTS.join().maxGapMs(),
+                    DEFAULTS.join().payloadCacheBytes(),
+                    DEFAULTS.join().dedupeRetentionMs(),
+                    DEFAULTS.join().dedupeGroups(),
+                    true),
+            DEFAULTS.corrections(),
+            DEFAULTS.groups(),
+            DEFAULTS.batch(),
+            DEFAULTS.runtime());
 
     @TempDir
     Path directory;
 
     static TopologyConfig batchesOf(int sequences) {
-        return new TopologyConfig(DEFAULTS.ingress(), DEFAULTS.join(), DEFAULTS.corrections(), DEFAULTS.groups(),
-            new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0), DEFAULTS.runtime());
+        return new TopologyConfig(
+                DEFAULTS.ingress(),
+                DEFAULTS.join(),
+                DEFAULTS.corrections(),
+                DEFAULTS.groups(),
+                new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0),
+                DEFAULTS.runtime());
     }
 
     @Test
     void shouldLeaveWeightsToTheReaderUnlessTheyAreToBeRecorded() {
         try (TopologyHarness topology = new TopologyHarness(DEFAULTS, directory)) {
             Rollout rollout = rollout("g", 0).build();
-            topology.pipe(score(rollout, topology.pipe(rollout), -0.5f, -0.5f, -0.1f).build());
+            topology.pipe(
+                    score(rollout, topology.pipe(rollout), -0.5f, -0.5f, -0.1f).build());
             Trajectory trajectory = topology.trajectories().get(0);
             assertThat(trajectory.getImportanceWeights()).isNull();
-            assertThat(trajectory.getStages()).singleElement()
-                .satisfies(stage -> assertThat(stage.getStage()).isEqualTo("token_tis"));
+            assertThat(trajectory.getStages())
+                    .singleElement()
+                    .satisfies(stage -> assertThat(stage.getStage()).isEqualTo("token_tis"));
         }
     }
 
@@ -56,8 +75,10 @@ class MillraceTopologyTest {
             assertThat(trajectory.getRolloutId()).isEqualTo("g/0");
             assertThat(trajectory.getRolloutSource().getOffset()).isEqualTo(offset);
             assertThat(trajectory.getProximalVersion()).isEqualTo(4);
-            assertThat(PackedFloats.toArray(trajectory.getImportanceWeights())).containsExactly(
-                new float[] {1f, (float) Math.exp(0.5), 2f}, within(1e-6f)); // e^0, e^0.5, and e^1.4 truncated at 2
+            assertThat(PackedFloats.toArray(trajectory.getImportanceWeights()))
+                    .containsExactly(
+                            new float[] {1f, (float) Math.exp(0.5), 2f},
+                            within(1e-6f)); // e^0, e^0.5, and e^1.4 truncated at 2
             assertThat(trajectory.getStages()).singleElement().satisfies(stage -> {
                 assertThat(stage.getStage()).isEqualTo("token_tis");
                 assertThat(stage.getTokensSeen()).isEqualTo(3);
@@ -89,8 +110,9 @@ class MillraceTopologyTest {
             assertThat(batch.getEntries().get(1).getAdvantage()).isEqualTo(-0.5);
             assertThat(batch.getEssRatio()).isEqualTo(1.0);
             assertThat(batch.getStepScale()).isEqualTo(1.0);
-            assertThat(batch.getStages()).extracting("stage")
-                .containsExactly("order", "grpo", "staleness", "rollout_correction", "m2po", "ess");
+            assertThat(batch.getStages())
+                    .extracting("stage")
+                    .containsExactly("order", "grpo", "staleness", "rollout_correction", "m2po", "ess");
             assertThat(topology.outcomes()).isEmpty();
             assertThat(topology.deadLetters()).isEmpty();
         }
@@ -98,10 +120,17 @@ class MillraceTopologyTest {
 
     @Test
     void shouldKeepOneTaskPerPartitionAndOnePerPolicy() {
-        String description = MillraceTopology.build(DEFAULTS, Samples.RUN, TOPICS,
-            new dev.millrace.schemas.registry.InMemorySchemaRegistry(), () -> null, 1 << 20,
-            new dev.millrace.topology.meters.TopologyMeters(new io.micrometer.core.instrument.simple.SimpleMeterRegistry()))
-            .describe().toString();
+        String description = MillraceTopology.build(
+                        DEFAULTS,
+                        Samples.RUN,
+                        TOPICS,
+                        new dev.millrace.schemas.registry.InMemorySchemaRegistry(),
+                        () -> null,
+                        1 << 20,
+                        new dev.millrace.topology.meters.TopologyMeters(
+                                new io.micrometer.core.instrument.simple.SimpleMeterRegistry()))
+                .describe()
+                .toString();
         assertThat(description).contains("Sub-topology: 0", "Sub-topology: 1").doesNotContain("Sub-topology: 2");
     }
 }

@@ -39,6 +39,7 @@ class MissingOldLogProbsTest {
 
     @TempDir
     Path directory;
+
     private TopologyHarness topology;
 
     @AfterEach
@@ -48,14 +49,27 @@ class MissingOldLogProbsTest {
 
     private static CorrectionConfig corrections(MissingOldLogProbs policy, ComparedPolicies compare) {
         CorrectionConfig usual = CorrectionConfig.defaults();
-        return new CorrectionConfig(new RolloutCorrectionOptions("", compare, "token", "2.0", "seq_mean_k3", "10"), usual.advantage(),
-            usual.staleness(), usual.sequenceMask(), usual.m2po(), usual.ess(), policy);
+        return new CorrectionConfig(
+                new RolloutCorrectionOptions("", compare, "token", "2.0", "seq_mean_k3", "10"),
+                usual.advantage(),
+                usual.staleness(),
+                usual.sequenceMask(),
+                usual.m2po(),
+                usual.ess(),
+                policy);
     }
 
     private void run(CorrectionConfig corrections) {
         TopologyConfig usual = TopologyConfig.defaults();
-        topology = new TopologyHarness(new TopologyConfig(usual.ingress(), usual.join(), corrections, usual.groups(),
-            new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0), usual.runtime()), directory);
+        topology = new TopologyHarness(
+                new TopologyConfig(
+                        usual.ingress(),
+                        usual.join(),
+                        corrections,
+                        usual.groups(),
+                        new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0),
+                        usual.runtime()),
+                directory);
         topology.pipe(Samples.version(3));
         topology.pipe(Samples.version(4));
         Rollout scored = rollout("g", 0).setReward(0).build();
@@ -67,12 +81,19 @@ class MissingOldLogProbsTest {
     /** Proximal is 0.1 above behavior. */
     private static Score withoutOld(Rollout rollout, long offset) {
         Score whole = score(rollout, offset, -0.4f, -0.9f, -1.4f).build();
-        return score(rollout, offset).setUnavailable(WHY)
-            .setVectors(whole.getVectors().stream().filter(vector -> vector.getPolicy() == PolicyRole.PROXIMAL).toList()).build();
+        return score(rollout, offset)
+                .setUnavailable(WHY)
+                .setVectors(whole.getVectors().stream()
+                        .filter(vector -> vector.getPolicy() == PolicyRole.PROXIMAL)
+                        .toList())
+                .build();
     }
 
     private static StageReport stage(LearnerBatch batch, String name) {
-        return batch.getStages().stream().filter(report -> report.getStage().equals(name)).findFirst().orElseThrow();
+        return batch.getStages().stream()
+                .filter(report -> report.getStage().equals(name))
+                .findFirst()
+                .orElseThrow();
     }
 
     @Test
@@ -97,9 +118,14 @@ class MissingOldLogProbsTest {
         assertThat(topology.outcomes()).isEmpty();
         LearnerBatch batch = topology.batches().get(0);
         assertThat(batch.getEntries()).extracting(BatchEntry::getRolloutId).containsExactly("g/0", "g/1");
-        assertThat(batch.getEntries()).extracting(BatchEntry::getAdvantage).as("it still is a baseline").containsExactly(-0.5, 0.5);
+        assertThat(batch.getEntries())
+                .extracting(BatchEntry::getAdvantage)
+                .as("it still is a baseline")
+                .containsExactly(-0.5, 0.5);
         assertThat(batch.getEntries()).extracting(BatchEntry::getTrainedTokens).containsExactly(3, 0);
-        assertThat(batch.getEntries()).extracting(BatchEntry::getMaskedBy).containsExactly(null, "missing_old_log_probs");
+        assertThat(batch.getEntries())
+                .extracting(BatchEntry::getMaskedBy)
+                .containsExactly(null, "missing_old_log_probs");
         StageReport report = stage(batch, "missing_old_log_probs");
         assertThat(report.getTokensSeen()).isEqualTo(6);
         assertThat(report.getTokensChanged()).isEqualTo(3);
@@ -109,7 +135,9 @@ class MissingOldLogProbsTest {
             assertThat(stage(batch, later).getTokensSeen()).as(later).isEqualTo(3);
         }
         assertThat(batch.getEssRatio()).isEqualTo(1);
-        assertThat(batch.getSecondMoment()).as("of the other alone, which is on policy").isZero();
+        assertThat(batch.getSecondMoment())
+                .as("of the other alone, which is on policy")
+                .isZero();
     }
 
     @Test
@@ -119,7 +147,9 @@ class MissingOldLogProbsTest {
         LearnerBatch batch = topology.batches().get(0);
         assertThat(batch.getEntries()).extracting(BatchEntry::getTrainedTokens).containsExactly(3, 3);
         StageReport report = stage(batch, "missing_old_log_probs");
-        assertThat(report.getTokensChanged()).as("the interpolation is the step's").isZero();
+        assertThat(report.getTokensChanged())
+                .as("the interpolation is the step's")
+                .isZero();
         assertThat(report.getValues()).containsEntry("sequences_without", 1.0).containsEntry("tokens_without", 3.0);
         assertThat(stage(batch, "ess").getTokensSeen()).isEqualTo(6);
         assertThat(batch.getSecondMoment()).as("half of the tokens by 0.1").isCloseTo(0.01 / 2, within(1e-8));
@@ -145,7 +175,10 @@ class MissingOldLogProbsTest {
     void shouldLetItLeaveWhereItHasNoProximalLogProbsEither(MissingOldLogProbs policy) {
         run(corrections(policy, ComparedPolicies.ANCHOR));
         Rollout rollout = rollout("h", 0).build();
-        topology.pipe(score(rollout, topology.pipe(rollout)).setVectors(List.of()).setUnavailable(WHY).build());
+        topology.pipe(score(rollout, topology.pipe(rollout))
+                .setVectors(List.of())
+                .setUnavailable(WHY)
+                .build());
 
         assertThat(topology.outcomeNames()).containsExactly("version-unavailable h/0 rollouts@2");
     }
@@ -156,17 +189,27 @@ class MissingOldLogProbsTest {
         run(masking);
 
         List<ReplayedStep> steps = new ArrayList<>();
-        new WhatIf(topology.recorded(), StepRange.ALL, List.of(new Alternative("recorded", masking),
-            new Alternative("interpolate", corrections(MissingOldLogProbs.INTERPOLATE, ComparedPolicies.ANCHOR)),
-            new Alternative("recompute", corrections(MissingOldLogProbs.RECOMPUTE, ComparedPolicies.STALENESS))))
-            .replay(1, steps::add);
+        new WhatIf(
+                        topology.recorded(),
+                        StepRange.ALL,
+                        List.of(
+                                new Alternative("recorded", masking),
+                                new Alternative(
+                                        "interpolate",
+                                        corrections(MissingOldLogProbs.INTERPOLATE, ComparedPolicies.ANCHOR)),
+                                new Alternative(
+                                        "recompute",
+                                        corrections(MissingOldLogProbs.RECOMPUTE, ComparedPolicies.STALENESS))))
+                .replay(1, steps::add);
 
         assertThat(steps).singleElement().satisfies(step -> {
             assertThat(step.isAsRecorded()).isTrue();
             assertThat(step.figures().get(0).tokens()).isEqualTo(new Share(6, 3));
             assertThat(step.figures().get(1).tokens()).isEqualTo(new Share(6, 0));
             assertThat(step.figures().get(1).meanWeight()).isCloseTo((1 + Math.exp(0.1)) / 2, within(1e-6));
-            assertThat(step.figures().get(2).tokens()).as("it could not have been scored, so it is not trained on").isEqualTo(new Share(6, 3));
+            assertThat(step.figures().get(2).tokens())
+                    .as("it could not have been scored, so it is not trained on")
+                    .isEqualTo(new Share(6, 3));
         });
     }
 
@@ -174,7 +217,12 @@ class MissingOldLogProbsTest {
     @EnumSource(names = {"ENGINE_MISMATCH", "STALENESS"})
     void shouldRefuseToInterpolateWhereOldLogProbsAreCompared(ComparedPolicies compare) {
         run(corrections(MissingOldLogProbs.RECOMPUTE, compare));
-        assertThatThrownBy(() -> corrections(MissingOldLogProbs.INTERPOLATE, compare)).isInstanceOf(IllegalArgumentException.class)
-            .hasMessageContainingAll("missing_old_log_probs=interpolate", "compare=anchor", "compares old log-probs", "mask or recompute");
+        assertThatThrownBy(() -> corrections(MissingOldLogProbs.INTERPOLATE, compare))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContainingAll(
+                        "missing_old_log_probs=interpolate",
+                        "compare=anchor",
+                        "compares old log-probs",
+                        "mask or recompute");
     }
 }

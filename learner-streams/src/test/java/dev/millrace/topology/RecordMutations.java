@@ -13,10 +13,22 @@ import org.apache.avro.specific.SpecificRecord;
 
 /** Random damage to records, seeded: to their fields, so that they can still be written, or to their bytes. */
 final class RecordMutations {
-    private static final long[] NUMBERS = {0, 1, -1, 2, 3, 7, 8, 127, 4096, Integer.MAX_VALUE, Integer.MIN_VALUE,
-        Long.MAX_VALUE, Long.MIN_VALUE};
-    private static final double[] DOUBLES = {0, -0.0, 1, -1, 0.5, 1e300, -1e300, Double.NaN, Double.POSITIVE_INFINITY,
-        Double.NEGATIVE_INFINITY, Double.MIN_VALUE};
+    private static final long[] NUMBERS = {
+        0, 1, -1, 2, 3, 7, 8, 127, 4096, Integer.MAX_VALUE, Integer.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE
+    };
+    private static final double[] DOUBLES = {
+        0,
+        -0.0,
+        1,
+        -1,
+        0.5,
+        1e300,
+        -1e300,
+        Double.NaN,
+        Double.POSITIVE_INFINITY,
+        Double.NEGATIVE_INFINITY,
+        Double.MIN_VALUE
+    };
 
     private final Random random;
 
@@ -38,10 +50,16 @@ final class RecordMutations {
             case LONG -> NUMBERS[random.nextInt(NUMBERS.length)];
             case DOUBLE -> DOUBLES[random.nextInt(DOUBLES.length)];
             case BYTES -> damaged((ByteBuffer) value);
-            case ENUM -> SpecificData.get().createEnum(
-                schema.getEnumSymbols().get(random.nextInt(schema.getEnumSymbols().size())), schema);
+            case ENUM ->
+                SpecificData.get()
+                        .createEnum(
+                                schema.getEnumSymbols()
+                                        .get(random.nextInt(
+                                                schema.getEnumSymbols().size())),
+                                schema);
             case ARRAY -> damaged((List<?>) value);
-            case UNION -> random.nextBoolean() ? null : value != null ? damaged(value, branch(schema)) : filled(branch(schema));
+            case UNION ->
+                random.nextBoolean() ? null : value != null ? damaged(value, branch(schema)) : filled(branch(schema));
             case MAP -> damaged((Map<?, ?>) value);
             case RECORD -> {
                 damageField((SpecificRecord) value);
@@ -52,7 +70,10 @@ final class RecordMutations {
     }
 
     private static Schema branch(Schema union) {
-        return union.getTypes().stream().filter(s -> s.getType() != Schema.Type.NULL).findFirst().orElseThrow();
+        return union.getTypes().stream()
+                .filter(s -> s.getType() != Schema.Type.NULL)
+                .findFirst()
+                .orElseThrow();
     }
 
     private static Object filled(Schema schema) {

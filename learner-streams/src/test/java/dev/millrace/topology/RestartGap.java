@@ -1,7 +1,6 @@
 package dev.millrace.topology;
 
 import static dev.millrace.topology.RunOnBroker.await;
-import static dev.millrace.topology.RunOnBroker.settled;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
 import java.nio.file.Files;
@@ -70,11 +69,20 @@ class RestartGap {
                     long last = arrivals.peekLast();
                     long startedMs = System.currentTimeMillis();
                     process = start(broker, run, state, protocol);
-                    await("trajectories after the restart", () -> arrivals.peekLast() > startedMs + 500 && arrivals.peekLast() != last);
-                    long first = arrivals.stream().filter(at -> at > last).min(Long::compare).orElseThrow();
+                    await(
+                            "trajectories after the restart",
+                            () -> arrivals.peekLast() > startedMs + 500 && arrivals.peekLast() != last);
+                    long first = arrivals.stream()
+                            .filter(at -> at > last)
+                            .min(Long::compare)
+                            .orElseThrow();
                     gaps.add((first - last) + " ms (of them " + (mainMs(state) - startedMs) + " before its main)");
                 }
-                LOG.warn("{}, {}: nothing came out for {}", name, kill ? "kill -9" : "clean stop", String.join(", ", gaps));
+                LOG.warn(
+                        "{}, {}: nothing came out for {}",
+                        name,
+                        kill ? "kill -9" : "clean stop",
+                        String.join(", ", gaps));
             }
             TopologyProcess.kill(process);
             over = true;
@@ -84,14 +92,17 @@ class RestartGap {
     }
 
     private static Process start(EmbeddedBroker broker, RunOnBroker run, Path state, RebalanceProtocol protocol) {
-        return TopologyProcess.start(broker.bootstrapServers(), run.connection.topics().prefix(), state, "", 16, protocol);
+        return TopologyProcess.start(
+                broker.bootstrapServers(), run.connection.topics().prefix(), state, "", 16, protocol);
     }
 
     /** When the newest process reached its main, which it says in its output. */
     private static long mainMs(Path state) throws Exception {
         return Files.readAllLines(state.resolveSibling(state.getFileName() + ".log")).stream()
-            .filter(line -> line.startsWith(TopologyProcess.MAIN)).mapToLong(line -> Long.parseLong(line.substring(TopologyProcess.MAIN.length())))
-            .max().orElseThrow();
+                .filter(line -> line.startsWith(TopologyProcess.MAIN))
+                .mapToLong(line -> Long.parseLong(line.substring(TopologyProcess.MAIN.length())))
+                .max()
+                .orElseThrow();
     }
 
     private static Thread thread(String name, Runnable body) {
@@ -111,9 +122,14 @@ class RestartGap {
     }
 
     private void watch(RunOnBroker run, ConcurrentLinkedDeque<Long> arrivals) {
-        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(run.connection.consumer(Map.of(
-            ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed", ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),
-            new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
+                run.connection.consumer(Map.of(
+                        ConsumerConfig.ISOLATION_LEVEL_CONFIG,
+                        "read_committed",
+                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
+                        "earliest")),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer())) {
             consumer.assign(List.of(new TopicPartition(run.connection.topics().trajectories(), 0)));
             while (!over) {
                 int count = consumer.poll(Duration.ofMillis(20)).count();

@@ -47,9 +47,10 @@ public final class RunOnBroker implements AutoCloseable {
     public RunOnBroker(Map<String, Object> client, String prefix, TopicsConfig topics) {
         log = RunLog.open(client, new RunTopics(prefix), Samples.RUN, topics, "", Clock.systemUTC());
         connection = log.connection();
-        producer = new KafkaProducer<>(connection.producer(Map.of(
-            ProducerConfig.LINGER_MS_CONFIG, 5, ProducerConfig.ACKS_CONFIG, "all")),
-            new ByteArraySerializer(), new ByteArraySerializer());
+        producer = new KafkaProducer<>(
+                connection.producer(Map.of(ProducerConfig.LINGER_MS_CONFIG, 5, ProducerConfig.ACKS_CONFIG, "all")),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
     }
 
     public Future<RecordMetadata> send(Rollout rollout) {
@@ -61,7 +62,10 @@ public final class RunOnBroker implements AutoCloseable {
     }
 
     public <T extends SpecificRecord> Future<RecordMetadata> send(String topic, String key, T record, Class<T> type) {
-        return send(topic, key, AvroSerde.of(type, connection.registry()).serializer().serialize(topic, record));
+        return send(
+                topic,
+                key,
+                AvroSerde.of(type, connection.registry()).serializer().serialize(topic, record));
     }
 
     public Future<RecordMetadata> send(String topic, String key, byte[] value) {
@@ -70,7 +74,8 @@ public final class RunOnBroker implements AutoCloseable {
 
     /** With a timestamp of the test's own. */
     public Future<RecordMetadata> send(String topic, String key, long timestampMs, byte[] value) {
-        return producer.send(new ProducerRecord<>(topic, null, timestampMs, key.getBytes(StandardCharsets.UTF_8), value));
+        return producer.send(
+                new ProducerRecord<>(topic, null, timestampMs, key.getBytes(StandardCharsets.UTF_8), value));
     }
 
     /** Sends a rollout and the score of the record that it became. */
@@ -81,7 +86,8 @@ public final class RunOnBroker implements AutoCloseable {
 
     public Score scoreAt(Rollout rollout, RecordMetadata at) {
         Score.Builder score = Samples.score(rollout, at.offset());
-        return score.setRolloutSource(new dev.millrace.schemas.LogCoordinates(at.topic(), at.partition(), at.offset())).build();
+        return score.setRolloutSource(new dev.millrace.schemas.LogCoordinates(at.topic(), at.partition(), at.offset()))
+                .build();
     }
 
     public static RecordMetadata settled(Future<RecordMetadata> sent) {
@@ -94,9 +100,14 @@ public final class RunOnBroker implements AutoCloseable {
 
     /** Every committed record of a topic, from its beginning to its end now. */
     public List<ConsumerRecord<byte[], byte[]>> read(String topic) {
-        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(connection.consumer(Map.of(
-            ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed", ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),
-            new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        ConsumerConfig.ISOLATION_LEVEL_CONFIG,
+                        "read_committed",
+                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
+                        "earliest")),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer())) {
             List<TopicPartition> partitions = new ArrayList<>();
             for (PartitionInfo info : consumer.partitionsFor(topic)) {
                 partitions.add(new TopicPartition(topic, info.partition()));
@@ -114,8 +125,10 @@ public final class RunOnBroker implements AutoCloseable {
     }
 
     public <T extends SpecificRecord> List<T> read(String topic, Class<T> type) {
-        return read(topic).stream().map(r -> AvroSerde.of(type, connection.registry()).deserializer().deserialize(topic, r.value()))
-            .toList();
+        return read(topic).stream()
+                .map(r ->
+                        AvroSerde.of(type, connection.registry()).deserializer().deserialize(topic, r.value()))
+                .toList();
     }
 
     /** Waits until something is so, and says what it waited for if it does not become so. */

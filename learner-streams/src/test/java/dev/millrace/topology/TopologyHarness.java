@@ -63,6 +63,7 @@ public final class TopologyHarness implements AutoCloseable {
     private final Map<String, TreeMap<Long, ConsumerRecord<byte[], byte[]>>> log = new HashMap<>();
     /** What came out, by topic, and how much of it the test has read. */
     private final Map<String, List<TestRecord<byte[], byte[]>>> made = new HashMap<>();
+
     private final Map<String, Integer> read = new HashMap<>();
     private final MemoryRun recorded = new MemoryRun(Samples.RUN, Samples.TOPICS, schemas);
     private final TopologyConfig config;
@@ -79,17 +80,29 @@ public final class TopologyHarness implements AutoCloseable {
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:1");
         properties.put(StreamsConfig.STATE_DIR_CONFIG, stateDirectory.toString());
         properties.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG, EventTime.class);
-        driver = new TopologyTestDriver(MillraceTopology.build(config, Samples.RUN, Samples.TOPICS, schemas, LogFetcher::new,
-            maxValueBytes, shared), properties, START);
-        for (String topic : List.of(Samples.TOPICS.rollouts(), Samples.TOPICS.scores(), Samples.TOPICS.rewards(),
-            Samples.TOPICS.referenceScores(), Samples.TOPICS.teacherScores(), Samples.TOPICS.policyVersions(),
-            Samples.TOPICS.trajectories())) {
+        driver = new TopologyTestDriver(
+                MillraceTopology.build(
+                        config, Samples.RUN, Samples.TOPICS, schemas, LogFetcher::new, maxValueBytes, shared),
+                properties,
+                START);
+        for (String topic : List.of(
+                Samples.TOPICS.rollouts(),
+                Samples.TOPICS.scores(),
+                Samples.TOPICS.rewards(),
+                Samples.TOPICS.referenceScores(),
+                Samples.TOPICS.teacherScores(),
+                Samples.TOPICS.policyVersions(),
+                Samples.TOPICS.trajectories())) {
             inputs.put(topic, driver.createInputTopic(topic, new ByteArraySerializer(), new ByteArraySerializer()));
             log.put(topic, new TreeMap<>());
         }
-        for (String topic : List.of(Samples.TOPICS.trajectories(), Samples.TOPICS.batches(), Samples.TOPICS.outcomes(),
-            Samples.TOPICS.deadLetters())) {
-            outputs.put(topic, driver.createOutputTopic(topic, new ByteArrayDeserializer(), new ByteArrayDeserializer()));
+        for (String topic : List.of(
+                Samples.TOPICS.trajectories(),
+                Samples.TOPICS.batches(),
+                Samples.TOPICS.outcomes(),
+                Samples.TOPICS.deadLetters())) {
+            outputs.put(
+                    topic, driver.createOutputTopic(topic, new ByteArrayDeserializer(), new ByteArrayDeserializer()));
         }
     }
 
@@ -108,7 +121,8 @@ public final class TopologyHarness implements AutoCloseable {
         public List<ConsumerRecord<byte[], byte[]>> fetch(TopicPartition partition, long[] offsets) {
             List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>();
             for (long offset : offsets) {
-                ConsumerRecord<byte[], byte[]> record = log.get(partition.topic()).get(offset);
+                ConsumerRecord<byte[], byte[]> record =
+                        log.get(partition.topic()).get(offset);
                 if (record != null) {
                     found.add(record);
                 }
@@ -146,8 +160,20 @@ public final class TopologyHarness implements AutoCloseable {
     public long pipe(String topic, byte[] key, byte[] value, Headers headers) {
         TreeMap<Long, ConsumerRecord<byte[], byte[]>> records = log.get(topic);
         long offset = records.isEmpty() ? 0 : records.lastKey() + 1;
-        records.put(offset, new ConsumerRecord<>(topic, 0, offset, now.toEpochMilli(),
-            org.apache.kafka.common.record.TimestampType.CREATE_TIME, 0, 0, key, value, headers, java.util.Optional.empty()));
+        records.put(
+                offset,
+                new ConsumerRecord<>(
+                        topic,
+                        0,
+                        offset,
+                        now.toEpochMilli(),
+                        org.apache.kafka.common.record.TimestampType.CREATE_TIME,
+                        0,
+                        0,
+                        key,
+                        value,
+                        headers,
+                        java.util.Optional.empty()));
         record(topic, key, value, headers, now.toEpochMilli());
         inputs.get(topic).pipeInput(new TestRecord<>(key, value, headers, now));
         collect();
@@ -156,9 +182,18 @@ public final class TopologyHarness implements AutoCloseable {
 
     private void record(String topic, byte[] key, byte[] value, Headers headers, long timestampMs) {
         TreeMap<Long, ConsumerRecord<byte[], byte[]>> records = recorded.of(topic);
-        recorded.put(new ConsumerRecord<>(topic, 0, records.isEmpty() ? 0 : records.lastKey() + 1, timestampMs,
-            org.apache.kafka.common.record.TimestampType.CREATE_TIME, 0, 0, key, value, new RecordHeaders(headers),
-            java.util.Optional.empty()));
+        recorded.put(new ConsumerRecord<>(
+                topic,
+                0,
+                records.isEmpty() ? 0 : records.lastKey() + 1,
+                timestampMs,
+                org.apache.kafka.common.record.TimestampType.CREATE_TIME,
+                0,
+                0,
+                key,
+                value,
+                new RecordHeaders(headers),
+                java.util.Optional.empty()));
     }
 
     private void collect() {
@@ -181,7 +216,10 @@ public final class TopologyHarness implements AutoCloseable {
     }
 
     public long pipe(Rollout rollout) {
-        return pipe(Samples.TOPICS.rollouts(), rollout.getGroupId(), bytes(Samples.TOPICS.rollouts(), rollout, Rollout.class));
+        return pipe(
+                Samples.TOPICS.rollouts(),
+                rollout.getGroupId(),
+                bytes(Samples.TOPICS.rollouts(), rollout, Rollout.class));
     }
 
     public long pipe(Score score) {
@@ -195,12 +233,15 @@ public final class TopologyHarness implements AutoCloseable {
     }
 
     public long pipe(Reward reward) {
-        return pipe(Samples.TOPICS.rewards(), reward.getGroupId(), bytes(Samples.TOPICS.rewards(), reward, Reward.class));
+        return pipe(
+                Samples.TOPICS.rewards(), reward.getGroupId(), bytes(Samples.TOPICS.rewards(), reward, Reward.class));
     }
 
     public long pipe(PolicyVersion version) {
-        return pipe(Samples.TOPICS.policyVersions(), version.getPolicyId() + "/" + version.getVersion(),
-            bytes(Samples.TOPICS.policyVersions(), version, PolicyVersion.class));
+        return pipe(
+                Samples.TOPICS.policyVersions(),
+                version.getPolicyId() + "/" + version.getVersion(),
+                bytes(Samples.TOPICS.policyVersions(), version, PolicyVersion.class));
     }
 
     public <T extends SpecificRecord> byte[] bytes(String topic, T record, Class<T> type) {
@@ -216,8 +257,9 @@ public final class TopologyHarness implements AutoCloseable {
         List<Trajectory> found = new ArrayList<>();
         for (TestRecord<byte[], byte[]> record : records(Samples.TOPICS.trajectories())) {
             try {
-                found.add(AvroSerde.of(Trajectory.class, schemas).deserializer()
-                    .deserialize(Samples.TOPICS.trajectories(), record.value()));
+                found.add(AvroSerde.of(Trajectory.class, schemas)
+                        .deserializer()
+                        .deserialize(Samples.TOPICS.trajectories(), record.value()));
             } catch (MalformedRecordException foreign) {
                 continue; // what the test itself wrote
             }
@@ -235,8 +277,13 @@ public final class TopologyHarness implements AutoCloseable {
 
     /** Reason, rollout id and source topic of each outcome since the last call. */
     public List<String> outcomeNames() {
-        return outcomes().stream().map(o -> o.getReason() + " " + o.getRolloutId() + " "
-            + o.getSource().getTopic().substring(Samples.TOPICS.prefix().length()) + "@" + o.getSource().getOffset()).toList();
+        return outcomes().stream()
+                .map(o -> o.getReason() + " " + o.getRolloutId() + " "
+                        + o.getSource()
+                                .getTopic()
+                                .substring(Samples.TOPICS.prefix().length()) + "@"
+                        + o.getSource().getOffset())
+                .toList();
     }
 
     public List<TestRecord<byte[], byte[]>> deadLetters() {
@@ -259,7 +306,9 @@ public final class TopologyHarness implements AutoCloseable {
 
     /** Reason and field of each dead letter since the last call. */
     public List<String> deadLetterNames() {
-        return deadLetters().stream().map(r -> header(r, "reason") + " " + header(r, "field")).toList();
+        return deadLetters().stream()
+                .map(r -> header(r, "reason") + " " + header(r, "field"))
+                .toList();
     }
 
     public static String header(TestRecord<byte[], byte[]> record, String name) {
@@ -269,7 +318,8 @@ public final class TopologyHarness implements AutoCloseable {
 
     private <T extends SpecificRecord> List<T> read(String topic, Class<T> type) {
         return records(topic).stream()
-            .map(r -> AvroSerde.of(type, schemas).deserializer().deserialize(topic, r.value())).toList();
+                .map(r -> AvroSerde.of(type, schemas).deserializer().deserialize(topic, r.value()))
+                .toList();
     }
 
     public double count(String meter, String reason) {
@@ -287,8 +337,9 @@ public final class TopologyHarness implements AutoCloseable {
 
     private void requireReplay() {
         try {
-            assertThat(new AsRecorded(recorded, config, maxValueBytes).replay(1)).as("replay as recorded")
-                .allMatch(TaskVerdict::isProved);
+            assertThat(new AsRecorded(recorded, config, maxValueBytes).replay(1))
+                    .as("replay as recorded")
+                    .allMatch(TaskVerdict::isProved);
         } catch (InterruptedException e) {
             throw new IllegalStateException(e);
         }

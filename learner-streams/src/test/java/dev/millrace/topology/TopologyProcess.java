@@ -17,24 +17,43 @@ final class TopologyProcess {
     /** What a process says first, before the time in Unix milliseconds. */
     static final String MAIN = "main at ";
 
-    private TopologyProcess() {
-    }
+    private TopologyProcess() {}
 
     /** Starts an instance; its output goes to a file beside its state. */
-    static Process start(String bootstrapServers, String prefix, Path stateDirectory, String instanceId, int sequences) {
+    static Process start(
+            String bootstrapServers, String prefix, Path stateDirectory, String instanceId, int sequences) {
         return start(bootstrapServers, prefix, stateDirectory, instanceId, sequences, RebalanceProtocol.CLASSIC);
     }
 
-    static Process start(String bootstrapServers, String prefix, Path stateDirectory, String instanceId, int sequences,
-        RebalanceProtocol protocol) {
-        File output = stateDirectory.resolveSibling(stateDirectory.getFileName() + ".log").toFile();
-        List<String> command = List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Xmx256m",
-            "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path"),
-            TopologyProcess.class.getName(), bootstrapServers, prefix, stateDirectory.toString(), instanceId,
-            Integer.toString(sequences), protocol.name());
+    static Process start(
+            String bootstrapServers,
+            String prefix,
+            Path stateDirectory,
+            String instanceId,
+            int sequences,
+            RebalanceProtocol protocol) {
+        File output = stateDirectory
+                .resolveSibling(stateDirectory.getFileName() + ".log")
+                .toFile();
+        List<String> command = List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Xmx256m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                System.getProperty("java.class.path"),
+                TopologyProcess.class.getName(),
+                bootstrapServers,
+                prefix,
+                stateDirectory.toString(),
+                instanceId,
+                Integer.toString(sequences),
+                protocol.name());
         try {
-            return new ProcessBuilder(command).redirectErrorStream(true)
-                .redirectOutput(ProcessBuilder.Redirect.appendTo(output)).start();
+            return new ProcessBuilder(command)
+                    .redirectErrorStream(true)
+                    .redirectOutput(ProcessBuilder.Redirect.appendTo(output))
+                    .start();
         } catch (IOException e) {
             throw new IllegalStateException(e);
         }
@@ -55,21 +74,46 @@ final class TopologyProcess {
     private static TopologyConfig config(String instanceId, int sequences, RebalanceProtocol protocol) {
         TopologyConfig config = MillraceTopologyTest.batchesOf(sequences);
         RuntimeConfig runtime = config.runtime();
-        return new TopologyConfig(config.ingress(), config.join(), config.corrections(), config.groups(), new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0),
-            new RuntimeConfig(runtime.threads(), runtime.commitIntervalMs(), runtime.maxTaskIdleMs(), runtime.stateStores(),
-                runtime.storeCacheBytes(), runtime.memberCacheBytes(), runtime.rocksdbBytes(), runtime.bufferedRecords(), runtime.standbyReplicas(),
-                protocol, runtime.sessionTimeoutMs(),
-                instanceId, runtime.transactionTimeoutMs(), runtime.compression(), runtime.startTimeoutMs(),
-                runtime.stopTimeoutMs(), runtime.alarmAfterMs()));
+        return new TopologyConfig(
+                config.ingress(),
+                config.join(),
+                config.corrections(),
+                config.groups(),
+                new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0),
+                new RuntimeConfig(
+                        runtime.threads(),
+                        runtime.commitIntervalMs(),
+                        runtime.maxTaskIdleMs(),
+                        runtime.stateStores(),
+                        runtime.storeCacheBytes(),
+                        runtime.memberCacheBytes(),
+                        runtime.rocksdbBytes(),
+                        runtime.bufferedRecords(),
+                        runtime.standbyReplicas(),
+                        protocol,
+                        runtime.sessionTimeoutMs(),
+                        instanceId,
+                        runtime.transactionTimeoutMs(),
+                        runtime.compression(),
+                        runtime.startTimeoutMs(),
+                        runtime.stopTimeoutMs(),
+                        runtime.alarmAfterMs()));
     }
 
     /** @param args bootstrap servers, topic prefix, state directory, instance id, sequences of a batch, rebalance protocol */
     public static void main(String[] args) {
         System.out.println(MAIN + System.currentTimeMillis());
         try (RunLog log = RunLog.join(
-            Map.of("bootstrap.servers", args[0]), new RunTopics(args[1]), Samples.RUN, TopicsConfig.defaults(), "")) {
+                Map.of("bootstrap.servers", args[0]),
+                new RunTopics(args[1]),
+                Samples.RUN,
+                TopicsConfig.defaults(),
+                "")) {
             TopologyRunner runner = new TopologyRunner(
-                config(args[3], Integer.parseInt(args[4]), RebalanceProtocol.valueOf(args[5])), log.connection(), Path.of(args[2]), new SimpleMeterRegistry());
+                    config(args[3], Integer.parseInt(args[4]), RebalanceProtocol.valueOf(args[5])),
+                    log.connection(),
+                    Path.of(args[2]),
+                    new SimpleMeterRegistry());
             Runtime.getRuntime().addShutdownHook(new Thread(runner::stop));
             runner.run();
         }

@@ -27,6 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 class TopologyRunnerIT {
     @TempDir
     static Path directory;
+
     private static EmbeddedBroker broker;
 
     @BeforeAll
@@ -43,19 +44,25 @@ class TopologyRunnerIT {
     void shouldMakeBatchesAndDeadLetterGarbageWithoutStopping() throws Exception {
         try (RunOnBroker run = new RunOnBroker(broker, "basic.")) {
             TopologyRunner runner = new TopologyRunner(
-                MillraceTopologyTest.batchesOf(4), run.connection, directory.resolve("basic"), new SimpleMeterRegistry());
+                    MillraceTopologyTest.batchesOf(4),
+                    run.connection,
+                    directory.resolve("basic"),
+                    new SimpleMeterRegistry());
             CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
             settled(run.send(run.connection.topics().rollouts(), "g0", "garbage".getBytes(StandardCharsets.UTF_8)));
             for (int group = 0; group < 4; group++) {
                 run.sendScored(Samples.rollout("g" + group, 0).setReward(0).build());
                 run.sendScored(Samples.rollout("g" + group, 1).build());
             }
-            await("two batches", () -> run.read(run.connection.topics().batches()).size() == 2);
+            await(
+                    "two batches",
+                    () -> run.read(run.connection.topics().batches()).size() == 2);
             runner.stop();
             ended.get(30, TimeUnit.SECONDS);
 
             List<LearnerBatch> batches = run.read(run.connection.topics().batches(), LearnerBatch.class);
-            List<ConsumerRecord<byte[], byte[]>> trajectories = run.read(run.connection.topics().trajectories());
+            List<ConsumerRecord<byte[], byte[]>> trajectories =
+                    run.read(run.connection.topics().trajectories());
             assertThat(batches).extracting(LearnerBatch::getBatchId).containsExactly(0L, 1L);
             for (LearnerBatch batch : batches) {
                 for (BatchEntry entry : batch.getEntries()) {
@@ -65,22 +72,50 @@ class TopologyRunnerIT {
                     });
                 }
             }
-            assertThat(run.read(run.connection.topics().trajectories(), Trajectory.class)).hasSize(8);
-            assertThat(run.read(run.connection.topics().deadLetters())).singleElement().satisfies(dead -> {
-                assertThat(dead.value()).isEqualTo("garbage".getBytes(StandardCharsets.UTF_8));
-                assertThat(new String(dead.headers().lastHeader("millrace.error.reason").value(), StandardCharsets.UTF_8))
-                    .isEqualTo("unreadable");
-            });
+            assertThat(run.read(run.connection.topics().trajectories(), Trajectory.class))
+                    .hasSize(8);
+            assertThat(run.read(run.connection.topics().deadLetters()))
+                    .singleElement()
+                    .satisfies(dead -> {
+                        assertThat(dead.value()).isEqualTo("garbage".getBytes(StandardCharsets.UTF_8));
+                        assertThat(new String(
+                                        dead.headers()
+                                                .lastHeader("millrace.error.reason")
+                                                .value(),
+                                        StandardCharsets.UTF_8))
+                                .isEqualTo("unreadable");
+                    });
         }
     }
 
-    private static TopologyConfig config(RebalanceProtocol protocol, StateStores.Kind stores, int standbys, String instanceId) {
+    private static TopologyConfig config(
+            RebalanceProtocol protocol, StateStores.Kind stores, int standbys, String instanceId) {
         TopologyConfig config = MillraceTopologyTest.batchesOf(4);
         RuntimeConfig r = config.runtime();
-        return new TopologyConfig(config.ingress(), config.join(), config.corrections(), config.groups(), config.batch(),
-            new RuntimeConfig(r.threads(), r.commitIntervalMs(), r.maxTaskIdleMs(), stores, r.storeCacheBytes(), r.memberCacheBytes(), r.rocksdbBytes(),
-                r.bufferedRecords(), standbys, protocol, r.sessionTimeoutMs(), instanceId, r.transactionTimeoutMs(),
-                r.compression(), r.startTimeoutMs(), r.stopTimeoutMs(), 1_000));
+        return new TopologyConfig(
+                config.ingress(),
+                config.join(),
+                config.corrections(),
+                config.groups(),
+                config.batch(),
+                new RuntimeConfig(
+                        r.threads(),
+                        r.commitIntervalMs(),
+                        r.maxTaskIdleMs(),
+                        stores,
+                        r.storeCacheBytes(),
+                        r.memberCacheBytes(),
+                        r.rocksdbBytes(),
+                        r.bufferedRecords(),
+                        standbys,
+                        protocol,
+                        r.sessionTimeoutMs(),
+                        instanceId,
+                        r.transactionTimeoutMs(),
+                        r.compression(),
+                        r.startTimeoutMs(),
+                        r.stopTimeoutMs(),
+                        1_000));
     }
 
     @Test
@@ -90,29 +125,47 @@ class TopologyRunnerIT {
             for (int start = 0; start < 2; start++) {
                 int batches = start;
                 SimpleMeterRegistry meters = new SimpleMeterRegistry();
-                TopologyRunner runner = new TopologyRunner(config, run.connection, directory.resolve("streams"), meters);
+                TopologyRunner runner =
+                        new TopologyRunner(config, run.connection, directory.resolve("streams"), meters);
                 CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
                 for (int group = 0; group < 2; group++) {
-                    run.sendScored(Samples.rollout("g" + start + group, 0).setReward(0).build());
+                    run.sendScored(
+                            Samples.rollout("g" + start + group, 0).setReward(0).build());
                     run.sendScored(Samples.rollout("g" + start + group, 1).build());
                 }
-                await("a batch", () -> run.read(run.connection.topics().batches()).size() == 1 + batches);
+                await(
+                        "a batch",
+                        () -> run.read(run.connection.topics().batches()).size() == 1 + batches);
                 if (start == 1) {
                     settled(run.send(Samples.rollout("alone", 0).build()));
-                    await("an alarm", () -> runner.alarms().stream().anyMatch(alarm -> alarm.startsWith("join, partition ")
-                        && alarm.contains("alone/0, for ") && alarm.contains("for its score")));
+                    await(
+                            "an alarm",
+                            () -> runner.alarms().stream()
+                                    .anyMatch(alarm -> alarm.startsWith("join, partition ")
+                                            && alarm.contains("alone/0, for ")
+                                            && alarm.contains("for its score")));
                     assertThat(runner.alarms()).noneMatch(alarm -> alarm.startsWith("input "));
-                    assertThat(meters.find("millrace.alarm").tag("stage", "join").gauge().value()).isEqualTo(1);
+                    assertThat(meters.find("millrace.alarm")
+                                    .tag("stage", "join")
+                                    .gauge()
+                                    .value())
+                            .isEqualTo(1);
                 }
                 runner.stop();
                 ended.get(30, TimeUnit.SECONDS);
             }
             try (Admin admin = Admin.create(run.connection.admin())) {
                 String group = run.connection.scoped("topology");
-                assertThat(admin.describeStreamsGroups(List.of(group)).all().get(10, TimeUnit.SECONDS)).containsKey(group);
+                assertThat(admin.describeStreamsGroups(List.of(group)).all().get(10, TimeUnit.SECONDS))
+                        .containsKey(group);
                 ConfigResource resource = new ConfigResource(ConfigResource.Type.GROUP, group);
-                assertThat(admin.describeConfigs(List.of(resource)).all().get(10, TimeUnit.SECONDS).get(resource)
-                    .get("streams.num.standby.replicas").value()).isEqualTo("1");
+                assertThat(admin.describeConfigs(List.of(resource))
+                                .all()
+                                .get(10, TimeUnit.SECONDS)
+                                .get(resource)
+                                .get("streams.num.standby.replicas")
+                                .value())
+                        .isEqualTo("1");
             }
         }
     }
@@ -123,18 +176,23 @@ class TopologyRunnerIT {
             int tooMany = 5; // group.streams.max.standby.replicas is 2
             TopologyConfig demanded = config(RebalanceProtocol.STREAMS, StateStores.Kind.IN_MEMORY, tooMany, "");
             assertThatThrownBy(() -> new GroupSetup(demanded.runtime(), run.connection).usesStreamsGroup())
-                .isInstanceOf(TopologyException.class).hasMessageContainingAll("rebalance_protocol is streams", "standby_replicas 5");
+                    .isInstanceOf(TopologyException.class)
+                    .hasMessageContainingAll("rebalance_protocol is streams", "standby_replicas 5");
             TopologyConfig wished = config(RebalanceProtocol.AUTO, StateStores.Kind.IN_MEMORY, tooMany, "");
-            assertThat(new GroupSetup(wished.runtime(), run.connection).usesStreamsGroup()).isFalse();
+            assertThat(new GroupSetup(wished.runtime(), run.connection).usesStreamsGroup())
+                    .isFalse();
             TopologyConfig named = config(RebalanceProtocol.AUTO, StateStores.Kind.IN_MEMORY, 0, "one");
-            assertThat(new GroupSetup(named.runtime(), run.connection).usesStreamsGroup()).isFalse();
+            assertThat(new GroupSetup(named.runtime(), run.connection).usesStreamsGroup())
+                    .isFalse();
         }
     }
 
     @Test
     void shouldKeepAnInstancesNameInItsStateDirectory() {
         String name = InstanceName.of("", directory.resolve("named"));
-        assertThat(name).isEqualTo(InstanceName.of("", directory.resolve("named"))).hasSizeGreaterThan(10);
+        assertThat(name)
+                .isEqualTo(InstanceName.of("", directory.resolve("named")))
+                .hasSizeGreaterThan(10);
         assertThat(InstanceName.of("", directory.resolve("other"))).isNotEqualTo(name);
         assertThat(InstanceName.of("mine", directory.resolve("named"))).isEqualTo("mine");
     }
@@ -142,12 +200,17 @@ class TopologyRunnerIT {
     @Test
     void shouldRefuseToStartWithoutTheTopicsOfTheRun() {
         try (RunOnBroker run = new RunOnBroker(broker, "there.")) {
-            var elsewhere = new dev.millrace.schemas.run.LogConnection(run.connection.clientProperties(),
-                new dev.millrace.schemas.run.RunTopics("nowhere."), Samples.RUN, run.connection.registry());
+            var elsewhere = new dev.millrace.schemas.run.LogConnection(
+                    run.connection.clientProperties(),
+                    new dev.millrace.schemas.run.RunTopics("nowhere."),
+                    Samples.RUN,
+                    run.connection.registry());
             TopologyRunner runner = new TopologyRunner(
-                TopologyConfig.defaults(), elsewhere, directory.resolve("nowhere"), new SimpleMeterRegistry());
-            assertThatThrownBy(runner::run).isInstanceOf(TopologyException.class)
-                .hasMessageContaining("does not exist").hasMessageContaining("create the run first");
+                    TopologyConfig.defaults(), elsewhere, directory.resolve("nowhere"), new SimpleMeterRegistry());
+            assertThatThrownBy(runner::run)
+                    .isInstanceOf(TopologyException.class)
+                    .hasMessageContaining("does not exist")
+                    .hasMessageContaining("create the run first");
         }
     }
 }

@@ -18,6 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 class WaitsTest {
     @TempDir
     Path directory;
+
     private TopologyHarness topology;
 
     @BeforeEach
@@ -31,7 +32,9 @@ class WaitsTest {
     }
 
     private Wait only(String stage) {
-        List<Wait> waits = topology.waits().stream().filter(wait -> wait.stage().equals(stage)).toList();
+        List<Wait> waits = topology.waits().stream()
+                .filter(wait -> wait.stage().equals(stage))
+                .toList();
         assertThat(waits).as("%s", topology.waits()).hasSize(1);
         return waits.get(0);
     }
@@ -55,7 +58,8 @@ class WaitsTest {
         topology.pipe(rollout("g", 1).build());
         topology.idle(Duration.ofSeconds(31));
         Wait wait = only("join");
-        assertThat(wait.what()).isEqualTo("2 rollouts wait, the oldest, g/0, for 30 s for its score; the last score came 30 s ago");
+        assertThat(wait.what())
+                .isEqualTo("2 rollouts wait, the oldest, g/0, for 30 s for its score; the last score came 30 s ago");
         scored("h", 0);
         topology.idle(Duration.ofSeconds(1));
         assertThat(only("join").progress()).isNotEqualTo(wait.progress());
@@ -65,7 +69,8 @@ class WaitsTest {
     void shouldSayWhichGroupIsShort() {
         scored("g", 0);
         topology.idle(Duration.ofSeconds(11));
-        assertThat(only("assemble").what()).isEqualTo("1 groups are not ready, the oldest, g, since 10 s with 1 of 2 members");
+        assertThat(only("assemble").what())
+                .isEqualTo("1 groups are not ready, the oldest, g, since 10 s with 1 of 2 members");
     }
 
     @Test
@@ -73,7 +78,8 @@ class WaitsTest {
         scored("g", 0);
         scored("g", 1);
         topology.idle(Duration.ofSeconds(2));
-        assertThat(only("queue").what()).isEqualTo("batch 0 is not cut: 1 groups of 2 sequences are ready, a batch takes 4 sequences");
+        assertThat(only("queue").what())
+                .isEqualTo("batch 0 is not cut: 1 groups of 2 sequences are ready, a batch takes 4 sequences");
     }
 
     @Test
@@ -83,7 +89,8 @@ class WaitsTest {
             scored(group, 1);
         }
         topology.idle(Duration.ofSeconds(2));
-        assertThat(only("batches").what()).isEqualTo("2 batches wait for the learner, which has made no version of batch 0 yet");
+        assertThat(only("batches").what())
+                .isEqualTo("2 batches wait for the learner, which has made no version of batch 0 yet");
         topology.pipe(Samples.version(1));
         topology.idle(Duration.ofSeconds(2));
         assertThat(only("batches").what()).contains("1 batches", "of batch 1 yet");

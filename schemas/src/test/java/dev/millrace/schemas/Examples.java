@@ -19,17 +19,25 @@ public final class Examples {
     private static final SamplingParameters SAMPLING = new SamplingParameters(0.7, 50, 0.95, 128, -42L);
     private static final LogCoordinates SOURCE = new LogCoordinates("millrace.rollouts", 3, 1L << 33);
     private static final List<VersionSpan> SPANS = List.of(new VersionSpan(6L, 0, 2), new VersionSpan(7L, 2, 3));
-    private static final StageReport STAGE =
-        new StageReport("token_tis", 640L, 12L, 64L, 5L, Map.of("threshold", 2.0));
+    private static final StageReport STAGE = new StageReport("token_tis", 640L, 12L, 64L, 5L, Map.of("threshold", 2.0));
 
-    private Examples() {
-    }
+    private Examples() {}
 
     /** All of them, one per kind of record. */
     public static List<SpecificRecord> all() {
-        return List.of(runClaim(), promptRequest(), rollout(), score(), reward(), trajectory(), learnerBatch(), policyVersion(),
-            weightChunk(), trainingStep(),
-            serving(), outcome());
+        return List.of(
+                runClaim(),
+                promptRequest(),
+                rollout(),
+                score(),
+                reward(),
+                trajectory(),
+                learnerBatch(),
+                policyVersion(),
+                weightChunk(),
+                trainingStep(),
+                serving(),
+                outcome());
     }
 
     public static RunClaim runClaim() {
@@ -37,79 +45,227 @@ public final class Examples {
     }
 
     public static PromptRequest promptRequest() {
-        return new PromptRequest(RUN, 2, "g-17", 17L, "inc", "{\"answer\": \"二\"}", PackedInts.of(1, 15, -1), 8,
-            SAMPLING, "sha256:00ff", 5L, NOW_MS);
+        return new PromptRequest(
+                RUN,
+                2,
+                "g-17",
+                17L,
+                "inc",
+                "{\"answer\": \"二\"}",
+                PackedInts.of(1, 15, -1),
+                8,
+                SAMPLING,
+                "sha256:00ff",
+                5L,
+                NOW_MS);
     }
 
     public static Rollout rollout() {
-        return new Rollout(RUN, 2, "g-17/3", "g-17", 17L, 3, 8, "generator-0", "guess", "sha256:00ff",
-            PackedInts.of(1, 15), PackedInts.of(4, 70_000, 2), PackedMask.of((byte) 1, (byte) 0, (byte) 1),
-            PackedFloats.of(-0.5f, 0f, -3.25f), LogProbDistribution.TRUNCATED, PackedFloats.of(-0.75f, 0f, -3.5f),
-            SAMPLING,
-            List.of(new Turn(Speaker.POLICY, 0, 1), new Turn(Speaker.ENVIRONMENT, 1, 2),
-                new Turn(Speaker.POLICY, 2, 3)),
-            SPANS, 0.8, Map.of("digits", 0.8), FinishReason.ENVIRONMENT, 5L, NOW_MS, NOW_MS + 250);
+        return new Rollout(
+                RUN,
+                2,
+                "g-17/3",
+                "g-17",
+                17L,
+                3,
+                8,
+                "generator-0",
+                "guess",
+                "sha256:00ff",
+                PackedInts.of(1, 15),
+                PackedInts.of(4, 70_000, 2),
+                PackedMask.of((byte) 1, (byte) 0, (byte) 1),
+                PackedFloats.of(-0.5f, 0f, -3.25f),
+                LogProbDistribution.TRUNCATED,
+                PackedFloats.of(-0.75f, 0f, -3.5f),
+                SAMPLING,
+                List.of(
+                        new Turn(Speaker.POLICY, 0, 1),
+                        new Turn(Speaker.ENVIRONMENT, 1, 2),
+                        new Turn(Speaker.POLICY, 2, 3)),
+                SPANS,
+                0.8,
+                Map.of("digits", 0.8),
+                FinishReason.ENVIRONMENT,
+                5L,
+                NOW_MS,
+                NOW_MS + 250);
     }
 
     public static Score score() {
-        return new Score(RUN, 2, "g-17/3", "g-17", "scorer-0", SOURCE,
-            List.of(new LogProbVector(PolicyRole.OLD, SPANS, PackedFloats.of(-0.5f, 0f, -3f),
-                PackedFloats.of(1f, 0.5f, 0.25f), PackedFloats.of(0.5f, 0.75f, 1f))),
-            "no vector under the newest version: it is no longer kept – 4", NOW_MS);
+        return new Score(
+                RUN,
+                2,
+                "g-17/3",
+                "g-17",
+                "scorer-0",
+                SOURCE,
+                List.of(new LogProbVector(
+                        PolicyRole.OLD,
+                        SPANS,
+                        PackedFloats.of(-0.5f, 0f, -3f),
+                        PackedFloats.of(1f, 0.5f, 0.25f),
+                        PackedFloats.of(0.5f, 0.75f, 1f))),
+                "no vector under the newest version: it is no longer kept – 4",
+                NOW_MS);
     }
 
     public static Reward reward() {
-        return new Reward(RUN, 2, "g-17/3", "g-17", "judge-0", SOURCE, 0.8, Map.of("judge – ja", 0.8),
-            "the judge gave up after 3 tries – 4", NOW_MS);
+        return new Reward(
+                RUN,
+                2,
+                "g-17/3",
+                "g-17",
+                "judge-0",
+                SOURCE,
+                0.8,
+                Map.of("judge – ja", 0.8),
+                "the judge gave up after 3 tries – 4",
+                NOW_MS);
     }
 
     public static Trajectory trajectory() {
-        return new Trajectory(RUN, 2, "default", "g-17/3", "g-17", 17L, 3, 8, SOURCE,
-            new LogCoordinates("millrace.scores", 3, 12L), PackedInts.of(1, 15), PackedInts.of(4, 70_000, 2),
-            PackedMask.of((byte) 1, (byte) 0, (byte) 1), 0.7, SPANS, PackedFloats.of(-0.5f, 0f, -3.25f),
-            PackedFloats.of(-0.5f, 0f, -3f), PackedFloats.of(-0.25f, 0f, -2f), 8L, PackedFloats.of(1f, 0f, 2f),
-            List.of(STAGE), 0.8, "ENVIRONMENT", NOW_MS, NOW_MS + 10, PackedFloats.of(-0.75f, 0f, -4f), 0L,
-            PackedFloats.of(-0.125f, 0f, -1f), Map.of("judge – ja", 0.8), new LogCoordinates("millrace.rewards", 3, 5L),
-            new LogCoordinates("millrace.reference-scores", 3, 6L),
-            new LogCoordinates("millrace.teacher-scores", 3, 7L));
+        return new Trajectory(
+                RUN,
+                2,
+                "default",
+                "g-17/3",
+                "g-17",
+                17L,
+                3,
+                8,
+                SOURCE,
+                new LogCoordinates("millrace.scores", 3, 12L),
+                PackedInts.of(1, 15),
+                PackedInts.of(4, 70_000, 2),
+                PackedMask.of((byte) 1, (byte) 0, (byte) 1),
+                0.7,
+                SPANS,
+                PackedFloats.of(-0.5f, 0f, -3.25f),
+                PackedFloats.of(-0.5f, 0f, -3f),
+                PackedFloats.of(-0.25f, 0f, -2f),
+                8L,
+                PackedFloats.of(1f, 0f, 2f),
+                List.of(STAGE),
+                0.8,
+                "ENVIRONMENT",
+                NOW_MS,
+                NOW_MS + 10,
+                PackedFloats.of(-0.75f, 0f, -4f),
+                0L,
+                PackedFloats.of(-0.125f, 0f, -1f),
+                Map.of("judge – ja", 0.8),
+                new LogCoordinates("millrace.rewards", 3, 5L),
+                new LogCoordinates("millrace.reference-scores", 3, 6L),
+                new LogCoordinates("millrace.teacher-scores", 3, 7L));
     }
 
     public static LearnerBatch learnerBatch() {
-        return new LearnerBatch(RUN, 2, "default", 9L, 8L,
-            List.of(new BatchEntry("g-17/3", "g-17", 0, 77L, 3, 1234567890123L, 0.8, 0.3, 6L, 0,
-                PackedMask.of((byte) 0, (byte) 0, (byte) 0), "m2po")),
-            List.of(STAGE), 0L, 0.91, 0.97, 0.0123, 0.954, 1.5, 2L, NOW_MS);
+        return new LearnerBatch(
+                RUN,
+                2,
+                "default",
+                9L,
+                8L,
+                List.of(new BatchEntry(
+                        "g-17/3",
+                        "g-17",
+                        0,
+                        77L,
+                        3,
+                        1234567890123L,
+                        0.8,
+                        0.3,
+                        6L,
+                        0,
+                        PackedMask.of((byte) 0, (byte) 0, (byte) 0),
+                        "m2po")),
+                List.of(STAGE),
+                0L,
+                0.91,
+                0.97,
+                0.0123,
+                0.954,
+                1.5,
+                2L,
+                NOW_MS);
     }
 
     public static PolicyVersion policyVersion() {
-        return new PolicyVersion(RUN, 2, "default", 9L, 8L, 9L, "{\"layers\": 2}", "sha256:00ff", location("weights"),
-            location("optimizer-state"), 9L, 2304L, 11_520L, NOW_MS, Map.of("length_guard.mean_tokens", 5.5));
+        return new PolicyVersion(
+                RUN,
+                2,
+                "default",
+                9L,
+                8L,
+                9L,
+                "{\"layers\": 2}",
+                "sha256:00ff",
+                location("weights"),
+                location("optimizer-state"),
+                9L,
+                2304L,
+                11_520L,
+                NOW_MS,
+                Map.of("length_guard.mean_tokens", 5.5));
     }
 
     public static WeightChunk weightChunk() {
-        return new WeightChunk(RUN, 2, "default", 9L, "lm_head.weight", 1, 1L << 20,
-            ByteBuffer.wrap(new byte[] {0, -128, 127, 1}));
+        return new WeightChunk(
+                RUN, 2, "default", 9L, "lm_head.weight", 1, 1L << 20, ByteBuffer.wrap(new byte[] {0, -128, 127, 1}));
     }
 
     public static TrainingStep trainingStep() {
-        return new TrainingStep(RUN, 2, "default", 9L, 10L, "ab".repeat(32), 250, 6, 1250L, 0.42, 1.25, 3L, 0.88,
-            0.0019, Map.of("loss", -0.125), NOW_MS, NOW_MS + 80,
-            List.of(new StepEntry(5, null), new StepEntry(0, "m2po")));
+        return new TrainingStep(
+                RUN,
+                2,
+                "default",
+                9L,
+                10L,
+                "ab".repeat(32),
+                250,
+                6,
+                1250L,
+                0.42,
+                1.25,
+                3L,
+                0.88,
+                0.0019,
+                Map.of("loss", -0.125),
+                NOW_MS,
+                NOW_MS + 80,
+                List.of(new StepEntry(5, null), new StepEntry(0, "m2po")));
     }
 
     public static Serving serving() {
-        return new Serving(RUN, 2, "generator-0", ServerRole.GENERATOR, "default", 9L, NOW_MS, NOW_MS + 1000, 99_999L, 8L, true);
+        return new Serving(
+                RUN, 2, "generator-0", ServerRole.GENERATOR, "default", 9L, NOW_MS, NOW_MS + 1000, 99_999L, 8L, true);
     }
 
     public static Outcome outcome() {
-        return new Outcome(RUN, 2, "g-17/4", "g-17", "join", "unscored", "no score within 60000 ms", -1L,
-            SOURCE, NOW_MS);
+        return new Outcome(
+                RUN, 2, "g-17/4", "g-17", "join", "unscored", "no score within 60000 ms", -1L, SOURCE, NOW_MS);
     }
 
     private static TensorLocation location(String topic) {
-        return new TensorLocation("millrace." + topic, 0, 100L, 104L,
-            List.of(new TensorEntry("lm_head.weight", "F32", List.of(16L, 64L), 4096L, 1, "cd".repeat(32),
-                TensorEncoding.DELTA, 2048L)),
-            "ef".repeat(32), 6L, "ab".repeat(32), 0L, "file:///store/object");
+        return new TensorLocation(
+                "millrace." + topic,
+                0,
+                100L,
+                104L,
+                List.of(new TensorEntry(
+                        "lm_head.weight",
+                        "F32",
+                        List.of(16L, 64L),
+                        4096L,
+                        1,
+                        "cd".repeat(32),
+                        TensorEncoding.DELTA,
+                        2048L)),
+                "ef".repeat(32),
+                6L,
+                "ab".repeat(32),
+                0L,
+                "file:///store/object");
     }
 }

@@ -27,7 +27,7 @@ class PinRecords {
             Schema schema = SchemaDocumentation.withoutJavasNotes(example.getSchema());
             List<SchemaHistory.Version> versions = SchemaHistory.of(schema.getName());
             boolean known = !versions.isEmpty()
-                && versions.get(versions.size() - 1).schema().toString().equals(schema.toString());
+                    && versions.get(versions.size() - 1).schema().toString().equals(schema.toString());
             if (!known) {
                 write(example, schema, versions.size() + 1);
             }
@@ -37,16 +37,21 @@ class PinRecords {
     @SuppressWarnings("unchecked") // the serde of the example's own class
     private static void write(SpecificRecord example, Schema schema, int number) throws IOException {
         AvroSerde<SpecificRecord> serde =
-            (AvroSerde<SpecificRecord>) AvroSerde.of(example.getClass(), new InMemorySchemaRegistry());
+                (AvroSerde<SpecificRecord>) AvroSerde.of(example.getClass(), new InMemorySchemaRegistry());
         byte[] bytes = serde.serializer().serialize("pinned", example);
         ObjectWriter pretty = SchemaHistory.JSON.writerWithDefaultPrettyPrinter();
         Path directory = SchemaHistory.file(schema.getName(), number, "avsc").getParent();
         Files.createDirectories(directory);
-        Files.writeString(SchemaHistory.file(schema.getName(), number, "avsc"),
-            pretty.writeValueAsString(SchemaHistory.JSON.readTree(schema.toString())) + "\n");
-        Files.writeString(SchemaHistory.file(schema.getName(), number, "hex"),
-            HexFormat.of().formatHex(bytes).replaceAll("(.{100})", "$1\n") + "\n");
-        Files.writeString(SchemaHistory.file(schema.getName(), number, "json"), pretty.writeValueAsString(
-            SchemaHistory.values(Arrays.copyOfRange(bytes, 5, bytes.length), schema, schema)) + "\n");
+        Files.writeString(
+                SchemaHistory.file(schema.getName(), number, "avsc"),
+                pretty.writeValueAsString(SchemaHistory.JSON.readTree(schema.toString())) + "\n");
+        Files.writeString(
+                SchemaHistory.file(schema.getName(), number, "hex"),
+                HexFormat.of().formatHex(bytes).replaceAll("(.{100})", "$1\n") + "\n");
+        Files.writeString(
+                SchemaHistory.file(schema.getName(), number, "json"),
+                pretty.writeValueAsString(
+                                SchemaHistory.values(Arrays.copyOfRange(bytes, 5, bytes.length), schema, schema))
+                        + "\n");
     }
 }

@@ -9,8 +9,7 @@ import org.apache.avro.Schema;
 
 /** Walks schemas: what is not documented, what is packed. */
 final class SchemaDocumentation {
-    private SchemaDocumentation() {
-    }
+    private SchemaDocumentation() {}
 
     /** The schema without the notes on Java types that the compiler leaves in the generated classes. */
     static Schema withoutJavasNotes(Schema schema) {
@@ -25,8 +24,9 @@ final class SchemaDocumentation {
                 missing.add(schema.getFullName());
             }
             if (schema.getType() == Schema.Type.RECORD) {
-                schema.getFields().stream().filter(f -> f.doc() == null || f.doc().isBlank())
-                    .forEach(f -> missing.add(schema.getName() + "." + f.name()));
+                schema.getFields().stream()
+                        .filter(f -> f.doc() == null || f.doc().isBlank())
+                        .forEach(f -> missing.add(schema.getName() + "." + f.name()));
             }
         }
         return missing;
@@ -51,7 +51,8 @@ final class SchemaDocumentation {
 
     private static List<Schema> named(Schema root) {
         return all(root).stream()
-            .filter(s -> s.getType() == Schema.Type.RECORD || s.getType() == Schema.Type.ENUM).toList();
+                .filter(s -> s.getType() == Schema.Type.RECORD || s.getType() == Schema.Type.ENUM)
+                .toList();
     }
 
     private static Set<Schema> all(Schema root) {
@@ -69,7 +70,7 @@ final class SchemaDocumentation {
             case ARRAY -> walk(schema.getElementType(), seen);
             case MAP -> walk(schema.getValueType(), seen);
             case UNION -> schema.getTypes().forEach(type -> walk(type, seen));
-            default -> { }
+            default -> {}
         }
     }
 }

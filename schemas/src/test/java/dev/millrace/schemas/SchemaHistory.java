@@ -32,8 +32,7 @@ final class SchemaHistory {
     static final ObjectMapper JSON = new ObjectMapper();
     private static final Path ROOT = Path.of("src/test/resources/history");
 
-    private SchemaHistory() {
-    }
+    private SchemaHistory() {}
 
     /** One version of one record. */
     record Version(String record, int number, Schema schema, byte[] bytes, JsonNode values) {
@@ -45,8 +44,10 @@ final class SchemaHistory {
 
     /** The schemas that are written now, one per record. */
     static List<Schema> current() {
-        return RunSchemas.byTopic(new RunTopics("x.")).values().stream().distinct()
-            .sorted(Comparator.comparing(Schema::getName)).toList();
+        return RunSchemas.byTopic(new RunTopics("x.")).values().stream()
+                .distinct()
+                .sorted(Comparator.comparing(Schema::getName))
+                .toList();
     }
 
     /** All versions of a record, oldest first. */
@@ -55,8 +56,14 @@ final class SchemaHistory {
         for (int n = 1; Files.exists(file(record, n, "avsc")); n++) {
             try {
                 Schema schema = new Schema.Parser().parse(Files.readString(file(record, n, "avsc")));
-                byte[] bytes = HexFormat.of().parseHex(Files.readString(file(record, n, "hex")).replaceAll("\\s", ""));
-                versions.add(new Version(record, n, schema, bytes, JSON.readTree(file(record, n, "json").toFile())));
+                byte[] bytes = HexFormat.of()
+                        .parseHex(Files.readString(file(record, n, "hex")).replaceAll("\\s", ""));
+                versions.add(new Version(
+                        record,
+                        n,
+                        schema,
+                        bytes,
+                        JSON.readTree(file(record, n, "json").toFile())));
             } catch (IOException e) {
                 throw new UncheckedIOException(e);
             }

@@ -30,8 +30,12 @@ class SchemaHistoryTest {
 
     @Test
     void shouldCoverEveryRecord() {
-        assertThat(SchemaHistory.current()).hasSize(12).extracting(Schema::getName)
-            .containsExactlyInAnyOrderElementsOf(Examples.all().stream().map(e -> e.getSchema().getName()).toList());
+        assertThat(SchemaHistory.current())
+                .hasSize(12)
+                .extracting(Schema::getName)
+                .containsExactlyInAnyOrderElementsOf(Examples.all().stream()
+                        .map(e -> e.getSchema().getName())
+                        .toList());
         assertThat(versions()).hasSizeGreaterThanOrEqualTo(12);
     }
 
@@ -42,8 +46,10 @@ class SchemaHistoryTest {
 
         assertThat(versions).isNotEmpty();
         assertThat(SchemaDocumentation.withoutJavasNotes(schema).toString())
-            .as("%s has changed: pin the new version with ./mvnw -pl schemas test -Dtest=PinRecords", schema.getName())
-            .isEqualTo(versions.get(versions.size() - 1).schema().toString());
+                .as(
+                        "%s has changed: pin the new version with ./mvnw -pl schemas test -Dtest=PinRecords",
+                        schema.getName())
+                .isEqualTo(versions.get(versions.size() - 1).schema().toString());
     }
 
     @ParameterizedTest
@@ -83,16 +89,17 @@ class SchemaHistoryTest {
     }
 
     /** What a reader that still has the old schema sees of a record that is written now. */
-    private static JsonNode asVersion(
-            AvroSerde<SpecificRecord> serde, SpecificRecord record, Schema old) throws IOException {
+    private static JsonNode asVersion(AvroSerde<SpecificRecord> serde, SpecificRecord record, Schema old)
+            throws IOException {
         byte[] bytes = serde.serializer().serialize("x", record);
         return SchemaHistory.values(Arrays.copyOfRange(bytes, 5, bytes.length), record.getSchema(), old);
     }
 
     private static void assertCompatible(Schema reader, Schema writer) {
         var result = SchemaCompatibility.checkReaderWriterCompatibility(reader, writer);
-        assertThat(result.getType()).as("%s", result.getResult().getIncompatibilities())
-            .isEqualTo(SchemaCompatibilityType.COMPATIBLE);
+        assertThat(result.getType())
+                .as("%s", result.getResult().getIncompatibilities())
+                .isEqualTo(SchemaCompatibilityType.COMPATIBLE);
     }
 
     private static Schema currentOf(String record) throws ClassNotFoundException {

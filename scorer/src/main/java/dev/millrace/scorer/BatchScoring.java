@@ -38,7 +38,11 @@ final class BatchScoring implements Scoring {
     private final NewestWeights loading;
     private final KnownVersions versions;
 
-    private BatchScoring(LogConnection connection, ScorerConfig config, ScoringSession session, NewestWeights loading,
+    private BatchScoring(
+            LogConnection connection,
+            ScorerConfig config,
+            ScoringSession session,
+            NewestWeights loading,
             KnownVersions versions) {
         this.connection = connection;
         this.config = config;
@@ -48,9 +52,14 @@ final class BatchScoring implements Scoring {
     }
 
     /** @throws dev.millrace.weights.VersionUnavailableException if no version can be loaded in time */
-    static BatchScoring open(LogConnection connection, PolicyFeed feed, Engine engine, ScorerConfig config, DecoderShape shape) {
+    static BatchScoring open(
+            LogConnection connection, PolicyFeed feed, Engine engine, ScorerConfig config, DecoderShape shape) {
         NewestWeights loading = new NewestWeights(feed, Duration.ofMillis(config.firstVersionTimeoutMs()));
-        return new BatchScoring(connection, config, new ScoringSession(engine, shape, config.tokenBudget()), loading,
+        return new BatchScoring(
+                connection,
+                config,
+                new ScoringSession(engine, shape, config.tokenBudget()),
+                loading,
                 new KnownVersions(feed, loading, config));
     }
 
@@ -139,8 +148,13 @@ final class BatchScoring implements Scoring {
         return false;
     }
 
-    private Score record(int index, Scorable rollout, long newest, Map<Long, VersionScores> scores,
-            Map<Long, String> unavailable, long nowMs) {
+    private Score record(
+            int index,
+            Scorable rollout,
+            long newest,
+            Map<Long, VersionScores> scores,
+            Map<Long, String> unavailable,
+            long nowMs) {
         List<VersionSpan> old = rollout.rollout().getVersionSpans();
         List<VersionSpan> proximal = List.of(new VersionSpan(newest, 0, rollout.responseLength()));
         List<LogProbVector> vectors = new ArrayList<>(2);
@@ -150,8 +164,8 @@ final class BatchScoring implements Scoring {
         }
         if (missing == null && proximal.equals(old)) {
             LogProbVector same = vectors.get(0);
-            vectors.add(new LogProbVector(PolicyRole.PROXIMAL, proximal, same.getLogProbs(), same.getEntropies(),
-                    same.getSumSquaredProbs()));
+            vectors.add(new LogProbVector(
+                    PolicyRole.PROXIMAL, proximal, same.getLogProbs(), same.getEntropies(), same.getSumSquaredProbs()));
         } else {
             vectors.add(vector(PolicyRole.PROXIMAL, index, rollout, proximal, scores));
         }
@@ -161,7 +175,8 @@ final class BatchScoring implements Scoring {
                 .setRolloutId(rollout.rollout().getRolloutId())
                 .setGroupId(rollout.rollout().getGroupId())
                 .setScorerId(config.id())
-                .setRolloutSource(new LogCoordinates(connection.topics().rollouts(), rollout.partition(), rollout.offset()))
+                .setRolloutSource(
+                        new LogCoordinates(connection.topics().rollouts(), rollout.partition(), rollout.offset()))
                 .setVectors(vectors)
                 .setUnavailable(missing)
                 .setScoredAtMs(nowMs)
@@ -178,8 +193,8 @@ final class BatchScoring implements Scoring {
         return null;
     }
 
-    private LogProbVector vector(PolicyRole policy, int index, Scorable rollout, List<VersionSpan> spans,
-            Map<Long, VersionScores> scores) {
+    private LogProbVector vector(
+            PolicyRole policy, int index, Scorable rollout, List<VersionSpan> spans, Map<Long, VersionScores> scores) {
         int length = rollout.responseLength();
         float[] logProbs = new float[length];
         float[] entropies = config.entropies() ? new float[length] : null;

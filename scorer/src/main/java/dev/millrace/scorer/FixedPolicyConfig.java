@@ -13,7 +13,7 @@ public record FixedPolicyConfig(long version, String directory) {
         }
         if (version >= 0 && !directory.isEmpty()) {
             throw new IllegalArgumentException("version must not be set beside directory='" + directory
-                + "', since a policy is one of the two; leave one of them out: " + version);
+                    + "', since a policy is one of the two; leave one of them out: " + version);
         }
     }
 

@@ -36,7 +36,12 @@ final class FixedScoring implements Scoring {
     private final Weights weights;
     private final ScoringSession session;
 
-    private FixedScoring(LogConnection connection, ScorerPurpose purpose, ScorerConfig config, long version, Weights weights,
+    private FixedScoring(
+            LogConnection connection,
+            ScorerPurpose purpose,
+            ScorerConfig config,
+            long version,
+            Weights weights,
             ScoringSession session) {
         this.connection = connection;
         this.purpose = purpose;
@@ -53,16 +58,27 @@ final class FixedScoring implements Scoring {
      * @throws dev.millrace.weights.VersionUnavailableException if the log does not hold the version
      * @throws IllegalStateException if there is no such checkpoint, or it has another vocabulary
      */
-    static FixedScoring open(LogConnection connection, PolicyFeed feed, Engine engine, ScorerPurpose purpose,
-            ScorerConfig config, DecoderShape trained) {
+    static FixedScoring open(
+            LogConnection connection,
+            PolicyFeed feed,
+            Engine engine,
+            ScorerPurpose purpose,
+            ScorerConfig config,
+            DecoderShape trained) {
         FixedPolicyConfig policy = config.fixed(purpose);
         Weights weights = policy.version() >= 0 ? ofTheRun(feed, policy.version(), config) : onDisk(policy.directory());
         if (weights.shape().vocabSize() != trained.vocabSize()) {
-            throw new IllegalStateException("the " + purpose.role() + " policy in " + policy.directory() + " has a vocabulary of "
-                    + weights.shape().vocabSize() + " tokens, the policy that is trained " + trained.vocabSize()
-                    + "; log-probs of the same tokens need the same vocabulary");
+            throw new IllegalStateException(
+                    "the " + purpose.role() + " policy in " + policy.directory() + " has a vocabulary of "
+                            + weights.shape().vocabSize() + " tokens, the policy that is trained " + trained.vocabSize()
+                            + "; log-probs of the same tokens need the same vocabulary");
         }
-        return new FixedScoring(connection, purpose, config, policy.version(), weights,
+        return new FixedScoring(
+                connection,
+                purpose,
+                config,
+                policy.version(),
+                weights,
                 new ScoringSession(engine, weights.shape(), config.tokenBudget()));
     }
 
@@ -102,7 +118,8 @@ final class FixedScoring implements Scoring {
         for (Scorable rollout : rollouts) {
             if (fits(rollout)) {
                 int from = batch.offset(place++);
-                records.add(record(rollout, Arrays.copyOfRange(logProbs, from, from + rollout.responseLength()), nowMs));
+                records.add(
+                        record(rollout, Arrays.copyOfRange(logProbs, from, from + rollout.responseLength()), nowMs));
             } else {
                 records.add(tooLong(rollout, nowMs));
             }
@@ -120,15 +137,22 @@ final class FixedScoring implements Scoring {
                 logProbs[i] = 0f;
             }
         }
-        return about(rollout, nowMs).setVectors(List.of(new LogProbVector(purpose.policy(),
-                List.of(new VersionSpan(version, 0, logProbs.length)), PackedFloats.of(logProbs), null, null)))
-                .setUnavailable(null).build();
+        return about(rollout, nowMs)
+                .setVectors(List.of(new LogProbVector(
+                        purpose.policy(),
+                        List.of(new VersionSpan(version, 0, logProbs.length)),
+                        PackedFloats.of(logProbs),
+                        null,
+                        null)))
+                .setUnavailable(null)
+                .build();
     }
 
     private Score tooLong(Scorable rollout, long nowMs) {
-        return about(rollout, nowMs).setVectors(List.of())
-                .setUnavailable("its " + rollout.tokens().length + " tokens are more than the " + purpose.role() + " policy's "
-                        + weights.shape().maxPositions() + " positions")
+        return about(rollout, nowMs)
+                .setVectors(List.of())
+                .setUnavailable("its " + rollout.tokens().length + " tokens are more than the " + purpose.role()
+                        + " policy's " + weights.shape().maxPositions() + " positions")
                 .build();
     }
 
@@ -139,7 +163,8 @@ final class FixedScoring implements Scoring {
                 .setRolloutId(rollout.rollout().getRolloutId())
                 .setGroupId(rollout.rollout().getGroupId())
                 .setScorerId(config.id())
-                .setRolloutSource(new LogCoordinates(connection.topics().rollouts(), rollout.partition(), rollout.offset()))
+                .setRolloutSource(
+                        new LogCoordinates(connection.topics().rollouts(), rollout.partition(), rollout.offset()))
                 .setScoredAtMs(nowMs);
     }
 

@@ -23,8 +23,7 @@ final class KnownVersions {
      * @param weights not to be written; null if they cannot be had
      * @param unavailable null if they can
      */
-    record Answer(Weights weights, String unavailable) {
-    }
+    record Answer(Weights weights, String unavailable) {}
 
     private final PolicyFeed feed;
     private final NewestWeights newest;

@@ -49,36 +49,46 @@ final class RolloutCheck {
             return new Skipped("wrong-epoch", "it belongs to epoch " + rollout.getEpoch() + ", not to " + run.epoch());
         }
         if (!rollout.getTokenizerHash().equals(tokenizerHash)) {
-            return new Skipped("wrong-tokenizer", "its tokens belong to the vocabulary " + rollout.getTokenizerHash()
-                    + ", the policy's is " + tokenizerHash);
+            return new Skipped(
+                    "wrong-tokenizer",
+                    "its tokens belong to the vocabulary " + rollout.getTokenizerHash() + ", the policy's is "
+                            + tokenizerHash);
         }
         int[] prompt = PackedInts.toArray(rollout.getPromptTokens());
         int[] response = PackedInts.toArray(rollout.getResponseTokens());
         byte[] mask = PackedMask.toArray(rollout.getMask());
         if (prompt.length == 0 || response.length == 0 || mask.length != response.length) {
-            return new Skipped("lengths", "it has " + prompt.length + " prompt tokens, " + response.length
-                    + " response tokens and a mask of " + mask.length);
+            return new Skipped(
+                    "lengths",
+                    "it has " + prompt.length + " prompt tokens, " + response.length + " response tokens and a mask of "
+                            + mask.length);
         }
         int length = prompt.length + response.length;
         if (length > shape.maxPositions()) {
-            return new Skipped("lengths", "its " + length + " tokens are more than the policy's " + shape.maxPositions()
-                    + " positions");
+            return new Skipped(
+                    "lengths",
+                    "its " + length + " tokens are more than the policy's " + shape.maxPositions() + " positions");
         }
         int[] tokens = Arrays.copyOf(prompt, length);
         System.arraycopy(response, 0, tokens, prompt.length, response.length);
         for (int i = 0; i < length; i++) {
             if (tokens[i] < 0 || tokens[i] >= shape.vocabSize()) {
-                return new Skipped("tokens", "token " + tokens[i] + " at " + i + " is not among the " + shape.vocabSize()
-                        + " of the vocabulary");
+                return new Skipped(
+                        "tokens",
+                        "token " + tokens[i] + " at " + i + " is not among the " + shape.vocabSize()
+                                + " of the vocabulary");
             }
         }
         float temperature = (float) rollout.getSampling().getTemperature();
         if (!(temperature > 0 && temperature < Float.POSITIVE_INFINITY)) {
-            return new Skipped("sampling", "its temperature is " + rollout.getSampling().getTemperature());
+            return new Skipped(
+                    "sampling", "its temperature is " + rollout.getSampling().getTemperature());
         }
         if (!covers(rollout.getVersionSpans(), response.length)) {
-            return new Skipped("version-spans", "its version spans do not cover its " + response.length
-                    + " response tokens in order: " + rollout.getVersionSpans());
+            return new Skipped(
+                    "version-spans",
+                    "its version spans do not cover its " + response.length + " response tokens in order: "
+                            + rollout.getVersionSpans());
         }
         return new Scorable(rollout, record.partition(), record.offset(), tokens, prompt.length, mask, temperature);
     }

@@ -16,8 +16,9 @@ sealed interface RolloutReading {
      * @param mask one per response token
      * @param temperature it was sampled at
      */
-    record Scorable(Rollout rollout, int partition, long offset, int[] tokens, int promptLength, byte[] mask,
-            float temperature) implements RolloutReading {
+    record Scorable(
+            Rollout rollout, int partition, long offset, int[] tokens, int promptLength, byte[] mask, float temperature)
+            implements RolloutReading {
 
         int responseLength() {
             return mask.length;
@@ -30,6 +31,5 @@ sealed interface RolloutReading {
      * @param reason to count by
      * @param message one sentence
      */
-    record Skipped(String reason, String message) implements RolloutReading {
-    }
+    record Skipped(String reason, String message) implements RolloutReading {}
 }

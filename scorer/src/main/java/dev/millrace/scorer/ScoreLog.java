@@ -55,27 +55,37 @@ final class ScoreLog implements AutoCloseable {
         this.scorerId = config.id();
         this.scores = AvroSerde.of(Score.class, connection.registry()).serializer();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).serializer();
-        this.consumer = new KafkaConsumer<>(connection.consumer(Map.ofEntries(
-                Map.entry("group.id", connection.scoped(purpose.role())),
-                Map.entry("group.instance.id", connection.scoped(member)),
-                Map.entry("client.id", member),
-                Map.entry("partition.assignment.strategy", CooperativeStickyAssignor.class.getName()),
-                Map.entry("session.timeout.ms", SESSION_TIMEOUT_MS),
-                Map.entry("heartbeat.interval.ms", SESSION_TIMEOUT_MS / 4),
-                Map.entry("isolation.level", "read_committed"),
-                Map.entry("auto.offset.reset", "earliest"),
-                Map.entry("enable.auto.commit", false),
-                Map.entry("fetch.max.wait.ms", 100), // closing waits for the fetch under way
-                Map.entry("max.poll.records", config.maxBatchSequences()))),
-                new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        this.producer = new KafkaProducer<>(connection.producer(Map.of(
-                "transactional.id", connection.scoped(member),
-                "client.id", member,
-                "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS,
-                "max.block.ms", config.commitTimeoutMs(),
-                "compression.type", "lz4",
-                "linger.ms", 0)),
-                new ByteArraySerializer(), new ByteArraySerializer());
+        this.consumer = new KafkaConsumer<>(
+                connection.consumer(Map.ofEntries(
+                        Map.entry("group.id", connection.scoped(purpose.role())),
+                        Map.entry("group.instance.id", connection.scoped(member)),
+                        Map.entry("client.id", member),
+                        Map.entry("partition.assignment.strategy", CooperativeStickyAssignor.class.getName()),
+                        Map.entry("session.timeout.ms", SESSION_TIMEOUT_MS),
+                        Map.entry("heartbeat.interval.ms", SESSION_TIMEOUT_MS / 4),
+                        Map.entry("isolation.level", "read_committed"),
+                        Map.entry("auto.offset.reset", "earliest"),
+                        Map.entry("enable.auto.commit", false),
+                        Map.entry("fetch.max.wait.ms", 100), // closing waits for the fetch under way
+                        Map.entry("max.poll.records", config.maxBatchSequences()))),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
+        this.producer = new KafkaProducer<>(
+                connection.producer(Map.of(
+                        "transactional.id",
+                        connection.scoped(member),
+                        "client.id",
+                        member,
+                        "transaction.timeout.ms",
+                        TRANSACTION_TIMEOUT_MS,
+                        "max.block.ms",
+                        config.commitTimeoutMs(),
+                        "compression.type",
+                        "lz4",
+                        "linger.ms",
+                        0)),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
     }
 
     /** Aborts what a predecessor of the same id left open, shuts it out, and joins the group. */
@@ -109,12 +119,17 @@ final class ScoreLog implements AutoCloseable {
         try {
             producer.beginTransaction();
             for (Score score : made) {
-                producer.send(new ProducerRecord<>(scoresTopic, score.getRolloutSource().getPartition(),
-                        score.getGroupId().getBytes(StandardCharsets.UTF_8), scores.serialize(scoresTopic, score)));
+                producer.send(new ProducerRecord<>(
+                        scoresTopic,
+                        score.getRolloutSource().getPartition(),
+                        score.getGroupId().getBytes(StandardCharsets.UTF_8),
+                        scores.serialize(scoresTopic, score)));
             }
             if (serving != null) {
-                producer.send(new ProducerRecord<>(topics.serving(),
-                        serving.getServerId().getBytes(StandardCharsets.UTF_8), servings.serialize(topics.serving(), serving)));
+                producer.send(new ProducerRecord<>(
+                        topics.serving(),
+                        serving.getServerId().getBytes(StandardCharsets.UTF_8),
+                        servings.serialize(topics.serving(), serving)));
             }
             if (!progress.isEmpty()) {
                 producer.sendOffsetsToTransaction(progress, consumer.groupMetadata());
@@ -125,7 +140,9 @@ final class ScoreLog implements AutoCloseable {
             producer.abortTransaction();
             readAgain(read);
             return false;
-        } catch (FencedInstanceIdException | ProducerFencedException | InvalidProducerEpochException
+        } catch (FencedInstanceIdException
+                | ProducerFencedException
+                | InvalidProducerEpochException
                 | InvalidTxnStateException e) {
             throw takenOver(e);
         }
@@ -140,9 +157,11 @@ final class ScoreLog implements AutoCloseable {
     }
 
     private IllegalStateException takenOver(RuntimeException e) {
-        return new IllegalStateException("another scorer with the id " + scorerId
-                + " has taken over (every scorer of a run needs an id of its own), or the broker gave up a transaction after "
-                + TRANSACTION_TIMEOUT_MS + " ms: " + e.getMessage(), e);
+        return new IllegalStateException(
+                "another scorer with the id " + scorerId
+                        + " has taken over (every scorer of a run needs an id of its own), or the broker gave up a transaction after "
+                        + TRANSACTION_TIMEOUT_MS + " ms: " + e.getMessage(),
+                e);
     }
 
     /** Makes a waiting {@link #poll} return. Thread-safe. */
@@ -153,7 +172,7 @@ final class ScoreLog implements AutoCloseable {
     @Override
     public void close() {
         producer.close(CLOSE_LIMIT);
-        consumer.close(CloseOptions.timeout(CLOSE_LIMIT)
-                .withGroupMembershipOperation(GroupMembershipOperation.LEAVE_GROUP));
+        consumer.close(
+                CloseOptions.timeout(CLOSE_LIMIT).withGroupMembershipOperation(GroupMembershipOperation.LEAVE_GROUP));
     }
 }

@@ -63,7 +63,12 @@ public final class Scorer implements AutoCloseable {
      * @param engine that scoring runs on: the same kind and threads as the learner's, since old and proximal are to be its
      *     log-probs
      */
-    public Scorer(LogConnection connection, PolicyFeed feed, Engine engine, ScorerConfig config, MeterRegistry meters,
+    public Scorer(
+            LogConnection connection,
+            PolicyFeed feed,
+            Engine engine,
+            ScorerConfig config,
+            MeterRegistry meters,
             Clock clock) {
         this(connection, ScorerPurpose.LEARNER, feed, engine, config, meters, clock);
     }
@@ -73,10 +78,17 @@ public final class Scorer implements AutoCloseable {
      *
      * @throws IllegalArgumentException if the configuration names no policy for the purpose
      */
-    public Scorer(LogConnection connection, ScorerPurpose purpose, PolicyFeed feed, Engine engine, ScorerConfig config,
-            MeterRegistry meters, Clock clock) {
+    public Scorer(
+            LogConnection connection,
+            ScorerPurpose purpose,
+            PolicyFeed feed,
+            Engine engine,
+            ScorerConfig config,
+            MeterRegistry meters,
+            Clock clock) {
         if (purpose != ScorerPurpose.LEARNER && !config.fixed(purpose).isGiven()) {
-            throw new IllegalArgumentException("scorer." + purpose.role() + " names no policy; set its version or its directory");
+            throw new IllegalArgumentException(
+                    "scorer." + purpose.role() + " names no policy; set its version or its directory");
         }
         this.connection = connection;
         this.purpose = purpose;
@@ -86,13 +98,22 @@ public final class Scorer implements AutoCloseable {
         this.meters = meters;
         this.clock = clock;
         this.log = new ScoreLog(connection, purpose, config);
-        this.tokens = Counter.builder(meter("tokens")).description("response tokens scored").register(meters);
-        this.rollouts = Counter.builder(meter("rollouts")).description("rollouts scored").register(meters);
+        this.tokens = Counter.builder(meter("tokens"))
+                .description("response tokens scored")
+                .register(meters);
+        this.rollouts = Counter.builder(meter("rollouts"))
+                .description("rollouts scored")
+                .register(meters);
         this.unavailable = Counter.builder(meter("unavailable"))
-                .description("scores that lack a version which cannot be had").register(meters);
-        this.idle = Counter.builder(meter("idle.seconds")).description("time without rollouts").register(meters);
+                .description("scores that lack a version which cannot be had")
+                .register(meters);
+        this.idle = Counter.builder(meter("idle.seconds"))
+                .description("time without rollouts")
+                .register(meters);
         if (purpose == ScorerPurpose.LEARNER) {
-            Gauge.builder("millrace.policy.version", this, s -> s.servedVersion).tag("role", "scorer").register(meters);
+            Gauge.builder("millrace.policy.version", this, s -> s.servedVersion)
+                    .tag("role", "scorer")
+                    .register(meters);
         }
     }
 
@@ -146,8 +167,10 @@ public final class Scorer implements AutoCloseable {
         for (ConsumerRecord<byte[], byte[]> record : read) {
             RolloutReading reading = check.read(record);
             if (reading instanceof Skipped skipped) {
-                meters.counter(meter("skipped.rollouts"), "reason", skipped.reason()).increment();
-                LOG.debug("skipped {}-{}@{}: {}", record.topic(), record.partition(), record.offset(), skipped.message());
+                meters.counter(meter("skipped.rollouts"), "reason", skipped.reason())
+                        .increment();
+                LOG.debug(
+                        "skipped {}-{}@{}: {}", record.topic(), record.partition(), record.offset(), skipped.message());
             } else {
                 scorable.add((Scorable) reading);
             }
@@ -172,21 +195,37 @@ public final class Scorer implements AutoCloseable {
 
     /** Rollouts that are read and not committed are behind the group's offset, so there is no oldest version to name. */
     private Serving serving(long version, long now, boolean left) {
-        return new Serving(connection.run().runId(), connection.run().epoch(), config.id(), ServerRole.SCORER,
-                connection.run().policyId(), version, servingSinceMs, now, totalTokens, null, left);
+        return new Serving(
+                connection.run().runId(),
+                connection.run().epoch(),
+                config.id(),
+                ServerRole.SCORER,
+                connection.run().policyId(),
+                version,
+                servingSinceMs,
+                now,
+                totalTokens,
+                null,
+                left);
     }
 
-    private void commit(ConsumerRecords<byte[], byte[]> read, List<Scorable> scored, List<Score> scores, Serving serving) {
+    private void commit(
+            ConsumerRecords<byte[], byte[]> read, List<Scorable> scored, List<Score> scores, Serving serving) {
         if (!log.commit(read, scores, serving)) {
-            LOG.warn("{} {} lost its partitions before it could commit; {} rollouts are scored again", purpose.role(),
-                    config.id(), scored.size());
+            LOG.warn(
+                    "{} {} lost its partitions before it could commit; {} rollouts are scored again",
+                    purpose.role(),
+                    config.id(),
+                    scored.size());
             return;
         }
-        long responseTokens = scored.stream().mapToLong(Scorable::responseLength).sum();
+        long responseTokens =
+                scored.stream().mapToLong(Scorable::responseLength).sum();
         totalTokens += responseTokens;
         tokens.increment(responseTokens);
         rollouts.increment(scored.size());
-        unavailable.increment(scores.stream().filter(score -> score.getUnavailable() != null).count());
+        unavailable.increment(
+                scores.stream().filter(score -> score.getUnavailable() != null).count());
     }
 
     /** Makes {@link #run()} return after the batch it is at. Thread-safe; returns at once. */

@@ -19,9 +19,19 @@ import java.util.regex.Pattern;
  * @param reference what {@code reference-scores} are made with: the anchor of KL
  * @param teacher what {@code teacher-scores} are made with: a policy to imitate
  */
-public record ScorerConfig(String id, int maxBatchSequences, int tokenBudget, int cachedVersions, boolean entropies,
-        boolean sumSquaredProbs, long versionWaitMs, int heartbeatMs, long firstVersionTimeoutMs, long commitTimeoutMs,
-        FixedPolicyConfig reference, FixedPolicyConfig teacher) {
+public record ScorerConfig(
+        String id,
+        int maxBatchSequences,
+        int tokenBudget,
+        int cachedVersions,
+        boolean entropies,
+        boolean sumSquaredProbs,
+        long versionWaitMs,
+        int heartbeatMs,
+        long firstVersionTimeoutMs,
+        long commitTimeoutMs,
+        FixedPolicyConfig reference,
+        FixedPolicyConfig teacher) {
     private static final Pattern ID = Pattern.compile("[A-Za-z0-9._-]{1,60}");
 
     public ScorerConfig {
@@ -38,8 +48,19 @@ public record ScorerConfig(String id, int maxBatchSequences, int tokenBudget, in
     }
 
     public static ScorerConfig defaults() {
-        return new ScorerConfig("scorer-0", 256, 16_384, 16, false, false, 2_000, 1_000, 60_000, 60_000,
-                FixedPolicyConfig.defaults(), FixedPolicyConfig.defaults());
+        return new ScorerConfig(
+                "scorer-0",
+                256,
+                16_384,
+                16,
+                false,
+                false,
+                2_000,
+                1_000,
+                60_000,
+                60_000,
+                FixedPolicyConfig.defaults(),
+                FixedPolicyConfig.defaults());
     }
 
     /** The policy that a reference or a teacher scorer scores with. */

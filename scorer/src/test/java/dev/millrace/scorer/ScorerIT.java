@@ -55,8 +55,10 @@ import org.junit.jupiter.api.io.TempDir;
 class ScorerIT {
     @TempDir
     private static Path directory;
+
     @TempDir
     private Path teacher;
+
     private static EmbeddedBroker broker;
     private static ScoringSession scoring;
 
@@ -93,13 +95,22 @@ class ScorerIT {
     void shouldAgreeWithTheGeneratorPerVersionSpanWhileWeightsAreSwappedInFlight() {
         run.publish(0, 0);
         for (int ordinal = 0; ordinal < 40; ordinal++) {
-            release(ordinal, ordinal % 4 == 0 ? new GuessPrompts(1, 4).prompt(1, ordinal) : new IncPrompts(5).prompt(1, ordinal),
+            release(
+                    ordinal,
+                    ordinal % 4 == 0 ? new GuessPrompts(1, 4).prompt(1, ordinal) : new IncPrompts(5).prompt(1, ordinal),
                     ordinal % 4 == 0 ? "guess" : "fixed-answer");
         }
-        GeneratorConfig sampling =
-                new GeneratorConfig("g", 3, 16, 1, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 5, 200, 500, 20_000, 20_000);
-        try (Generator generator = new Generator(run.connection(), run.feed(), Environments.builtIn(), Engine.cpu(), sampling,
-                new SimpleMeterRegistry(), Clock.systemUTC()); Scorer scorer = scorer(false)) {
+        GeneratorConfig sampling = new GeneratorConfig(
+                "g", 3, 16, 1, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 5, 200, 500, 20_000, 20_000);
+        try (Generator generator = new Generator(
+                        run.connection(),
+                        run.feed(),
+                        Environments.builtIn(),
+                        Engine.cpu(),
+                        sampling,
+                        new SimpleMeterRegistry(),
+                        Clock.systemUTC());
+                Scorer scorer = scorer(false)) {
             RunningRole generating = new RunningRole("generator", generator::run, generator::stop);
             RunningRole scoringRole = new RunningRole("scorer", scorer::run, scorer::stop);
             run.await(rolloutsTopic, records -> !records.isEmpty());
@@ -126,11 +137,13 @@ class ScorerIT {
                 assertAgrees(rollouts.get(score.getRolloutId()), score);
             }
             assertThat(scoredOrder).isEqualTo(order);
-            assertThat(rollouts.values()).anyMatch(rollout -> rollout.getVersionSpans().size() > 1);
+            assertThat(rollouts.values())
+                    .anyMatch(rollout -> rollout.getVersionSpans().size() > 1);
         }
         assertThat(meters.counter("millrace.scorer.rollouts").count()).isEqualTo(160);
         assertThat(run.await(Serving.class, run.connection().topics().serving(), 2))
-                .anyMatch(s -> s.getRole() == ServerRole.SCORER && s.getServerId().equals("s") && s.getVersion() == 5);
+                .anyMatch(
+                        s -> s.getRole() == ServerRole.SCORER && s.getServerId().equals("s") && s.getVersion() == 5);
     }
 
     @Test
@@ -157,8 +170,10 @@ class ScorerIT {
         assertThat(old.getSumSquaredProbs()).isNull();
 
         Score current = scores.get(1);
-        assertThat(vector(current, PolicyRole.OLD).getLogProbs()).isEqualTo(vector(current, PolicyRole.PROXIMAL).getLogProbs());
-        assertThat(scores).allSatisfy(score -> assertThat(score.getUnavailable()).isNull());
+        assertThat(vector(current, PolicyRole.OLD).getLogProbs())
+                .isEqualTo(vector(current, PolicyRole.PROXIMAL).getLogProbs());
+        assertThat(scores)
+                .allSatisfy(score -> assertThat(score.getUnavailable()).isNull());
     }
 
     @Test
@@ -184,9 +199,12 @@ class ScorerIT {
         write(rollout("0-1/6", new VersionSpan(0L, 0, 3)));
         List<Score> scores = scoreAll(1, false);
         assertThat(scores).extracting(Score::getRolloutId).containsExactly("0-1/6");
-        for (String reason : List.of("unreadable", "wrong-run", "wrong-tokenizer", "version-spans", "tokens", "lengths",
-                "sampling")) {
-            assertThat(meters.counter("millrace.scorer.skipped.rollouts", "reason", reason).count()).as(reason).isEqualTo(1);
+        for (String reason : List.of(
+                "unreadable", "wrong-run", "wrong-tokenizer", "version-spans", "tokens", "lengths", "sampling")) {
+            assertThat(meters.counter("millrace.scorer.skipped.rollouts", "reason", reason)
+                            .count())
+                    .as(reason)
+                    .isEqualTo(1);
         }
     }
 
@@ -197,7 +215,8 @@ class ScorerIT {
         scoreAll(1, false);
         write(rollout("0-1/1", new VersionSpan(0L, 0, 3)));
         write(rollout("0-2/0", new VersionSpan(0L, 0, 3)));
-        assertThat(scoreAll(3, false)).extracting(Score::getRolloutId)
+        assertThat(scoreAll(3, false))
+                .extracting(Score::getRolloutId)
                 .containsExactlyInAnyOrder("0-1/0", "0-1/1", "0-2/0");
         assertThat(meters.counter("millrace.scorer.tokens").count()).isEqualTo(6); // of the second scorer
     }
@@ -209,7 +228,8 @@ class ScorerIT {
         run.publish(1, 0);
         run.publish(2, 0);
         write(rollout("0-1/0", new VersionSpan(2L, 0, 3)));
-        Score reference = scoreAll(ScorerPurpose.REFERENCE, run.connection().topics().referenceScores());
+        Score reference =
+                scoreAll(ScorerPurpose.REFERENCE, run.connection().topics().referenceScores());
         assertThat(reference.getVectors()).singleElement().satisfies(vector -> {
             assertThat(vector.getPolicy()).isEqualTo(PolicyRole.REFERENCE);
             assertThat(vector.getVersionSpans()).containsExactly(new VersionSpan(1L, 0, 3));
@@ -249,9 +269,26 @@ class ScorerIT {
 
     private Scorer scorer(ScorerPurpose purpose, boolean entropies) {
         meters.clear();
-        return new Scorer(run.connection(), purpose, run.feed(), Engine.cpu(),
-                new ScorerConfig("s", 32, 1_000, 4, entropies, false, 500, 200, 20_000, 20_000,
-                        new FixedPolicyConfig(1, ""), new FixedPolicyConfig(-1, teacher.toString())), meters, Clock.systemUTC());
+        return new Scorer(
+                run.connection(),
+                purpose,
+                run.feed(),
+                Engine.cpu(),
+                new ScorerConfig(
+                        "s",
+                        32,
+                        1_000,
+                        4,
+                        entropies,
+                        false,
+                        500,
+                        200,
+                        20_000,
+                        20_000,
+                        new FixedPolicyConfig(1, ""),
+                        new FixedPolicyConfig(-1, teacher.toString())),
+                meters,
+                Clock.systemUTC());
     }
 
     /** Runs a scorer until so many scores are there, and returns them sorted by rollout. */
@@ -262,16 +299,25 @@ class ScorerIT {
             role.stop();
         }
         return run.await(Score.class, scoresTopic, count).stream()
-                .sorted((a, b) -> a.getRolloutId().compareTo(b.getRolloutId())).toList();
+                .sorted((a, b) -> a.getRolloutId().compareTo(b.getRolloutId()))
+                .toList();
     }
 
     private void release(int ordinal, Prompt prompt, String environment) {
         PromptRequest request = PromptRequest.newBuilder()
-                .setRunId(run.connection().run().runId()).setEpoch(0).setGroupId("0-" + ordinal).setOrdinal(ordinal)
-                .setEnvironment(environment).setEnvironmentState(prompt.environmentState())
-                .setPromptTokens(PackedInts.of(prompt.tokens())).setSamples(4)
+                .setRunId(run.connection().run().runId())
+                .setEpoch(0)
+                .setGroupId("0-" + ordinal)
+                .setOrdinal(ordinal)
+                .setEnvironment(environment)
+                .setEnvironmentState(prompt.environmentState())
+                .setPromptTokens(PackedInts.of(prompt.tokens()))
+                .setSamples(4)
                 .setSampling(new SamplingParameters(0.9, 0, 1.0, 8, 1L))
-                .setTokenizerHash(Symbols.tokenizer().hash()).setAdmittedVersion(0).setReleasedAtMs(1).build();
+                .setTokenizerHash(Symbols.tokenizer().hash())
+                .setAdmittedVersion(0)
+                .setReleasedAtMs(1)
+                .build();
         String topic = run.connection().topics().prompts();
         run.write(topic, request.getGroupId(), run.bytes(PromptRequest.class, topic, request));
     }
@@ -283,27 +329,45 @@ class ScorerIT {
     /** A prompt of two tokens and three response tokens, of which the environment wrote the second. */
     private Rollout.Builder rollout(String id, VersionSpan... spans) {
         return Rollout.newBuilder()
-                .setRunId(run.connection().run().runId()).setEpoch(0)
-                .setRolloutId(id).setGroupId(id.substring(0, id.indexOf('/'))).setOrdinal(1).setSampleIndex(0).setGroupSize(8)
-                .setGeneratorId("test").setEnvironment("guess").setTokenizerHash(Symbols.tokenizer().hash())
-                .setPromptTokens(PackedInts.of(0, 2)).setResponseTokens(PackedInts.of(7, 13, 9))
+                .setRunId(run.connection().run().runId())
+                .setEpoch(0)
+                .setRolloutId(id)
+                .setGroupId(id.substring(0, id.indexOf('/')))
+                .setOrdinal(1)
+                .setSampleIndex(0)
+                .setGroupSize(8)
+                .setGeneratorId("test")
+                .setEnvironment("guess")
+                .setTokenizerHash(Symbols.tokenizer().hash())
+                .setPromptTokens(PackedInts.of(0, 2))
+                .setResponseTokens(PackedInts.of(7, 13, 9))
                 .setMask(PackedMask.of((byte) 1, (byte) 0, (byte) 1))
                 .setBehaviorLogProbs(PackedFloats.of(-1f, 0f, -1f))
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
                 .setSampling(new SamplingParameters(0.5, 0, 1.0, 3, 1L))
-                .setTurns(List.of()).setVersionSpans(List.of(spans)).setReward(0)
-                .setFinishReason(FinishReason.LENGTH).setAdmittedVersion(0)
-                .setStartedAtMs(1).setFinishedAtMs(2);
+                .setTurns(List.of())
+                .setVersionSpans(List.of(spans))
+                .setReward(0)
+                .setFinishReason(FinishReason.LENGTH)
+                .setAdmittedVersion(0)
+                .setStartedAtMs(1)
+                .setFinishedAtMs(2);
     }
 
     /** Of {@link #rollout}'s response under a version, computed apart. */
     private static float[] logProbs(long version) {
-        return scoring.score(TestRun.weights(version), new SequenceBatch(new int[][] {{0, 2, 7, 13, 9}}, new int[] {2}),
-                new float[] {0.5f}).logProbs();
+        return scoring.score(
+                        TestRun.weights(version),
+                        new SequenceBatch(new int[][] {{0, 2, 7, 13, 9}}, new int[] {2}),
+                        new float[] {0.5f})
+                .logProbs();
     }
 
     private static LogProbVector vector(Score score, PolicyRole policy) {
-        return score.getVectors().stream().filter(vector -> vector.getPolicy() == policy).findAny().orElseThrow();
+        return score.getVectors().stream()
+                .filter(vector -> vector.getPolicy() == policy)
+                .findAny()
+                .orElseThrow();
     }
 
     private static void assertAgrees(Rollout rollout, Score score) {
@@ -314,10 +378,15 @@ class ScorerIT {
         float[] scored = PackedFloats.toArray(old.getLogProbs());
         assertThat(scored).hasSameSizeAs(behavior);
         for (int i = 0; i < scored.length; i++) {
-            assertThat(Math.abs(scored[i] - behavior[i])).as("%s position %d of %s, behavior %s", rollout.getRolloutId(), i,
-                    rollout.getVersionSpans(), Arrays.toString(behavior)).isLessThan(1e-5f);
+            assertThat(Math.abs(scored[i] - behavior[i]))
+                    .as(
+                            "%s position %d of %s, behavior %s",
+                            rollout.getRolloutId(), i, rollout.getVersionSpans(), Arrays.toString(behavior))
+                    .isLessThan(1e-5f);
         }
-        long newestOfItsOwn = rollout.getVersionSpans().get(rollout.getVersionSpans().size() - 1).getVersion();
+        long newestOfItsOwn = rollout.getVersionSpans()
+                .get(rollout.getVersionSpans().size() - 1)
+                .getVersion();
         assertThat(vector(score, PolicyRole.PROXIMAL).getVersionSpans().get(0).getVersion())
                 .isGreaterThanOrEqualTo(newestOfItsOwn);
     }

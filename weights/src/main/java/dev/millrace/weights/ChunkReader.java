@@ -28,14 +28,21 @@ final class ChunkReader implements ChunkLog, AutoCloseable {
     /** @param limit longest wait without a new chunk of a version */
     ChunkReader(LogConnection connection, Duration limit) {
         this.consumer = new KafkaConsumer<>(
-            connection.consumer(Map.of(
-                "isolation.level", "read_committed",
-                "auto.offset.reset", "none",
-                "enable.auto.commit", false,
-                // after a version's last chunk the consumer asks for more; the next read begins when that has come back
-                "fetch.max.wait.ms", 10,
-                "max.partition.fetch.bytes", 8 << 20)),
-            new ByteArrayDeserializer(), new ByteArrayDeserializer());
+                connection.consumer(Map.of(
+                        "isolation.level",
+                        "read_committed",
+                        "auto.offset.reset",
+                        "none",
+                        "enable.auto.commit",
+                        false,
+                        // after a version's last chunk the consumer asks for more; the next read begins when that has
+                        // come back
+                        "fetch.max.wait.ms",
+                        10,
+                        "max.partition.fetch.bytes",
+                        8 << 20)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
         this.limit = limit;
     }
 
@@ -58,9 +65,12 @@ final class ChunkReader implements ChunkLog, AutoCloseable {
                 position = now;
                 lastProgress = System.nanoTime();
             } else if (System.nanoTime() - lastProgress > limit.toNanos()) {
-                throw new VersionUnavailableException(manifest.getVersion(), "version " + manifest.getVersion()
-                    + ": no record came from " + partition + " at offset " + position + " within " + limit.toMillis()
-                    + " ms; its chunks go on to offset " + location.getLastOffset());
+                throw new VersionUnavailableException(
+                        manifest.getVersion(),
+                        "version " + manifest.getVersion()
+                                + ": no record came from " + partition + " at offset " + position + " within "
+                                + limit.toMillis()
+                                + " ms; its chunks go on to offset " + location.getLastOffset());
             }
         }
     }
@@ -69,10 +79,14 @@ final class ChunkReader implements ChunkLog, AutoCloseable {
         try {
             return consumer.poll(POLL);
         } catch (OffsetOutOfRangeException e) {
-            throw new VersionUnavailableException(manifest.getVersion(), "version " + manifest.getVersion()
-                + " is no longer kept: its chunks lay on " + location.getTopic() + "-" + location.getPartition()
-                + " from offset " + location.getFirstOffset()
-                + ", and the log there now begins later (a larger retention of that topic keeps versions longer)", e);
+            throw new VersionUnavailableException(
+                    manifest.getVersion(),
+                    "version " + manifest.getVersion()
+                            + " is no longer kept: its chunks lay on " + location.getTopic() + "-"
+                            + location.getPartition()
+                            + " from offset " + location.getFirstOffset()
+                            + ", and the log there now begins later (a larger retention of that topic keeps versions longer)",
+                    e);
         }
     }
 
@@ -80,7 +94,8 @@ final class ChunkReader implements ChunkLog, AutoCloseable {
     public void close() {
         consumer.wakeup();
         synchronized (this) {
-            consumer.close(CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
+            consumer.close(
+                    CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
         }
     }
 }

@@ -25,8 +25,8 @@ record EncodedTensor(NamedTensor tensor, TensorEncoding encoding, ByteBuffer dat
     /** As a delta, or whole where a delta would not be smaller. */
     static EncodedTensor against(ByteBuffer base, NamedTensor tensor) {
         return TensorDelta.encode(base, tensor.data())
-            .map(delta -> new EncodedTensor(tensor, TensorEncoding.DELTA, delta))
-            .orElseGet(() -> whole(tensor));
+                .map(delta -> new EncodedTensor(tensor, TensorEncoding.DELTA, delta))
+                .orElseGet(() -> whole(tensor));
     }
 
     String name() {
@@ -40,14 +40,14 @@ record EncodedTensor(NamedTensor tensor, TensorEncoding encoding, ByteBuffer dat
      */
     TensorEntry entry(int chunks) {
         return TensorEntry.newBuilder()
-            .setName(tensor.name())
-            .setDtype("F32")
-            .setDims(tensor.dims())
-            .setBytes(tensor.data().remaining())
-            .setChunks(chunks)
-            .setSha256(ContentHash.of(tensor.data()))
-            .setEncoding(encoding)
-            .setEncodedBytes(encoding == TensorEncoding.RAW ? null : (long) data.remaining())
-            .build();
+                .setName(tensor.name())
+                .setDtype("F32")
+                .setDims(tensor.dims())
+                .setBytes(tensor.data().remaining())
+                .setChunks(chunks)
+                .setSha256(ContentHash.of(tensor.data()))
+                .setEncoding(encoding)
+                .setEncodedBytes(encoding == TensorEncoding.RAW ? null : (long) data.remaining())
+                .build();
     }
 }

@@ -49,13 +49,15 @@ final class ManifestFollower implements AutoCloseable {
         this.topic = connection.topics().policyVersions();
         this.run = connection.run();
         this.history = new ManifestHistory(keptManifests);
-        this.manifests = AvroSerde.of(PolicyVersion.class, connection.registry()).deserializer();
+        this.manifests =
+                AvroSerde.of(PolicyVersion.class, connection.registry()).deserializer();
         this.consumer = new KafkaConsumer<>(
-            connection.consumer(Map.of(
-                "isolation.level", "read_committed",
-                "auto.offset.reset", "earliest",
-                "enable.auto.commit", false)),
-            new ByteArrayDeserializer(), new ByteArrayDeserializer());
+                connection.consumer(Map.of(
+                        "isolation.level", "read_committed",
+                        "auto.offset.reset", "earliest",
+                        "enable.auto.commit", false)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
         this.thread = new Thread(this::follow, "policy-feed");
         thread.setDaemon(true);
         thread.start();
@@ -71,9 +73,11 @@ final class ManifestFollower implements AutoCloseable {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
                     accept(record);
                 }
-                progress = partitions.stream().map(p -> p + " was read to offset " + consumer.position(p))
-                    .collect(Collectors.joining(", "));
-                if (ends != null && ends.entrySet().stream().allMatch(e -> consumer.position(e.getKey()) >= e.getValue())) {
+                progress = partitions.stream()
+                        .map(p -> p + " was read to offset " + consumer.position(p))
+                        .collect(Collectors.joining(", "));
+                if (ends != null
+                        && ends.entrySet().stream().allMatch(e -> consumer.position(e.getKey()) >= e.getValue())) {
                     ends = null;
                     becomeCaughtUp();
                 }
@@ -85,16 +89,20 @@ final class ManifestFollower implements AutoCloseable {
         } catch (RuntimeException | Error e) { // an error too: whoever waits must not wait for a thread that is gone
             fail(e);
         } finally {
-            consumer.close(CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
+            consumer.close(
+                    CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
         }
     }
 
     private List<TopicPartition> partitions() {
         List<PartitionInfo> found = consumer.partitionsFor(topic);
         if (found == null || found.isEmpty()) {
-            throw new IllegalStateException("topic " + topic + " does not exist; creating the run's topics comes first");
+            throw new IllegalStateException(
+                    "topic " + topic + " does not exist; creating the run's topics comes first");
         }
-        return found.stream().map(info -> new TopicPartition(topic, info.partition())).toList();
+        return found.stream()
+                .map(info -> new TopicPartition(topic, info.partition()))
+                .toList();
     }
 
     private synchronized void accept(ConsumerRecord<byte[], byte[]> record) {
@@ -103,10 +111,14 @@ final class ManifestFollower implements AutoCloseable {
         }
         try {
             PolicyVersion manifest = manifests.deserialize(record.topic(), record.value());
-            if (!run.owns(manifest.getRunId(), manifest.getEpoch()) || !run.policyId().equals(manifest.getPolicyId())) {
-                refuse(record, "it is of run " + manifest.getRunId() + " epoch " + manifest.getEpoch() + " policy "
-                    + manifest.getPolicyId() + ", not of " + run.runId() + " epoch " + run.epoch() + " policy "
-                    + run.policyId());
+            if (!run.owns(manifest.getRunId(), manifest.getEpoch())
+                    || !run.policyId().equals(manifest.getPolicyId())) {
+                refuse(
+                        record,
+                        "it is of run " + manifest.getRunId() + " epoch " + manifest.getEpoch() + " policy "
+                                + manifest.getPolicyId() + ", not of " + run.runId() + " epoch " + run.epoch()
+                                + " policy "
+                                + run.policyId());
                 return;
             }
             history.add(manifest);
@@ -118,7 +130,8 @@ final class ManifestFollower implements AutoCloseable {
 
     private void refuse(ConsumerRecord<byte[], byte[]> record, String why) {
         refused++;
-        if (Long.bitCount(refused) == 1) { // the 1st, 2nd, 4th, 8th...: a topic full of another run's records stays readable
+        if (Long.bitCount(refused)
+                == 1) { // the 1st, 2nd, 4th, 8th...: a topic full of another run's records stays readable
             LOG.warn("refused {} records, last {}-{}@{}: {}", refused, topic, record.partition(), record.offset(), why);
         }
     }
@@ -156,8 +169,10 @@ final class ManifestFollower implements AutoCloseable {
         long deadline = System.nanoTime() + limit.toNanos();
         while (!caughtUp) {
             if (!waitUntil(deadline)) {
-                throw new VersionUnavailableException(-1, topic + " could not be read to its end within " + limit.toMillis()
-                    + " ms (read_timeout_ms); " + progress + "; is the broker reachable?");
+                throw new VersionUnavailableException(
+                        -1,
+                        topic + " could not be read to its end within " + limit.toMillis() + " ms (read_timeout_ms); "
+                                + progress + "; is the broker reachable?");
             }
         }
         requireRunning();

@@ -26,10 +26,11 @@ final class ManifestHistory {
      */
     void add(PolicyVersion manifest) {
         PolicyVersion known = byVersion.get(manifest.getVersion());
-        if (known != null && !known.getWeights().getSha256().equals(manifest.getWeights().getSha256())) {
+        if (known != null
+                && !known.getWeights().getSha256().equals(manifest.getWeights().getSha256())) {
             throw new IllegalStateException("version " + manifest.getVersion() + " of " + manifest.getPolicyId()
-                + " was published twice, with weights " + known.getWeights().getSha256() + " and "
-                + manifest.getWeights().getSha256() + ": two learners wrote to one run");
+                    + " was published twice, with weights " + known.getWeights().getSha256() + " and "
+                    + manifest.getWeights().getSha256() + ": two learners wrote to one run");
         }
         if (manifest.getVersion() <= forgottenUpTo) {
             return;
@@ -41,7 +42,9 @@ final class ManifestHistory {
     }
 
     Optional<PolicyVersion> newest() {
-        return byVersion.isEmpty() ? Optional.empty() : Optional.of(byVersion.lastEntry().getValue());
+        return byVersion.isEmpty()
+                ? Optional.empty()
+                : Optional.of(byVersion.lastEntry().getValue());
     }
 
     /** @throws VersionUnavailableException saying whether it is not there yet or no longer kept */
@@ -51,10 +54,14 @@ final class ManifestHistory {
             return manifest;
         }
         if (version <= forgottenUpTo) {
-            throw new VersionUnavailableException(version, "version " + version + " is older than the " + kept
-                + " newest manifests that are kept (kept_manifests)");
+            throw new VersionUnavailableException(
+                    version,
+                    "version " + version + " is older than the " + kept
+                            + " newest manifests that are kept (kept_manifests)");
         }
-        throw new VersionUnavailableException(version, "version " + version
-            + " is not among the published ones; the newest is " + (byVersion.isEmpty() ? "none" : byVersion.lastKey()));
+        throw new VersionUnavailableException(
+                version,
+                "version " + version + " is not among the published ones; the newest is "
+                        + (byVersion.isEmpty() ? "none" : byVersion.lastKey()));
     }
 }

@@ -16,15 +16,15 @@ record NamedTensor(String name, List<Long> dims, ByteBuffer data) {
     NamedTensor {
         long bytes = dims.stream().mapToLong(Long::longValue).reduce(Float.BYTES, Math::multiplyExact);
         if (bytes != data.remaining()) {
-            throw new IllegalArgumentException("tensor " + name + " of dims " + dims + " takes " + bytes + " bytes, not "
-                + data.remaining());
+            throw new IllegalArgumentException(
+                    "tensor " + name + " of dims " + dims + " takes " + bytes + " bytes, not " + data.remaining());
         }
     }
 
     /** The tensors of a set in its order, each under {@code prefix} followed by its name. */
     static List<NamedTensor> of(TensorSet set, String prefix) {
         return set.specs().stream()
-            .map(spec -> new NamedTensor(prefix + spec.name(), spec.dims(), set.bytes(spec.name())))
-            .toList();
+                .map(spec -> new NamedTensor(prefix + spec.name(), spec.dims(), set.bytes(spec.name())))
+                .toList();
     }
 }

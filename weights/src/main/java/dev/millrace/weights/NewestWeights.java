@@ -93,8 +93,10 @@ public final class NewestWeights implements AutoCloseable {
                     failure = e;
                     return;
                 }
-                LOG.warn("goes on with version {} until a version can be put together again: {}", current.version(),
-                    e.getMessage());
+                LOG.warn(
+                        "goes on with version {} until a version can be put together again: {}",
+                        current.version(),
+                        e.getMessage());
             } catch (RuntimeException | Error e) { // an error too: weights that silently stay old are worse than a stop
                 if (!closed) {
                     failure = e;
@@ -106,8 +108,11 @@ public final class NewestWeights implements AutoCloseable {
 
     private Loaded load(PolicyVersion manifest) {
         Loaded before = current;
-        return new Loaded(manifest, feed.load(manifest.getVersion(),
-            version -> before != null && before.version() == version ? before.weights() : null));
+        return new Loaded(
+                manifest,
+                feed.load(
+                        manifest.getVersion(),
+                        version -> before != null && before.version() == version ? before.weights() : null));
     }
 
     @Override

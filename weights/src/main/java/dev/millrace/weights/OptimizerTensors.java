@@ -17,8 +17,7 @@ final class OptimizerTensors {
     private static final String FIRST = "exp_avg.";
     private static final String SECOND = "exp_avg_sq.";
 
-    private OptimizerTensors() {
-    }
+    private OptimizerTensors() {}
 
     static List<NamedTensor> named(AdamW.State state) {
         List<NamedTensor> tensors = new ArrayList<>(NamedTensor.of(state.first(), FIRST));

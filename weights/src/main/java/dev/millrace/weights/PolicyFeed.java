@@ -72,10 +72,13 @@ public final class PolicyFeed implements AutoCloseable {
      * @throws VersionUnavailableException if none is there within the limit
      */
     public PolicyVersion awaitAtLeast(long version, Duration limit) {
-        return follower.awaitNewerThan(version - 1, limit).orElseThrow(() -> new VersionUnavailableException(version,
-            "version " + version + " was not published within " + limit.toMillis() + " ms; the newest is "
-                + newest().map(newest -> Long.toString(newest.getVersion())).orElse("none") + " (" + follower.progress()
-                + "); is the learner running?"));
+        return follower.awaitNewerThan(version - 1, limit)
+                .orElseThrow(() -> new VersionUnavailableException(
+                        version,
+                        "version " + version + " was not published within " + limit.toMillis() + " ms; the newest is "
+                                + newest().map(newest -> Long.toString(newest.getVersion()))
+                                        .orElse("none") + " (" + follower.progress()
+                                + "); is the learner running?"));
     }
 
     /**
@@ -93,8 +96,10 @@ public final class PolicyFeed implements AutoCloseable {
                 return newestCommitted();
             }
             if (System.nanoTime() - deadline > 0) {
-                throw new VersionUnavailableException(0, "no policy version was published within " + limit.toMillis()
-                    + " ms (" + follower.progress() + "); is the learner running?");
+                throw new VersionUnavailableException(
+                        0,
+                        "no policy version was published within " + limit.toMillis() + " ms (" + follower.progress()
+                                + "); is the learner running?");
             }
         }
         return Optional.empty();

@@ -12,8 +12,7 @@ import org.apache.kafka.common.utils.Utils;
  * <p>Records whose key is longer, such as policy id and version, are sent there by number.
  */
 public final class PolicyPartition {
-    private PolicyPartition() {
-    }
+    private PolicyPartition() {}
 
     /**
      * The partition among those a client has named ({@code partitionsFor}).
@@ -22,7 +21,8 @@ public final class PolicyPartition {
      */
     public static int of(String policyId, String topic, List<PartitionInfo> partitions) {
         if (partitions == null || partitions.isEmpty()) {
-            throw new IllegalStateException("topic " + topic + " does not exist; creating the run's topics comes first");
+            throw new IllegalStateException(
+                    "topic " + topic + " does not exist; creating the run's topics comes first");
         }
         return Utils.toPositive(Utils.murmur2(policyId.getBytes(StandardCharsets.UTF_8))) % partitions.size();
     }

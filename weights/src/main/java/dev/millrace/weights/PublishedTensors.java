@@ -39,7 +39,7 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
             boolean delta = entry.getEncoding() == TensorEncoding.DELTA;
             if (delta ? encoded < 1 || encoded >= entry.getBytes() : encoded != entry.getBytes()) {
                 throw corrupt("has " + entry.getName() + " as " + entry.getEncoding() + " in " + encoded
-                    + " bytes; whole it takes " + entry.getBytes() + ", and a delta is smaller");
+                        + " bytes; whole it takes " + entry.getBytes() + ", and a delta is smaller");
             }
             if (delta && location.getBaseVersion() == null) {
                 throw corrupt("has " + entry.getName() + " as a delta, but its manifest names no base version");
@@ -79,7 +79,7 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
             String found = ContentHash.of(data);
             if (!found.equals(entry.getSha256())) {
                 throw corrupt("has other bytes in " + entry.getName() + " than its manifest says: SHA-256 " + found
-                    + ", not " + entry.getSha256());
+                        + ", not " + entry.getSha256());
             }
             all.add(data);
             tensors.put(entry.getName(), data);
@@ -87,7 +87,7 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
         String found = all.hex();
         if (!found.equals(location.getSha256())) {
             throw corrupt("has the right tensors, but the SHA-256 over all of them is " + found + ", not "
-                + location.getSha256());
+                    + location.getSha256());
         }
         return tensors;
     }
@@ -100,17 +100,20 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
             return TensorDelta.apply(base.apply(entry.getName()), encoded);
         } catch (IllegalArgumentException e) {
             throw corrupt("has in " + entry.getName() + " no delta against version " + location.getBaseVersion() + ": "
-                + e.getMessage());
+                    + e.getMessage());
         }
     }
 
     CorruptVersionException corrupt(String what) {
-        return new CorruptVersionException(manifest.getVersion(), "version " + manifest.getVersion() + " of "
-            + manifest.getPolicyId() + " " + where() + " " + what);
+        return new CorruptVersionException(
+                manifest.getVersion(),
+                "version " + manifest.getVersion() + " of " + manifest.getPolicyId() + " " + where() + " " + what);
     }
 
     private String where() {
-        return location.getUri() != null ? "in " + location.getUri() : "on " + location.getTopic() + "-"
-            + location.getPartition() + " at offsets " + location.getFirstOffset() + " to " + location.getLastOffset();
+        return location.getUri() != null
+                ? "in " + location.getUri()
+                : "on " + location.getTopic() + "-" + location.getPartition() + " at offsets "
+                        + location.getFirstOffset() + " to " + location.getLastOffset();
     }
 }

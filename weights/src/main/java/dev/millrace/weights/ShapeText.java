@@ -15,8 +15,7 @@ import dev.millrace.policy.decoder.DecoderShape;
 public final class ShapeText {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    private ShapeText() {
-    }
+    private ShapeText() {}
 
     public static String of(DecoderShape shape) {
         ObjectNode node = JSON.createObjectNode();
@@ -44,11 +43,18 @@ public final class ShapeText {
             throw new IllegalArgumentException("a decoder's shape must be a JSON object: " + text, e);
         }
         return new DecoderShape(
-            integer(node, "vocab_size"), integer(node, "hidden_size"), integer(node, "num_hidden_layers"),
-            integer(node, "num_attention_heads"), integer(node, "num_key_value_heads"), integer(node, "head_dim"),
-            integer(node, "intermediate_size"), integer(node, "max_position_embeddings"),
-            number(node, "rope_theta").asDouble(), number(node, "rms_norm_eps").asDouble(),
-            bool(node, "tie_word_embeddings"), bool(node, "attention_bias"));
+                integer(node, "vocab_size"),
+                integer(node, "hidden_size"),
+                integer(node, "num_hidden_layers"),
+                integer(node, "num_attention_heads"),
+                integer(node, "num_key_value_heads"),
+                integer(node, "head_dim"),
+                integer(node, "intermediate_size"),
+                integer(node, "max_position_embeddings"),
+                number(node, "rope_theta").asDouble(),
+                number(node, "rms_norm_eps").asDouble(),
+                bool(node, "tie_word_embeddings"),
+                bool(node, "attention_bias"));
     }
 
     private static int integer(JsonNode node, String key) {

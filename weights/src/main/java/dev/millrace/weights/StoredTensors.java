@@ -31,14 +31,14 @@ final class StoredTensors {
         long version = published.manifest().getVersion();
         URI uri = URI.create(published.location().getUri());
         ObjectStore from = store.orElseThrow(() -> new IllegalStateException("version " + version + " lies at " + uri
-            + ", but weights.store is kafka here; give every role of the run the same weights.store"));
+                + ", but weights.store is kafka here; give every role of the run the same weights.store"));
         Map<String, ByteBuffer> tensors = new LinkedHashMap<>();
         try (InputStream in = from.get(uri)) {
             for (TensorEntry entry : published.location().getTensors()) {
                 byte[] data = in.readNBytes(Math.toIntExact(PublishedTensors.encodedBytes(entry)));
                 if (data.length < PublishedTensors.encodedBytes(entry)) {
-                    throw published.corrupt("is incomplete: it ends within " + entry.getName() + ", after " + data.length
-                        + " of " + PublishedTensors.encodedBytes(entry) + " bytes");
+                    throw published.corrupt("is incomplete: it ends within " + entry.getName() + ", after "
+                            + data.length + " of " + PublishedTensors.encodedBytes(entry) + " bytes");
                 }
                 tensors.put(entry.getName(), ByteBuffer.wrap(data));
             }
@@ -47,9 +47,11 @@ final class StoredTensors {
             }
             return tensors;
         } catch (NoSuchFileException e) {
-            throw new VersionUnavailableException(version, "version " + version + " is no longer kept: there is no " + uri, e);
+            throw new VersionUnavailableException(
+                    version, "version " + version + " is no longer kept: there is no " + uri, e);
         } catch (IOException e) {
-            throw new VersionUnavailableException(version, "version " + version + " cannot be read from " + uri + ": " + e, e);
+            throw new VersionUnavailableException(
+                    version, "version " + version + " cannot be read from " + uri + ": " + e, e);
         } catch (IllegalArgumentException e) {
             throw new IllegalStateException("version " + version + ": " + e.getMessage(), e);
         }

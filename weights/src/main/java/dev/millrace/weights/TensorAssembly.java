@@ -45,17 +45,20 @@ final class TensorAssembly {
         Target target = targets.get(chunk.getTensor());
         if (target == null) {
             throw published.corrupt("has a chunk of " + chunk.getTensor() + " at offset " + offset
-                + ", a tensor that its manifest does not name");
+                    + ", a tensor that its manifest does not name");
         }
         if (chunk.getChunk() != target.nextChunk || chunk.getStart() != target.data.position()) {
-            throw published.corrupt("has chunk " + chunk.getChunk() + " of " + chunk.getTensor() + " with start " + chunk.getStart()
-                + " at offset " + offset + " where chunk " + target.nextChunk + " with start " + target.data.position()
-                + " was due");
+            throw published.corrupt(
+                    "has chunk " + chunk.getChunk() + " of " + chunk.getTensor() + " with start " + chunk.getStart()
+                            + " at offset " + offset + " where chunk " + target.nextChunk + " with start "
+                            + target.data.position()
+                            + " was due");
         }
         if (chunk.getData().remaining() > target.data.remaining()) {
             throw published.corrupt("has chunk " + chunk.getChunk() + " of " + chunk.getTensor() + " with "
-                + chunk.getData().remaining() + " bytes at offset " + offset + ", but only " + target.data.remaining()
-                + " of the tensor's " + PublishedTensors.encodedBytes(target.entry) + " bytes are left");
+                    + chunk.getData().remaining() + " bytes at offset " + offset + ", but only "
+                    + target.data.remaining()
+                    + " of the tensor's " + PublishedTensors.encodedBytes(target.entry) + " bytes are left");
         }
         target.data.put(chunk.getData().duplicate());
         target.nextChunk++;
@@ -72,8 +75,8 @@ final class TensorAssembly {
             TensorEntry entry = target.entry;
             if (target.data.hasRemaining() || target.nextChunk != entry.getChunks()) {
                 throw published.corrupt("is incomplete: " + entry.getName() + " has " + target.nextChunk + " of "
-                    + entry.getChunks() + " chunks and " + target.data.position() + " of "
-                    + PublishedTensors.encodedBytes(entry) + " bytes");
+                        + entry.getChunks() + " chunks and " + target.data.position() + " of "
+                        + PublishedTensors.encodedBytes(entry) + " bytes");
             }
             tensors.put(entry.getName(), target.data.flip());
         }
@@ -83,8 +86,8 @@ final class TensorAssembly {
     private boolean isOurs(WeightChunk chunk) {
         PolicyVersion manifest = published.manifest();
         return chunk.getVersion() == manifest.getVersion()
-            && chunk.getEpoch() == manifest.getEpoch()
-            && chunk.getRunId().equals(manifest.getRunId())
-            && chunk.getPolicyId().equals(manifest.getPolicyId());
+                && chunk.getEpoch() == manifest.getEpoch()
+                && chunk.getRunId().equals(manifest.getRunId())
+                && chunk.getPolicyId().equals(manifest.getPolicyId());
     }
 }

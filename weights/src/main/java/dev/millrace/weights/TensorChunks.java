@@ -30,7 +30,7 @@ final class TensorChunks {
     static void requireChunkBytes(int chunkBytes) {
         if (chunkBytes < Float.BYTES || chunkBytes > MAX_CHUNK_BYTES || chunkBytes % Float.BYTES != 0) {
             throw new IllegalArgumentException("chunk_bytes must be a multiple of 4 from 4 to " + MAX_CHUNK_BYTES
-                + ", so that a record stays below 1 MiB and no value is split: " + chunkBytes);
+                    + ", so that a record stays below 1 MiB and no value is split: " + chunkBytes);
         }
     }
 
@@ -67,15 +67,15 @@ final class TensorChunks {
         int start = index * chunkBytes;
         int length = Math.min(chunkBytes, tensor.data().remaining() - start);
         return WeightChunk.newBuilder()
-            .setRunId(run.runId())
-            .setEpoch(run.epoch())
-            .setPolicyId(run.policyId())
-            .setVersion(version)
-            .setTensor(tensor.name())
-            .setChunk(index)
-            .setStart(start)
-            .setData(tensor.data().slice(tensor.data().position() + start, length))
-            .build();
+                .setRunId(run.runId())
+                .setEpoch(run.epoch())
+                .setPolicyId(run.policyId())
+                .setVersion(version)
+                .setTensor(tensor.name())
+                .setChunk(index)
+                .setStart(start)
+                .setData(tensor.data().slice(tensor.data().position() + start, length))
+                .build();
     }
 
     static String key(WeightChunk chunk) {

@@ -28,8 +28,7 @@ final class TensorDelta {
     /** Higher levels gain under one percent on deltas of training and take a quarter longer. */
     private static final int LEVEL = 1;
 
-    private TensorDelta() {
-    }
+    private TensorDelta() {}
 
     /**
      * The delta from {@code base} to {@code next}, both little-endian from position to limit and of one size.
@@ -81,8 +80,10 @@ final class TensorDelta {
             int values = Math.min(BLOCK_VALUES, next.remaining() / Float.BYTES);
             decompress(in, planes, values * Float.BYTES);
             for (int i = 0; i < values; i++) {
-                int zigzag = planes[i] << 24 | (planes[values + i] & 0xff) << 16 | (planes[2 * values + i] & 0xff) << 8
-                    | planes[3 * values + i] & 0xff;
+                int zigzag = planes[i] << 24
+                        | (planes[values + i] & 0xff) << 16
+                        | (planes[2 * values + i] & 0xff) << 8
+                        | planes[3 * values + i] & 0xff;
                 next.putInt(from.getInt() + ((zigzag >>> 1) ^ -(zigzag & 1)));
             }
         }
@@ -98,8 +99,8 @@ final class TensorDelta {
         }
         int size = in.getInt();
         if (size < 1 || size > in.remaining()) {
-            throw new IllegalArgumentException("a block of the delta claims " + size + " bytes, and " + in.remaining()
-                + " are left");
+            throw new IllegalArgumentException(
+                    "a block of the delta claims " + size + " bytes, and " + in.remaining() + " are left");
         }
         byte[] frame = new byte[size];
         in.get(frame);
@@ -107,19 +108,19 @@ final class TensorDelta {
         try {
             found = Zstd.decompressByteArray(planes, 0, expected, frame, 0, size);
         } catch (ZstdException e) { // more than expected, or no frame
-            throw new IllegalArgumentException("a block of the delta does not decompress to " + expected + " bytes: "
-                + e.getMessage(), e);
+            throw new IllegalArgumentException(
+                    "a block of the delta does not decompress to " + expected + " bytes: " + e.getMessage(), e);
         }
         if (found != expected) {
-            throw new IllegalArgumentException("a block of the delta holds " + found + " bytes where " + expected
-                + " were due");
+            throw new IllegalArgumentException(
+                    "a block of the delta holds " + found + " bytes where " + expected + " were due");
         }
     }
 
     private static void requireSameSize(ByteBuffer base, int bytes) {
         if (base.remaining() != bytes || bytes % Float.BYTES != 0) {
-            throw new IllegalArgumentException("a delta is between tensors of one size in whole float32 values: " + bytes
-                + " bytes against a base of " + base.remaining());
+            throw new IllegalArgumentException("a delta is between tensors of one size in whole float32 values: "
+                    + bytes + " bytes against a base of " + base.remaining());
         }
     }
 }

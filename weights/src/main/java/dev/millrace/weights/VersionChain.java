@@ -26,8 +26,11 @@ final class VersionChain {
     /** Reads and verifies the tensors at one location. */
     @FunctionalInterface
     interface TensorReader {
-        Map<String, ByteBuffer> read(PolicyVersion manifest, TensorLocation location, List<TensorSpec> expected,
-                                     Function<String, ByteBuffer> base);
+        Map<String, ByteBuffer> read(
+                PolicyVersion manifest,
+                TensorLocation location,
+                List<TensorSpec> expected,
+                Function<String, ByteBuffer> base);
     }
 
     /** @param manifests by version; throws {@link VersionUnavailableException} for one that is not known */
@@ -72,7 +75,8 @@ final class VersionChain {
         TensorLocation delta = link.getWeights();
         long version = delta.getBaseVersion();
         if (version >= link.getVersion()) { // or the walk might not end
-            throw corrupt(wanted, link, "it claims to be a delta against version " + version + ", which is not an older one");
+            throw corrupt(
+                    wanted, link, "it claims to be a delta against version " + version + ", which is not an older one");
         }
         PolicyVersion base;
         try {
@@ -81,9 +85,13 @@ final class VersionChain {
             throw unavailable(wanted, version, e);
         }
         if (!base.getWeights().getSha256().equals(delta.getBaseSha256())) {
-            throw corrupt(wanted, link, "it is a delta against version " + version + " with the weights "
-                + delta.getBaseSha256() + ", but version " + version + " has " + base.getWeights().getSha256()
-                + "; a delta is applied to nothing but its own base");
+            throw corrupt(
+                    wanted,
+                    link,
+                    "it is a delta against version " + version + " with the weights "
+                            + delta.getBaseSha256() + ", but version " + version + " has "
+                            + base.getWeights().getSha256()
+                            + "; a delta is applied to nothing but its own base");
         }
         return base;
     }
@@ -101,12 +109,17 @@ final class VersionChain {
 
     private static VersionUnavailableException unavailable(
             PolicyVersion wanted, long missing, VersionUnavailableException why) {
-        return new VersionUnavailableException(wanted.getVersion(), "version " + wanted.getVersion()
-            + " cannot be put together without its link, version " + missing + ": " + why.getMessage(), why);
+        return new VersionUnavailableException(
+                wanted.getVersion(),
+                "version " + wanted.getVersion() + " cannot be put together without its link, version " + missing + ": "
+                        + why.getMessage(),
+                why);
     }
 
     private static CorruptVersionException corrupt(PolicyVersion wanted, PolicyVersion link, String why) {
-        return new CorruptVersionException(wanted.getVersion(), "version " + wanted.getVersion()
-            + " cannot be put together, for its link, version " + link.getVersion() + ", is wrong: " + why);
+        return new CorruptVersionException(
+                wanted.getVersion(),
+                "version " + wanted.getVersion() + " cannot be put together, for its link, version " + link.getVersion()
+                        + ", is wrong: " + why);
     }
 }

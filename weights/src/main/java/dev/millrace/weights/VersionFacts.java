@@ -14,12 +14,22 @@ import java.util.Map;
  * @param controls         what the learner's step controls remember, by name
  */
 public record VersionFacts(
-        long version, long batchId, String tokenizerHash, long rolloutsConsumed, long tokensTrained,
-        long publishedAtMs, Map<String, Double> controls) {
+        long version,
+        long batchId,
+        String tokenizerHash,
+        long rolloutsConsumed,
+        long tokensTrained,
+        long publishedAtMs,
+        Map<String, Double> controls) {
 
     /** With nothing remembered. */
-    public VersionFacts(long version, long batchId, String tokenizerHash, long rolloutsConsumed, long tokensTrained,
-                        long publishedAtMs) {
+    public VersionFacts(
+            long version,
+            long batchId,
+            String tokenizerHash,
+            long rolloutsConsumed,
+            long tokensTrained,
+            long publishedAtMs) {
         this(version, batchId, tokenizerHash, rolloutsConsumed, tokensTrained, publishedAtMs, Map.of());
     }
 
@@ -29,8 +39,8 @@ public record VersionFacts(
             throw new IllegalArgumentException("a version is at least 0: " + version);
         }
         if ((version == 0) != (batchId == -1)) {
-            throw new IllegalArgumentException("version 0, and only that, is made by no batch (-1): version=" + version
-                + ", batch=" + batchId);
+            throw new IllegalArgumentException(
+                    "version 0, and only that, is made by no batch (-1): version=" + version + ", batch=" + batchId);
         }
     }
 

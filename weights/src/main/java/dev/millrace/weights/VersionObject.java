@@ -46,8 +46,10 @@ public record VersionObject(long version, Part part, String sha256) {
     public static Optional<VersionObject> parse(String name) {
         Matcher matcher = LAST.matcher(name);
         return matcher.matches()
-            ? Optional.of(new VersionObject(Long.parseLong(matcher.group(1)),
-                matcher.group(2).equals(Part.WEIGHTS.text) ? Part.WEIGHTS : Part.OPTIMIZER, matcher.group(3)))
-            : Optional.empty();
+                ? Optional.of(new VersionObject(
+                        Long.parseLong(matcher.group(1)),
+                        matcher.group(2).equals(Part.WEIGHTS.text) ? Part.WEIGHTS : Part.OPTIMIZER,
+                        matcher.group(3)))
+                : Optional.empty();
     }
 }

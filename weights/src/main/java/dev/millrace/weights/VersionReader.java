@@ -74,8 +74,10 @@ public final class VersionReader {
         PolicyVersion manifest = manifests.apply(version);
         DecoderShape published = shapeOf(manifest);
         if (!published.equals(into.shape())) {
-            throw new CorruptVersionException(version, "version " + version + " is of the shape " + manifest.getShape()
-                + ", not of the expected " + ShapeText.of(into.shape()));
+            throw new CorruptVersionException(
+                    version,
+                    "version " + version + " is of the shape " + manifest.getShape() + ", not of the expected "
+                            + ShapeText.of(into.shape()));
         }
         chain.load(manifest, into.tensors().specs(), known -> null).forEach(into::load);
     }
@@ -89,15 +91,21 @@ public final class VersionReader {
     public AdamW.State loadOptimizer(long version) {
         PolicyVersion manifest = manifests.apply(version);
         if (manifest.getOptimizer() == null) {
-            throw new VersionUnavailableException(version, "version " + version
-                + " was published without the optimiser's state, so training cannot go on from it");
+            throw new VersionUnavailableException(
+                    version,
+                    "version " + version
+                            + " was published without the optimiser's state, so training cannot go on from it");
         }
         DecoderShape shape = shapeOf(manifest);
-        return OptimizerTensors.state(shape, manifest.getOptimizerSteps(),
-            read(manifest, manifest.getOptimizer(), OptimizerTensors.specs(shape), name -> {
-                throw new CorruptVersionException(version, "version " + version
-                    + " has a delta in the optimiser's state, which is always written whole: " + name);
-            }));
+        return OptimizerTensors.state(
+                shape,
+                manifest.getOptimizerSteps(),
+                read(manifest, manifest.getOptimizer(), OptimizerTensors.specs(shape), name -> {
+                    throw new CorruptVersionException(
+                            version,
+                            "version " + version
+                                    + " has a delta in the optimiser's state, which is always written whole: " + name);
+                }));
     }
 
     /** The shape that a manifest declares. */
@@ -105,13 +113,17 @@ public final class VersionReader {
         try {
             return ShapeText.parse(manifest.getShape());
         } catch (IllegalArgumentException e) {
-            throw new CorruptVersionException(manifest.getVersion(),
-                "version " + manifest.getVersion() + " declares no usable shape: " + e.getMessage());
+            throw new CorruptVersionException(
+                    manifest.getVersion(),
+                    "version " + manifest.getVersion() + " declares no usable shape: " + e.getMessage());
         }
     }
 
-    private Map<String, ByteBuffer> read(PolicyVersion manifest, TensorLocation location, List<TensorSpec> expected,
-                                         Function<String, ByteBuffer> base) {
+    private Map<String, ByteBuffer> read(
+            PolicyVersion manifest,
+            TensorLocation location,
+            List<TensorSpec> expected,
+            Function<String, ByteBuffer> base) {
         PublishedTensors published = new PublishedTensors(manifest, location);
         published.require(expected);
         Map<String, ByteBuffer> encoded = location.getUri() == null ? assembled(published) : stored.read(published);
@@ -120,8 +132,10 @@ public final class VersionReader {
 
     private Map<String, ByteBuffer> assembled(PublishedTensors published) {
         TensorAssembly assembly = new TensorAssembly(published);
-        log.read(published.manifest(), published.location(),
-            (topic, partition, offset, value) -> accept(assembly, topic, partition, offset, value));
+        log.read(
+                published.manifest(),
+                published.location(),
+                (topic, partition, offset, value) -> accept(assembly, topic, partition, offset, value));
         return assembly.finish();
     }
 

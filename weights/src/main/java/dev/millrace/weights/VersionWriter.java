@@ -51,6 +51,7 @@ public final class VersionWriter {
     private final Serializer<PolicyVersion> manifestSerializer;
     /** What the next version may be a delta against: published, and a copy of its weights; null before there is one. */
     private PolicyVersion base;
+
     private Weights baseWeights;
 
     /** @param producer transactional and initialised; stays the caller's */
@@ -60,8 +61,10 @@ public final class VersionWriter {
         this.run = connection.run();
         this.config = config;
         this.store = ObjectStore.of(config.store());
-        this.chunkSerializer = AvroSerde.of(WeightChunk.class, connection.registry()).serializer();
-        this.manifestSerializer = AvroSerde.of(PolicyVersion.class, connection.registry()).serializer();
+        this.chunkSerializer =
+                AvroSerde.of(WeightChunk.class, connection.registry()).serializer();
+        this.manifestSerializer =
+                AvroSerde.of(PolicyVersion.class, connection.registry()).serializer();
     }
 
     /**
@@ -110,35 +113,42 @@ public final class VersionWriter {
             optimizerLocation = location(sentOptimizer, optimizerEntries, optimizerTensors);
         }
         PolicyVersion manifest = PolicyVersion.newBuilder()
-            .setRunId(run.runId())
-            .setEpoch(run.epoch())
-            .setPolicyId(run.policyId())
-            .setVersion(facts.version())
-            .setParentVersion(facts.parentVersion())
-            .setBatchId(facts.batchId())
-            .setShape(ShapeText.of(weights.shape()))
-            .setTokenizerHash(facts.tokenizerHash())
-            .setWeights(chained(weightLocation).build())
-            .setOptimizer(optimizerLocation.build())
-            .setOptimizerSteps(optimizer.steps())
-            .setRolloutsConsumed(facts.rolloutsConsumed())
-            .setTokensTrained(facts.tokensTrained())
-            .setControls(facts.controls())
-            .setPublishedAtMs(facts.publishedAtMs())
-            .build();
+                .setRunId(run.runId())
+                .setEpoch(run.epoch())
+                .setPolicyId(run.policyId())
+                .setVersion(facts.version())
+                .setParentVersion(facts.parentVersion())
+                .setBatchId(facts.batchId())
+                .setShape(ShapeText.of(weights.shape()))
+                .setTokenizerHash(facts.tokenizerHash())
+                .setWeights(chained(weightLocation).build())
+                .setOptimizer(optimizerLocation.build())
+                .setOptimizerSteps(optimizer.steps())
+                .setRolloutsConsumed(facts.rolloutsConsumed())
+                .setTokensTrained(facts.tokensTrained())
+                .setControls(facts.controls())
+                .setPublishedAtMs(facts.publishedAtMs())
+                .build();
         String topic = topics.policyVersions();
-        producer.send(new ProducerRecord<>(topic, PolicyPartition.of(run.policyId(), topic, producer.partitionsFor(topic)),
-            key(run.policyId() + "/" + facts.version()), manifestSerializer.serialize(topic, manifest)));
+        producer.send(new ProducerRecord<>(
+                topic,
+                PolicyPartition.of(run.policyId(), topic, producer.partitionsFor(topic)),
+                key(run.policyId() + "/" + facts.version()),
+                manifestSerializer.serialize(topic, manifest)));
         return manifest;
     }
 
     private List<EncodedTensor> encoded(VersionFacts facts, Weights weights) {
         List<NamedTensor> tensors = NamedTensor.of(weights.tensors(), "");
-        if (base == null || base.getVersion() != facts.parentVersion() || !baseWeights.shape().equals(weights.shape())
+        if (base == null
+                || base.getVersion() != facts.parentVersion()
+                || !baseWeights.shape().equals(weights.shape())
                 || facts.version() - anchorOf(base) >= config.anchorEvery()) {
             return EncodedTensor.whole(tensors);
         }
-        return tensors.stream().map(tensor -> EncodedTensor.against(baseWeights.bytes(tensor.name()), tensor)).toList();
+        return tensors.stream()
+                .map(tensor -> EncodedTensor.against(baseWeights.bytes(tensor.name()), tensor))
+                .toList();
     }
 
     private static long anchorOf(PolicyVersion version) {
@@ -151,15 +161,13 @@ public final class VersionWriter {
         if (location.getTensors().stream().allMatch(tensor -> tensor.getEncoding() == TensorEncoding.RAW)) {
             return location;
         }
-        return location
-            .setBaseVersion(base.getVersion())
-            .setBaseSha256(base.getWeights().getSha256())
-            .setAnchorVersion(anchorOf(base));
+        return location.setBaseVersion(base.getVersion())
+                .setBaseSha256(base.getWeights().getSha256())
+                .setAnchorVersion(anchorOf(base));
     }
 
     /** The acknowledgements of the chunks that went to one topic. */
-    private record Sent(String topic, int partition, List<Future<RecordMetadata>> acknowledgements) {
-    }
+    private record Sent(String topic, int partition, List<Future<RecordMetadata>> acknowledgements) {}
 
     private Sent send(long version, String topic, List<EncodedTensor> tensors) {
         TensorChunks chunks = new TensorChunks(run, version, config.chunkBytes());
@@ -168,7 +176,7 @@ public final class VersionWriter {
         for (EncodedTensor tensor : tensors) {
             for (WeightChunk chunk : chunks.of(tensor)) {
                 acknowledgements.add(producer.send(new ProducerRecord<>(
-                    topic, partition, key(TensorChunks.key(chunk)), chunkSerializer.serialize(topic, chunk))));
+                        topic, partition, key(TensorChunks.key(chunk)), chunkSerializer.serialize(topic, chunk))));
             }
         }
         return new Sent(topic, partition, acknowledgements);
@@ -194,17 +202,17 @@ public final class VersionWriter {
         try {
             uri = into.put(object.name(run), sha256, content);
         } catch (IOException e) {
-            throw new KafkaException("version " + version + " could not be stored as " + object.name(run) + " in " + into
-                + ": " + e, e);
+            throw new KafkaException(
+                    "version " + version + " could not be stored as " + object.name(run) + " in " + into + ": " + e, e);
         }
         return TensorLocation.newBuilder()
-            .setTopic("")
-            .setPartition(-1)
-            .setFirstOffset(-1)
-            .setLastOffset(-1)
-            .setUri(uri.toString())
-            .setTensors(tensors.stream().map(tensor -> tensor.entry(0)).toList())
-            .setSha256(hashOfAll(tensors));
+                .setTopic("")
+                .setPartition(-1)
+                .setFirstOffset(-1)
+                .setLastOffset(-1)
+                .setUri(uri.toString())
+                .setTensors(tensors.stream().map(tensor -> tensor.entry(0)).toList())
+                .setSha256(hashOfAll(tensors));
     }
 
     private static String hashOfAll(List<EncodedTensor> tensors) {
@@ -222,25 +230,29 @@ public final class VersionWriter {
             last = Math.max(last, offset);
         }
         return TensorLocation.newBuilder()
-            .setTopic(sent.topic())
-            .setPartition(sent.partition())
-            .setFirstOffset(first)
-            .setLastOffset(last)
-            .setTensors(entries)
-            .setSha256(hashOfAll(tensors));
+                .setTopic(sent.topic())
+                .setPartition(sent.partition())
+                .setFirstOffset(first)
+                .setLastOffset(last)
+                .setTensors(entries)
+                .setSha256(hashOfAll(tensors));
     }
 
     private long offsetOf(Future<RecordMetadata> acknowledgement, Sent sent) {
         try {
-            return acknowledgement.get(config.sendTimeoutMs(), TimeUnit.MILLISECONDS).offset();
+            return acknowledgement
+                    .get(config.sendTimeoutMs(), TimeUnit.MILLISECONDS)
+                    .offset();
         } catch (ExecutionException e) {
             if (e.getCause() instanceof KafkaException cause) {
                 throw cause;
             }
             throw new KafkaException("a chunk could not be written to " + sent.topic(), e.getCause());
         } catch (TimeoutException e) {
-            throw new KafkaException("a chunk was not acknowledged by " + sent.topic() + "-" + sent.partition() + " within "
-                + config.sendTimeoutMs() + " ms (send_timeout_ms)", e);
+            throw new KafkaException(
+                    "a chunk was not acknowledged by " + sent.topic() + "-" + sent.partition() + " within "
+                            + config.sendTimeoutMs() + " ms (send_timeout_ms)",
+                    e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new KafkaException("interrupted while chunks were being written to " + sent.topic(), e);

@@ -20,8 +20,16 @@ import java.util.Objects;
  * @param readTimeoutMs   longest wait without progress while reading a version, and for the first look at the log
  * @param sendTimeoutMs   longest wait for the acknowledgement of a version's chunks
  */
-public record WeightsConfig(String store, int anchorEvery, int keepVersions, long unservedAlarmMs,
-        OnBrokenVersion onBrokenVersion, int chunkBytes, int keptManifests, long readTimeoutMs, long sendTimeoutMs) {
+public record WeightsConfig(
+        String store,
+        int anchorEvery,
+        int keepVersions,
+        long unservedAlarmMs,
+        OnBrokenVersion onBrokenVersion,
+        int chunkBytes,
+        int keptManifests,
+        long readTimeoutMs,
+        long sendTimeoutMs) {
 
     public WeightsConfig {
         ObjectStore.of(store);
@@ -37,8 +45,9 @@ public record WeightsConfig(String store, int anchorEvery, int keepVersions, lon
         atLeastOne("send_timeout_ms", sendTimeoutMs);
         if (keptManifests < Math.addExact(keepVersions, anchorEvery)) {
             throw new IllegalArgumentException("kept_manifests must be at least keep_versions=" + keepVersions
-                + " and anchor_every=" + anchorEvery + " together, or a reader forgets the anchor of a version that is kept: "
-                + keptManifests);
+                    + " and anchor_every=" + anchorEvery
+                    + " together, or a reader forgets the anchor of a version that is kept: "
+                    + keptManifests);
         }
     }
 

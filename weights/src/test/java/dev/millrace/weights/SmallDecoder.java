@@ -15,6 +15,5 @@ final class SmallDecoder {
         AvroSerde.of(PolicyVersion.class, new InMemorySchemaRegistry());
     }
 
-    private SmallDecoder() {
-    }
+    private SmallDecoder() {}
 }

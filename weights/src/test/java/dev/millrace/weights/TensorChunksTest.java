@@ -11,8 +11,8 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class TensorChunksTest {
-    private static final ByteBuffer TWENTY_BYTES = ByteBuffer.wrap(
-        new byte[] {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19});
+    private static final ByteBuffer TWENTY_BYTES =
+            ByteBuffer.wrap(new byte[] {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19});
 
     @Test
     void shouldCutATensorAtTheChunkSizeAndLeaveTheRestToTheLastChunk() {
@@ -23,9 +23,14 @@ class TensorChunksTest {
         assertThat(chunks).extracting(WeightChunk::getChunk).containsExactly(0, 1, 2);
         assertThat(chunks).extracting(WeightChunk::getStart).containsExactly(0L, 8L, 16L);
         assertThat(chunks).extracting(chunk -> chunk.getData().remaining()).containsExactly(8, 8, 4);
-        assertThat(chunks.get(1).getData().get(chunks.get(1).getData().position())).isEqualTo((byte) 8);
-        assertThat(chunks).extracting(TensorChunks::key).containsExactly("policy/7/w/0", "policy/7/w/1", "policy/7/w/2");
-        assertThat(tensor.data().remaining()).as("the tensor's own position stays").isEqualTo(20);
+        assertThat(chunks.get(1).getData().get(chunks.get(1).getData().position()))
+                .isEqualTo((byte) 8);
+        assertThat(chunks)
+                .extracting(TensorChunks::key)
+                .containsExactly("policy/7/w/0", "policy/7/w/1", "policy/7/w/2");
+        assertThat(tensor.data().remaining())
+                .as("the tensor's own position stays")
+                .isEqualTo(20);
     }
 
     @Test
@@ -46,16 +51,16 @@ class TensorChunksTest {
     void shouldRefuseChunksThatWouldSplitAValueOrNotFitARecord() {
         for (int bytes : new int[] {0, 3, 6, -4, 1 << 20}) {
             assertThatIllegalArgumentException()
-                .isThrownBy(() -> new TensorChunks(SmallDecoder.RUN, 0, bytes))
-                .withMessageStartingWith("chunk_bytes must be a multiple of 4 from 4 to 983040")
-                .withMessageEndingWith(": " + bytes);
+                    .isThrownBy(() -> new TensorChunks(SmallDecoder.RUN, 0, bytes))
+                    .withMessageStartingWith("chunk_bytes must be a multiple of 4 from 4 to 983040")
+                    .withMessageEndingWith(": " + bytes);
         }
     }
 
     @Test
     void shouldRefuseATensorWhoseBytesDoNotFitItsDims() {
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new NamedTensor("w", List.of(2L, 3L), TWENTY_BYTES))
-            .withMessage("tensor w of dims [2, 3] takes 24 bytes, not 20");
+                .isThrownBy(() -> new NamedTensor("w", List.of(2L, 3L), TWENTY_BYTES))
+                .withMessage("tensor w of dims [2, 3] takes 24 bytes, not 20");
     }
 }

@@ -50,8 +50,13 @@ class TensorDeltaSpeed {
             assertThat(result).isEqualTo(next);
         }
         double megabytes = VALUES * Float.BYTES / 1e6;
-        System.out.printf(Locale.ROOT, "%-28s %5.1f %% of the size, encoded at %.0f MB/s, applied at %.0f MB/s%n", what,
-            100.0 * delta.remaining() / (VALUES * Float.BYTES), megabytes / encode, megabytes / apply);
+        System.out.printf(
+                Locale.ROOT,
+                "%-28s %5.1f %% of the size, encoded at %.0f MB/s, applied at %.0f MB/s%n",
+                what,
+                100.0 * delta.remaining() / (VALUES * Float.BYTES),
+                megabytes / encode,
+                megabytes / apply);
     }
 
     private static float rounded(float value, boolean half) {

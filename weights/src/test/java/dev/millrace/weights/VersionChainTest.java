@@ -25,7 +25,8 @@ class VersionChainTest {
     private final VersionChain chain = new VersionChain(this::manifest, (manifest, location, expected, base) -> {
         read.add(manifest.getVersion());
         if (!stored.containsKey(manifest.getVersion())) {
-            throw new VersionUnavailableException(manifest.getVersion(), "version " + manifest.getVersion() + " is gone");
+            throw new VersionUnavailableException(
+                    manifest.getVersion(), "version " + manifest.getVersion() + " is gone");
         }
         PublishedTensors published = new PublishedTensors(manifest, location);
         published.require(expected);
@@ -47,18 +48,24 @@ class VersionChainTest {
             Map<String, ByteBuffer> data = new LinkedHashMap<>();
             ContentHash all = new ContentHash();
             for (NamedTensor tensor : NamedTensor.of(weights.copy().tensors(), "")) {
-                EncodedTensor encoded = anchor ? EncodedTensor.whole(tensor)
-                    : EncodedTensor.against(base.bytes(tensor.name()), tensor);
+                EncodedTensor encoded =
+                        anchor ? EncodedTensor.whole(tensor) : EncodedTensor.against(base.bytes(tensor.name()), tensor);
                 entries.add(encoded.entry(1));
                 data.put(tensor.name(), encoded.data());
                 all.add(tensor.data());
             }
             stored.put(version, data);
-            TensorLocation.Builder location = TensorLocation.newBuilder().setTopic("weights").setPartition(0)
-                .setFirstOffset(0).setLastOffset(1).setTensors(entries).setSha256(all.hex());
+            TensorLocation.Builder location = TensorLocation.newBuilder()
+                    .setTopic("weights")
+                    .setPartition(0)
+                    .setFirstOffset(0)
+                    .setLastOffset(1)
+                    .setTensors(entries)
+                    .setSha256(all.hex());
             if (!anchor) {
-                location.setBaseVersion(version - 1).setAnchorVersion(version / 4 * 4)
-                    .setBaseSha256(manifests.get(version - 1).getWeights().getSha256());
+                location.setBaseVersion(version - 1)
+                        .setAnchorVersion(version / 4 * 4)
+                        .setBaseSha256(manifests.get(version - 1).getWeights().getSha256());
             }
             manifests.put(version, Manifests.of(version, location.build()));
         }
@@ -69,9 +76,16 @@ class VersionChainTest {
         for (int version = 0; version < 6; version++) {
             read.clear();
             assertSame(load(version), truth.get(version));
-            assertThat(read).as("version %d", version).isEqualTo(List.of(
-                List.of(0L), List.of(0L, 1L), List.of(0L, 1L, 2L), List.of(0L, 1L, 2L, 3L), List.of(4L), List.of(4L, 5L))
-                .get(version));
+            assertThat(read)
+                    .as("version %d", version)
+                    .isEqualTo(List.of(
+                                    List.of(0L),
+                                    List.of(0L, 1L),
+                                    List.of(0L, 1L, 2L),
+                                    List.of(0L, 1L, 2L, 3L),
+                                    List.of(4L),
+                                    List.of(4L, 5L))
+                            .get(version));
         }
     }
 
@@ -82,20 +96,27 @@ class VersionChainTest {
 
         assertSame(found, truth.get(3));
         assertThat(read).containsExactly(3L);
-        assertSame(Map.of("model.norm.weight", before.bytes("model.norm.weight"),
-            "model.embed_tokens.weight", before.bytes("model.embed_tokens.weight")), truth.get(2));
+        assertSame(
+                Map.of(
+                        "model.norm.weight",
+                        before.bytes("model.norm.weight"),
+                        "model.embed_tokens.weight",
+                        before.bytes("model.embed_tokens.weight")),
+                truth.get(2));
     }
 
     @Test
     void shouldNameTheLinkThatIsMissing() {
         stored.remove(1L);
-        assertThatThrownBy(() -> load(3)).isInstanceOf(VersionUnavailableException.class)
-            .hasMessage("version 3 cannot be put together without its link, version 1: version 1 is gone");
+        assertThatThrownBy(() -> load(3))
+                .isInstanceOf(VersionUnavailableException.class)
+                .hasMessage("version 3 cannot be put together without its link, version 1: version 1 is gone");
         assertSame(load(5), truth.get(5));
 
         manifests.remove(2L);
-        assertThatThrownBy(() -> load(3)).isInstanceOf(VersionUnavailableException.class)
-            .hasMessage("version 3 cannot be put together without its link, version 2: no manifest 2");
+        assertThatThrownBy(() -> load(3))
+                .isInstanceOf(VersionUnavailableException.class)
+                .hasMessage("version 3 cannot be put together without its link, version 2: no manifest 2");
     }
 
     @Test
@@ -103,31 +124,50 @@ class VersionChainTest {
         ByteBuffer bytes = stored.get(1L).get("model.embed_tokens.weight");
         bytes.put(bytes.limit() - 1, (byte) (bytes.get(bytes.limit() - 1) ^ 1));
 
-        assertThatThrownBy(() -> load(2)).isInstanceOfSatisfying(CorruptVersionException.class,
-                e -> assertThat(e.version()).isEqualTo(2))
-            .hasMessageStartingWith("version 2 cannot be put together, for its link, version 1, is wrong: version 1 of policy")
-            .hasMessageContaining("model.embed_tokens.weight");
+        assertThatThrownBy(() -> load(2))
+                .isInstanceOfSatisfying(
+                        CorruptVersionException.class,
+                        e -> assertThat(e.version()).isEqualTo(2))
+                .hasMessageStartingWith(
+                        "version 2 cannot be put together, for its link, version 1, is wrong: version 1 of policy")
+                .hasMessageContaining("model.embed_tokens.weight");
         assertSame(load(0), truth.get(0));
     }
 
     @Test
     void shouldRefuseAnotherBaseThanItsOwn() {
         PolicyVersion one = manifests.get(1L);
-        manifests.put(1L, Manifests.of(1, TensorLocation.newBuilder(one.getWeights()).setSha256("f00d").build()));
+        manifests.put(
+                1L,
+                Manifests.of(
+                        1,
+                        TensorLocation.newBuilder(one.getWeights())
+                                .setSha256("f00d")
+                                .build()));
 
-        assertThatThrownBy(() -> load(2)).isInstanceOf(CorruptVersionException.class)
-            .hasMessage("version 2 cannot be put together, for its link, version 2, is wrong: it is a delta against version 1"
-                + " with the weights " + one.getWeights().getSha256() + ", but version 1 has f00d; a delta is applied to"
-                + " nothing but its own base");
+        assertThatThrownBy(() -> load(2))
+                .isInstanceOf(CorruptVersionException.class)
+                .hasMessage(
+                        "version 2 cannot be put together, for its link, version 2, is wrong: it is a delta against version 1"
+                                + " with the weights " + one.getWeights().getSha256()
+                                + ", but version 1 has f00d; a delta is applied to"
+                                + " nothing but its own base");
     }
 
     @Test
     void shouldRefuseAChainThatGoesInACircle() {
         PolicyVersion one = manifests.get(1L);
-        manifests.put(1L, Manifests.of(1, TensorLocation.newBuilder(one.getWeights()).setBaseVersion(2L).build()));
+        manifests.put(
+                1L,
+                Manifests.of(
+                        1,
+                        TensorLocation.newBuilder(one.getWeights())
+                                .setBaseVersion(2L)
+                                .build()));
 
-        assertThatThrownBy(() -> load(2)).isInstanceOf(CorruptVersionException.class)
-            .hasMessageContaining("it claims to be a delta against version 2, which is not an older one");
+        assertThatThrownBy(() -> load(2))
+                .isInstanceOf(CorruptVersionException.class)
+                .hasMessageContaining("it claims to be a delta against version 2, which is not an older one");
     }
 
     private PolicyVersion manifest(long version) {

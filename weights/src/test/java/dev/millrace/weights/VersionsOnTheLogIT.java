@@ -52,11 +52,13 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(120)
 class VersionsOnTheLogIT {
     private static final DecoderShape SHAPE = SmallDecoder.SHAPE;
-    private static final WeightsConfig CONFIG = new WeightsConfig("kafka", 4, 0, 30_000, OnBrokenVersion.STOP, 256, 100, 10_000, 10_000);
+    private static final WeightsConfig CONFIG =
+            new WeightsConfig("kafka", 4, 0, 30_000, OnBrokenVersion.STOP, 256, 100, 10_000, 10_000);
     private static final Duration LIMIT = Duration.ofSeconds(20);
 
     @TempDir
     private static Path directory;
+
     private static EmbeddedBroker broker;
 
     private RunLog log;
@@ -76,8 +78,13 @@ class VersionsOnTheLogIT {
     @BeforeEach
     void openRun(TestInfo test) {
         String name = test.getTestMethod().orElseThrow().getName();
-        log = RunLog.open(Map.of("bootstrap.servers", broker.bootstrapServers()), new RunTopics(name + "."), SmallDecoder.RUN,
-            TopicsConfig.defaults(), "", Clock.systemUTC());
+        log = RunLog.open(
+                Map.of("bootstrap.servers", broker.bootstrapServers()),
+                new RunTopics(name + "."),
+                SmallDecoder.RUN,
+                TopicsConfig.defaults(),
+                "",
+                Clock.systemUTC());
         connection = log.connection();
         producer = producer();
     }
@@ -104,8 +111,10 @@ class VersionsOnTheLogIT {
             AdamW.State state = feed.loadOptimizer(0);
             assertThat(state.steps()).isEqualTo(1);
             for (TensorSpec spec : SHAPE.tensors()) {
-                assertThat(state.first().bytes(spec.name())).isEqualTo(optimizer.state().first().bytes(spec.name()));
-                assertThat(state.second().bytes(spec.name())).isEqualTo(optimizer.state().second().bytes(spec.name()));
+                assertThat(state.first().bytes(spec.name()))
+                        .isEqualTo(optimizer.state().first().bytes(spec.name()));
+                assertThat(state.second().bytes(spec.name()))
+                        .isEqualTo(optimizer.state().second().bytes(spec.name()));
             }
         }
     }
@@ -115,9 +124,10 @@ class VersionsOnTheLogIT {
         try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
             assertThat(feed.newestCommitted()).isEmpty();
             assertThatThrownBy(() -> feed.awaitAtLeast(0, Duration.ofMillis(50)))
-                .isInstanceOf(VersionUnavailableException.class)
-                .hasMessage("version 0 was not published within 50 ms; the newest is none ("
-                    + connection.topics().policyVersions() + "-0 was read to offset 0); is the learner running?");
+                    .isInstanceOf(VersionUnavailableException.class)
+                    .hasMessage("version 0 was not published within 50 ms; the newest is none ("
+                            + connection.topics().policyVersions()
+                            + "-0 was read to offset 0); is the learner running?");
             for (int version = 0; version < 3; version++) {
                 publish(version, Weights.random(SHAPE, version), fresh());
                 assertThat(feed.awaitAtLeast(version, LIMIT).getVersion()).isEqualTo(version);
@@ -154,8 +164,12 @@ class VersionsOnTheLogIT {
         publish(0, Weights.random(SHAPE, 0), fresh());
         RunIdentity other = new RunIdentity("run-2", 0, "policy");
         producer.beginTransaction();
-        write(new LogConnection(connection.clientProperties(), connection.topics(), other, connection.registry()),
-            producer, 7, Weights.random(SHAPE, 7), fresh());
+        write(
+                new LogConnection(connection.clientProperties(), connection.topics(), other, connection.registry()),
+                producer,
+                7,
+                Weights.random(SHAPE, 7),
+                fresh());
         producer.send(record(connection.topics().policyVersions(), "garbage"));
         producer.send(record(connection.topics().weights(), "garbage"));
         producer.commitTransaction();
@@ -165,8 +179,9 @@ class VersionsOnTheLogIT {
             assertThat(feed.awaitAtLeast(1, LIMIT).getVersion()).isEqualTo(1);
             assertThat(feed.refusedRecords()).isEqualTo(2);
             assertSame(feed.load(1), Weights.random(SHAPE, 1));
-            assertThatThrownBy(() -> feed.load(7)).isInstanceOf(VersionUnavailableException.class)
-                .hasMessage("version 7 is not among the published ones; the newest is 1");
+            assertThatThrownBy(() -> feed.load(7))
+                    .isInstanceOf(VersionUnavailableException.class)
+                    .hasMessage("version 7 is not among the published ones; the newest is 1");
         }
     }
 
@@ -175,21 +190,39 @@ class VersionsOnTheLogIT {
         publish(0, Weights.random(SHAPE, 0), fresh());
         PolicyVersion one = publish(1, Weights.random(SHAPE, 1), fresh());
         PolicyVersion half = PolicyVersion.newBuilder()
-            .setRunId("run-1").setEpoch(0).setPolicyId("policy").setVersion(2).setParentVersion(1).setBatchId(1)
-            .setShape(one.getShape()).setTokenizerHash("t").setWeights(one.getWeights()).setOptimizerSteps(0)
-            .setRolloutsConsumed(0).setTokensTrained(0).setPublishedAtMs(0).build();
+                .setRunId("run-1")
+                .setEpoch(0)
+                .setPolicyId("policy")
+                .setVersion(2)
+                .setParentVersion(1)
+                .setBatchId(1)
+                .setShape(one.getShape())
+                .setTokenizerHash("t")
+                .setWeights(one.getWeights())
+                .setOptimizerSteps(0)
+                .setRolloutsConsumed(0)
+                .setTokensTrained(0)
+                .setPublishedAtMs(0)
+                .build();
         producer.beginTransaction();
-        producer.send(new ProducerRecord<>(connection.topics().policyVersions(), "policy/2".getBytes(StandardCharsets.UTF_8),
-            AvroSerde.of(PolicyVersion.class, connection.registry()).serializer()
-                .serialize(connection.topics().policyVersions(), half)));
+        producer.send(new ProducerRecord<>(
+                connection.topics().policyVersions(),
+                "policy/2".getBytes(StandardCharsets.UTF_8),
+                AvroSerde.of(PolicyVersion.class, connection.registry())
+                        .serializer()
+                        .serialize(connection.topics().policyVersions(), half)));
         producer.commitTransaction();
 
         try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
             feed.awaitAtLeast(2, LIMIT);
-            assertThatThrownBy(() -> feed.load(2)).isInstanceOf(CorruptVersionException.class)
-                .hasMessageContaining("is incomplete: model.embed_tokens.weight has 0 of 2 chunks and 0 of 352 bytes");
-            assertThatThrownBy(() -> feed.loadOptimizer(2)).isInstanceOf(VersionUnavailableException.class)
-                .hasMessage("version 2 was published without the optimiser's state, so training cannot go on from it");
+            assertThatThrownBy(() -> feed.load(2))
+                    .isInstanceOf(CorruptVersionException.class)
+                    .hasMessageContaining(
+                            "is incomplete: model.embed_tokens.weight has 0 of 2 chunks and 0 of 352 bytes");
+            assertThatThrownBy(() -> feed.loadOptimizer(2))
+                    .isInstanceOf(VersionUnavailableException.class)
+                    .hasMessage(
+                            "version 2 was published without the optimiser's state, so training cannot go on from it");
             assertSame(feed.load(1), Weights.random(SHAPE, 1));
         }
     }
@@ -202,8 +235,9 @@ class VersionsOnTheLogIT {
 
         try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
             feed.awaitAtLeast(1, LIMIT);
-            assertThatThrownBy(() -> feed.load(0)).isInstanceOf(VersionUnavailableException.class)
-                .hasMessageContaining("version 0 is no longer kept");
+            assertThatThrownBy(() -> feed.load(0))
+                    .isInstanceOf(VersionUnavailableException.class)
+                    .hasMessageContaining("version 0 is no longer kept");
             assertSame(feed.load(1), Weights.random(SHAPE, 1));
         }
     }
@@ -215,16 +249,18 @@ class VersionsOnTheLogIT {
 
         try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
             feed.awaitAtLeast(0, LIMIT);
-            assertThatThrownBy(() -> feed.load(0, Weights.zeros(deeper))).isInstanceOf(CorruptVersionException.class)
-                .hasMessageStartingWith("version 0 is of the shape {")
-                .hasMessageContaining("not of the expected {");
+            assertThatThrownBy(() -> feed.load(0, Weights.zeros(deeper)))
+                    .isInstanceOf(CorruptVersionException.class)
+                    .hasMessageStartingWith("version 0 is of the shape {")
+                    .hasMessageContaining("not of the expected {");
         }
     }
 
     @Test
     void shouldKeepTheNewestVersionLoadedAheadOfBeingAsked() {
         publish(0, Weights.random(SHAPE, 0), fresh());
-        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG); NewestWeights newest = new NewestWeights(feed, LIMIT)) {
+        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG);
+                NewestWeights newest = new NewestWeights(feed, LIMIT)) {
             assertThat(newest.current().version()).isZero();
             publish(1, Weights.random(SHAPE, 1), fresh());
             publish(2, Weights.random(SHAPE, 2), fresh());
@@ -240,16 +276,23 @@ class VersionsOnTheLogIT {
 
         try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
             feed.awaitAtLeast(5, LIMIT);
-            assertThat(LongStream.range(0, 6).mapToObj(v -> feed.manifest(v).getWeights().getAnchorVersion()))
-                .as("anchors are 0 and 4").containsExactly(null, 0L, 0L, 0L, null, 4L);
-            assertThat(feed.manifest(1).getWeights().getTensors()).extracting(tensor -> tensor.getEncoding())
-                .as("large tensors as deltas, those of 32 bytes whole").contains(TensorEncoding.DELTA, TensorEncoding.RAW);
-            assertThat(feed.manifest(3).getOptimizer().getBaseVersion()).as("the optimiser's state is whole").isNull();
+            assertThat(LongStream.range(0, 6)
+                            .mapToObj(v -> feed.manifest(v).getWeights().getAnchorVersion()))
+                    .as("anchors are 0 and 4")
+                    .containsExactly(null, 0L, 0L, 0L, null, 4L);
+            assertThat(feed.manifest(1).getWeights().getTensors())
+                    .extracting(tensor -> tensor.getEncoding())
+                    .as("large tensors as deltas, those of 32 bytes whole")
+                    .contains(TensorEncoding.DELTA, TensorEncoding.RAW);
+            assertThat(feed.manifest(3).getOptimizer().getBaseVersion())
+                    .as("the optimiser's state is whole")
+                    .isNull();
             for (int version = 5; version >= 0; version--) {
                 assertSame(feed.load(version), published.get(version));
             }
         }
-        try (PolicyFeed late = new PolicyFeed(connection, CONFIG); NewestWeights joiner = new NewestWeights(late, LIMIT)) {
+        try (PolicyFeed late = new PolicyFeed(connection, CONFIG);
+                NewestWeights joiner = new NewestWeights(late, LIMIT)) {
             await(() -> joiner.current().version() == 5);
             assertSame(joiner.current().weights(), published.get(5));
             Weights next = publishDrifting(writer, 6, 1, published.get(5)).get(0);
@@ -261,9 +304,11 @@ class VersionsOnTheLogIT {
     /** A writer that starts again goes on with the chain; one that knows no base begins a new one. */
     @Test
     void shouldGoOnWithTheChainOfAKilledLearner() {
-        List<Weights> published = new ArrayList<>(publishDrifting(new VersionWriter(connection, producer, CONFIG), 0, 2));
+        List<Weights> published =
+                new ArrayList<>(publishDrifting(new VersionWriter(connection, producer, CONFIG), 0, 2));
         producer.beginTransaction();
-        new VersionWriter(connection, producer, CONFIG).write(new VersionFacts(2, 1, "t", 0, 0, 0), Weights.random(SHAPE, 50), fresh());
+        new VersionWriter(connection, producer, CONFIG)
+                .write(new VersionFacts(2, 1, "t", 0, 0, 0), Weights.random(SHAPE, 50), fresh());
         producer.flush();
         producer.close(Duration.ZERO);
         producer = producer();
@@ -277,8 +322,9 @@ class VersionsOnTheLogIT {
 
         try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
             feed.awaitAtLeast(6, LIMIT);
-            assertThat(LongStream.range(0, 7).mapToObj(v -> feed.manifest(v).getWeights().getAnchorVersion()))
-                .containsExactly(null, 0L, 0L, 0L, null, null, 5L);
+            assertThat(LongStream.range(0, 7)
+                            .mapToObj(v -> feed.manifest(v).getWeights().getAnchorVersion()))
+                    .containsExactly(null, 0L, 0L, 0L, null, null, 5L);
             for (int version = 0; version < 7; version++) {
                 assertSame(feed.load(version), published.get(version));
             }
@@ -295,14 +341,18 @@ class VersionsOnTheLogIT {
         }
         try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
             feed.awaitAtLeast(2, LIMIT);
-            assertThatThrownBy(() -> new NewestWeights(feed, LIMIT)).isInstanceOf(VersionUnavailableException.class)
-                .hasMessageStartingWith("version 2 cannot be put together without its link, version 0: version 0 is no longer"
-                    + " kept");
+            assertThatThrownBy(() -> new NewestWeights(feed, LIMIT))
+                    .isInstanceOf(VersionUnavailableException.class)
+                    .hasMessageStartingWith(
+                            "version 2 cannot be put together without its link, version 0: version 0 is no longer"
+                                    + " kept");
         }
-        WeightsConfig waiting = new WeightsConfig("kafka", 4, 0, 30_000, OnBrokenVersion.WAIT, 256, 100, 10_000, 10_000);
+        WeightsConfig waiting =
+                new WeightsConfig("kafka", 4, 0, 30_000, OnBrokenVersion.WAIT, 256, 100, 10_000, 10_000);
         try (PolicyFeed feed = new PolicyFeed(connection, waiting)) {
             feed.awaitAtLeast(2, LIMIT);
-            CompletableFuture<NewestWeights> joining = CompletableFuture.supplyAsync(() -> new NewestWeights(feed, LIMIT));
+            CompletableFuture<NewestWeights> joining =
+                    CompletableFuture.supplyAsync(() -> new NewestWeights(feed, LIMIT));
             Weights three = publishDrifting(writer, 3, 1, published.get(2)).get(0);
             publishDrifting(writer, 4, 1, three);
             try (NewestWeights newest = joining.get(20, TimeUnit.SECONDS)) {
@@ -326,7 +376,10 @@ class VersionsOnTheLogIT {
                     readers.add(new NewestWeights(feeds.get(feeds.size() - 1), LIMIT));
                 }
                 producer.beginTransaction();
-                writer.write(new VersionFacts(version, version - 1, "t", 0, 0, 0), Weights.random(SHAPE, 90 + version), fresh());
+                writer.write(
+                        new VersionFacts(version, version - 1, "t", 0, 0, 0),
+                        Weights.random(SHAPE, 90 + version),
+                        fresh());
                 producer.abortTransaction();
                 published.addAll(publishDrifting(writer, version, 1, published.get(version - 1)));
                 for (NewestWeights reader : readers) {
@@ -347,8 +400,8 @@ class VersionsOnTheLogIT {
 
     @Test
     void shouldNameFilesInTheManifestWhereTheStoreIsADirectory(@TempDir Path store) throws Exception {
-        WeightsConfig files = new WeightsConfig(store.toUri().toString(), 3, 0, 30_000, OnBrokenVersion.STOP, 256, 100,
-            10_000, 10_000);
+        WeightsConfig files = new WeightsConfig(
+                store.toUri().toString(), 3, 0, 30_000, OnBrokenVersion.STOP, 256, 100, 10_000, 10_000);
         List<Weights> published = publishDrifting(new VersionWriter(connection, producer, files), 0, 4);
         // killed between object and commit; the step that is repeated finds its object
         Weights last = published.get(3).copy();
@@ -375,20 +428,25 @@ class VersionsOnTheLogIT {
             byte[] bytes = Files.readAllBytes(two);
             bytes[bytes.length - 1] ^= 1;
             Files.write(two, bytes);
-            assertThatThrownBy(() -> feed.load(2)).isInstanceOf(CorruptVersionException.class)
-                .hasMessageContaining("has other bytes in model.norm.weight");
+            assertThatThrownBy(() -> feed.load(2))
+                    .isInstanceOf(CorruptVersionException.class)
+                    .hasMessageContaining("has other bytes in model.norm.weight");
             Files.write(two, Arrays.copyOf(bytes, bytes.length - 1));
-            assertThatThrownBy(() -> feed.load(2)).isInstanceOf(CorruptVersionException.class)
-                .hasMessageContaining("is incomplete: it ends within model.norm.weight, after 31 of 32 bytes");
+            assertThatThrownBy(() -> feed.load(2))
+                    .isInstanceOf(CorruptVersionException.class)
+                    .hasMessageContaining("is incomplete: it ends within model.norm.weight, after 31 of 32 bytes");
             Files.delete(two);
-            assertThatThrownBy(() -> feed.load(2)).isInstanceOf(VersionUnavailableException.class)
-                .hasMessage("version 2 is no longer kept: there is no " + two.toUri());
+            assertThatThrownBy(() -> feed.load(2))
+                    .isInstanceOf(VersionUnavailableException.class)
+                    .hasMessage("version 2 is no longer kept: there is no " + two.toUri());
             assertSame(feed.load(1), published.get(1));
         }
         try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
             feed.awaitAtLeast(4, LIMIT);
-            assertThatThrownBy(() -> feed.load(4)).isInstanceOf(IllegalStateException.class)
-                .hasMessageEndingWith("but weights.store is kafka here; give every role of the run the same weights.store");
+            assertThatThrownBy(() -> feed.load(4))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageEndingWith(
+                            "but weights.store is kafka here; give every role of the run the same weights.store");
         }
     }
 
@@ -408,7 +466,8 @@ class VersionsOnTheLogIT {
                 }
             }
             producer.beginTransaction();
-            PolicyVersion manifest = writer.write(new VersionFacts(version, version - 1, "t", 0, 0, 0), weights, fresh());
+            PolicyVersion manifest =
+                    writer.write(new VersionFacts(version, version - 1, "t", 0, 0, 0), weights, fresh());
             producer.commitTransaction();
             writer.continueFrom(manifest, weights);
             published.add(weights.copy());
@@ -418,8 +477,10 @@ class VersionsOnTheLogIT {
 
     private void deleteBefore(long offset) throws Exception {
         try (Admin admin = Admin.create(connection.admin())) {
-            admin.deleteRecords(Map.of(new TopicPartition(connection.topics().weights(), 0),
-                RecordsToDelete.beforeOffset(offset))).all().get(20, TimeUnit.SECONDS);
+            admin.deleteRecords(Map.of(
+                            new TopicPartition(connection.topics().weights(), 0), RecordsToDelete.beforeOffset(offset)))
+                    .all()
+                    .get(20, TimeUnit.SECONDS);
         }
     }
 
@@ -438,16 +499,24 @@ class VersionsOnTheLogIT {
         return manifest;
     }
 
-    private static PolicyVersion write(LogConnection connection, KafkaProducer<byte[], byte[]> producer, long version,
-                                       Weights weights, AdamW.State optimizer) {
-        return new VersionWriter(connection, producer, CONFIG).write(
-            new VersionFacts(version, version - 1, "t", 8 * version, 64 * version, 1000 + version), weights, optimizer);
+    private static PolicyVersion write(
+            LogConnection connection,
+            KafkaProducer<byte[], byte[]> producer,
+            long version,
+            Weights weights,
+            AdamW.State optimizer) {
+        return new VersionWriter(connection, producer, CONFIG)
+                .write(
+                        new VersionFacts(version, version - 1, "t", 8 * version, 64 * version, 1000 + version),
+                        weights,
+                        optimizer);
     }
 
     private KafkaProducer<byte[], byte[]> producer() {
         KafkaProducer<byte[], byte[]> made = new KafkaProducer<>(
-            connection.producer(Map.of("transactional.id", connection.scoped("learner"))),
-            new ByteArraySerializer(), new ByteArraySerializer());
+                connection.producer(Map.of("transactional.id", connection.scoped("learner"))),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
         made.initTransactions();
         return made;
     }

@@ -40,11 +40,13 @@ class WeightCacheTest {
     void shouldLoadAVersionOnceForThreadsThatAskTogether() throws Exception {
         CountDownLatch asked = new CountDownLatch(1);
         AtomicInteger count = new AtomicInteger();
-        WeightCache cache = new WeightCache(version -> {
-            count.incrementAndGet();
-            awaitQuietly(asked);
-            return Weights.zeros(SmallDecoder.SHAPE);
-        }, 2);
+        WeightCache cache = new WeightCache(
+                version -> {
+                    count.incrementAndGet();
+                    awaitQuietly(asked);
+                    return Weights.zeros(SmallDecoder.SHAPE);
+                },
+                2);
         ExecutorService threads = Executors.newFixedThreadPool(4);
         try {
             List<Future<Weights>> answers = new ArrayList<>();
@@ -65,21 +67,26 @@ class WeightCacheTest {
     @Test
     void shouldTryAgainAfterALoadThatFailed() {
         AtomicInteger count = new AtomicInteger();
-        WeightCache cache = new WeightCache(version -> {
-            if (count.incrementAndGet() == 1) {
-                throw new VersionUnavailableException(version, "not yet");
-            }
-            return Weights.zeros(SmallDecoder.SHAPE);
-        }, 1);
+        WeightCache cache = new WeightCache(
+                version -> {
+                    if (count.incrementAndGet() == 1) {
+                        throw new VersionUnavailableException(version, "not yet");
+                    }
+                    return Weights.zeros(SmallDecoder.SHAPE);
+                },
+                1);
 
-        assertThatThrownBy(() -> cache.get(3)).isInstanceOf(VersionUnavailableException.class).hasMessage("not yet");
+        assertThatThrownBy(() -> cache.get(3))
+                .isInstanceOf(VersionUnavailableException.class)
+                .hasMessage("not yet");
         assertThat(cache.get(3)).isNotNull();
     }
 
     @Test
     void shouldRefuseACapacityOfNothing() {
-        assertThatIllegalArgumentException().isThrownBy(() -> new WeightCache(this::load, 0))
-            .withMessage("weight_cache_versions must be at least 1: 0");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new WeightCache(this::load, 0))
+                .withMessage("weight_cache_versions must be at least 1: 0");
     }
 
     private static void awaitQuietly(CountDownLatch latch) {

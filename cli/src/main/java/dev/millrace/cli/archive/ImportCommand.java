@@ -27,10 +27,16 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace import}: verifies an archive, and puts it on a cluster or into a run's folder. */
-@Command(name = "import", mixinStandardHelpOptions = true, sortOptions = false,
-    description = {"Verifies the hashes of an archive that 'millrace export' wrote, and puts every record back at its own offset: on a",
-        "cluster, or into a new run folder with a broker of its own. Topics keep their names and are kept for ever."},
-    footer = {"", "millrace import my-run.archive --run-dir runs/my-run", "millrace import my-run.archive --verify"})
+@Command(
+        name = "import",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Verifies the hashes of an archive that 'millrace export' wrote, and puts every record back at its own offset: on a",
+            "cluster, or into a new run folder with a broker of its own. Topics keep their names and are kept for ever."
+        },
+        footer = {"", "millrace import my-run.archive --run-dir runs/my-run", "millrace import my-run.archive --verify"
+        })
 public final class ImportCommand implements Callable<Integer> {
     @Parameters(paramLabel = "DIR", description = "The archive's folder.")
     private Path folder;
@@ -41,7 +47,10 @@ public final class ImportCommand implements Callable<Integer> {
     @Option(names = "--bootstrap-servers", paramLabel = "HOST:PORT", description = "Kafka cluster to put it on.")
     private String bootstrapServers;
 
-    @Option(names = "--set", paramLabel = "KEY=VALUE", description = "One configuration key, such as kafka.security.protocol=SSL; may be given often.")
+    @Option(
+            names = "--set",
+            paramLabel = "KEY=VALUE",
+            description = "One configuration key, such as kafka.security.protocol=SSL; may be given often.")
     private List<String> settings = new ArrayList<>();
 
     @Option(names = "--verify", description = "Only verify the hashes.")
@@ -58,15 +67,21 @@ public final class ImportCommand implements Callable<Integer> {
         if (verbose) {
             System.setProperty("millrace.log.level", "debug");
         }
-        if (onlyVerify ? runDirectory != null || bootstrapServers != null : (runDirectory == null) == (bootstrapServers == null)) {
-            throw new ConfigException("say where to import to: --run-dir DIR or --bootstrap-servers HOST:PORT, or --verify for nowhere");
+        if (onlyVerify
+                ? runDirectory != null || bootstrapServers != null
+                : (runDirectory == null) == (bootstrapServers == null)) {
+            throw new ConfigException(
+                    "say where to import to: --run-dir DIR or --bootstrap-servers HOST:PORT, or --verify for nowhere");
         }
         PrintWriter out = spec.commandLine().getOut();
         try (ArchivedRun archive = new ArchivedRun(folder)) {
             archive.verify();
-            out.println("every file in " + folder + " is as it was exported: run " + archive.run().runId() + ", topics "
-                + archive.topics().prefix() + "*" + (archive.isWhole() ? "" : ", a range of it"));
-            archive.held().ifPresent(held -> held.sentences().forEach(sentence -> Lines.wrapped("  ", sentence).forEach(out::println)));
+            out.println("every file in " + folder + " is as it was exported: run "
+                    + archive.run().runId() + ", topics " + archive.topics().prefix() + "*"
+                    + (archive.isWhole() ? "" : ", a range of it"));
+            archive.held()
+                    .ifPresent(held -> held.sentences()
+                            .forEach(sentence -> Lines.wrapped("  ", sentence).forEach(out::println)));
             out.flush();
             if (onlyVerify) {
                 return 0;
@@ -81,7 +96,9 @@ public final class ImportCommand implements Callable<Integer> {
     }
 
     private MillraceConfig config(ArchivedRun archive, String servers) {
-        ObjectNode tree = archive.configuration().map(text -> ConfigTree.parse(text, "the archive's configuration")).orElseGet(ConfigTree::empty);
+        ObjectNode tree = archive.configuration()
+                .map(text -> ConfigTree.parse(text, "the archive's configuration"))
+                .orElseGet(ConfigTree::empty);
         settings.forEach(setting -> ConfigTree.set(tree, setting));
         ConfigTree.set(tree, "run.id=\"" + archive.run().runId() + "\"");
         ConfigTree.set(tree, "run.epoch=" + archive.run().epoch());
@@ -100,7 +117,9 @@ public final class ImportCommand implements Callable<Integer> {
             try (EmbeddedBroker broker = EmbeddedBroker.start(directory.broker(), config.broker())) {
                 put(archive, config, broker.bootstrapServers());
             }
-            directory.write(directory.config(), ConfigTree.write(ConfigBinder.unbind(config))); // last: it makes the folder a run's
+            directory.write(
+                    directory.config(),
+                    ConfigTree.write(ConfigBinder.unbind(config))); // last: it makes the folder a run's
         }
         spec.commandLine().getOut().println("millrace ledger, trace and replay read it with --run-dir " + runDirectory);
     }
@@ -108,15 +127,31 @@ public final class ImportCommand implements Callable<Integer> {
     private void put(ArchivedRun archive, MillraceConfig config, String servers) {
         Map<String, Object> client = new HashMap<>(config.clientSettings());
         client.put("bootstrap.servers", servers);
-        try (RunLog log = RunLog.open(client, archive.topics(), archive.run(), keptForEver(config.topics(), archive),
-                config.run().schemaRegistryUrl(), Clock.systemUTC())) {
+        try (RunLog log = RunLog.open(
+                client,
+                archive.topics(),
+                archive.run(),
+                keptForEver(config.topics(), archive),
+                config.run().schemaRegistryUrl(),
+                Clock.systemUTC())) {
             RunImport putting = new RunImport(archive, log.connection());
-            ProgressLine.during("importing", putting::passed, putting.toPass(), spec.commandLine().getErr(), () -> {
-                putting.run();
-                return null;
-            });
-            spec.commandLine().getOut().printf("%,d offsets of run %s are on %s, topics %s*%n",
-                putting.toPass(), archive.run().runId(), servers, archive.topics().prefix());
+            ProgressLine.during(
+                    "importing",
+                    putting::passed,
+                    putting.toPass(),
+                    spec.commandLine().getErr(),
+                    () -> {
+                        putting.run();
+                        return null;
+                    });
+            spec.commandLine()
+                    .getOut()
+                    .printf(
+                            "%,d offsets of run %s are on %s, topics %s*%n",
+                            putting.toPass(),
+                            archive.run().runId(),
+                            servers,
+                            archive.topics().prefix());
             spec.commandLine().getOut().flush();
         }
     }
@@ -124,7 +159,16 @@ public final class ImportCommand implements Callable<Integer> {
     /** Records keep their dates, by which the log would delete them. */
     private static TopicsConfig keptForEver(TopicsConfig of, ArchivedRun archive) {
         int partitions = archive.partitions(archive.topics().rollouts()).size();
-        return new TopicsConfig(Math.max(1, partitions), of.replicationFactor(), of.minInsyncReplicas(), -1, -1, -1, -1,
-            of.maxRecordBytes(), of.schemasTopic(), of.timeoutMs());
+        return new TopicsConfig(
+                Math.max(1, partitions),
+                of.replicationFactor(),
+                of.minInsyncReplicas(),
+                -1,
+                -1,
+                -1,
+                -1,
+                of.maxRecordBytes(),
+                of.schemasTopic(),
+                of.timeoutMs());
     }
 }

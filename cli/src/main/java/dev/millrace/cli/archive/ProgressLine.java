@@ -38,7 +38,7 @@ public final class ProgressLine {
      * @param toPass in all
      */
     public static <T, E extends Exception> T during(
-        String what, LongSupplier passed, long toPass, PrintWriter out, Job<T, E> job) throws E {
+            String what, LongSupplier passed, long toPass, PrintWriter out, Job<T, E> job) throws E {
         ProgressLine line = new ProgressLine(what, passed, toPass, out);
         if (System.console() != null && toPass > 0) {
             line.thread.setDaemon(true);
@@ -67,13 +67,17 @@ public final class ProgressLine {
 
     static String text(String what, long passed, long toPass, double seconds) {
         double share = Math.min(1, (double) passed / toPass);
-        String left = share <= 0 ? "" : String.format(Locale.ROOT, ", %s left", clock((long) Math.ceil(seconds * (1 - share) / share)));
-        return String.format(Locale.ROOT, "%s  %3.0f %%  %,d of %,d records%s", what, 100 * share, passed, toPass, left);
+        String left = share <= 0
+                ? ""
+                : String.format(Locale.ROOT, ", %s left", clock((long) Math.ceil(seconds * (1 - share) / share)));
+        return String.format(
+                Locale.ROOT, "%s  %3.0f %%  %,d of %,d records%s", what, 100 * share, passed, toPass, left);
     }
 
     private static String clock(long seconds) {
-        return seconds < 3600 ? String.format(Locale.ROOT, "%d:%02d", seconds / 60, seconds % 60)
-            : String.format(Locale.ROOT, "%d:%02d:%02d", seconds / 3600, seconds / 60 % 60, seconds % 60);
+        return seconds < 3600
+                ? String.format(Locale.ROOT, "%d:%02d", seconds / 60, seconds % 60)
+                : String.format(Locale.ROOT, "%d:%02d:%02d", seconds / 3600, seconds / 60 % 60, seconds % 60);
     }
 
     private void end() {

@@ -37,7 +37,8 @@ public final class AuditedRun implements AutoCloseable {
         if (RunDirectory.isInUse(folder)) {
             String address = RunDirectory.brokerAddress(folder);
             if (address.isEmpty()) {
-                throw new Refusal("the run in " + folder + " goes on and has not said yet where its broker is; try again in a few seconds");
+                throw new Refusal("the run in " + folder
+                        + " goes on and has not said yet where its broker is; try again in a few seconds");
             }
             return new AuditedRun(config, null, null, find(config, address));
         }
@@ -58,7 +59,8 @@ public final class AuditedRun implements AutoCloseable {
     private static RunLog find(MillraceConfig config, String bootstrapServers) {
         Map<String, Object> client = new HashMap<>(config.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
-        return RunLog.find(client, config.run().topics(), config.topics(), config.run().schemaRegistryUrl());
+        return RunLog.find(
+                client, config.run().topics(), config.topics(), config.run().schemaRegistryUrl());
     }
 
     /** The run's log. */
@@ -74,7 +76,8 @@ public final class AuditedRun implements AutoCloseable {
     /** Which run it is, on one line. */
     public String title() {
         var run = log.connection().run();
-        return "run " + run.runId() + (run.epoch() == 0 ? "" : ", epoch " + run.epoch()) + ", topics " + log.connection().topics().prefix() + "*";
+        return "run " + run.runId() + (run.epoch() == 0 ? "" : ", epoch " + run.epoch()) + ", topics "
+                + log.connection().topics().prefix() + "*";
     }
 
     @Override

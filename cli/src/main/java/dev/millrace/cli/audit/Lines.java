@@ -11,10 +11,10 @@ import java.util.Locale;
 public final class Lines {
     public static final int WIDTH = 80;
     private static final int LABEL = 12;
-    private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss.SSS").withZone(ZoneOffset.UTC);
+    private static final DateTimeFormatter TIME =
+            DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss.SSS").withZone(ZoneOffset.UTC);
 
-    private Lines() {
-    }
+    private Lines() {}
 
     /** The text broken at spaces; the first line begins with {@code indent}, the others with two columns more. */
     public static List<String> wrapped(String indent, String text) {
@@ -66,6 +66,8 @@ public final class Lines {
             return seconds / 60 + " min " + seconds % 60 + " s";
         }
         long minutes = seconds / 60;
-        return minutes < 24 * 60 ? minutes / 60 + " h " + minutes % 60 + " min" : minutes / (24 * 60) + " d " + minutes / 60 % 24 + " h";
+        return minutes < 24 * 60
+                ? minutes / 60 + " h " + minutes % 60 + " min"
+                : minutes / (24 * 60) + " d " + minutes / 60 % 24 + " h";
     }
 }

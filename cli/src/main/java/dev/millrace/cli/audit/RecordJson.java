@@ -17,8 +17,7 @@ import org.apache.avro.generic.IndexedRecord;
 public final class RecordJson {
     private static final JsonNodeFactory JSON = JsonNodeFactory.instance;
 
-    private RecordJson() {
-    }
+    private RecordJson() {}
 
     public static ObjectNode of(IndexedRecord record) {
         ObjectNode json = JSON.objectNode();
@@ -42,7 +41,8 @@ public final class RecordJson {
         }
         if (value instanceof Map<?, ?> entries) {
             ObjectNode object = JSON.objectNode();
-            entries.forEach((name, entry) -> object.set(name.toString(), value(entry, present(schema).getValueType())));
+            entries.forEach((name, entry) ->
+                    object.set(name.toString(), value(entry, present(schema).getValueType())));
             return object;
         }
         if (value instanceof ByteBuffer bytes) {
@@ -65,8 +65,12 @@ public final class RecordJson {
 
     /** Of a union with null, the other branch. */
     private static Schema present(Schema schema) {
-        return schema.getType() != Schema.Type.UNION ? schema
-            : schema.getTypes().stream().filter(branch -> branch.getType() != Schema.Type.NULL).findFirst().orElseThrow();
+        return schema.getType() != Schema.Type.UNION
+                ? schema
+                : schema.getTypes().stream()
+                        .filter(branch -> branch.getType() != Schema.Type.NULL)
+                        .findFirst()
+                        .orElseThrow();
     }
 
     private static JsonNode bytes(ByteBuffer bytes, Schema schema) {

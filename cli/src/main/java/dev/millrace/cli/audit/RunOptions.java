@@ -13,24 +13,41 @@ import picocli.CommandLine.Option;
 
 /** The options that say which run a command asks about: those on a cluster, or the folder of one that had its own broker. */
 public final class RunOptions {
-    @Option(names = "--run-dir", paramLabel = "DIR",
-        description = "Folder of a run of 'millrace train', going on or ended; its broker is started to be asked if it is down.")
+    @Option(
+            names = "--run-dir",
+            paramLabel = "DIR",
+            description =
+                    "Folder of a run of 'millrace train', going on or ended; its broker is started to be asked if it is down.")
     private Path runDirectory;
 
-    @Option(names = "--bootstrap-servers", paramLabel = "HOST:PORT", description = "Kafka cluster of the run, in place of a folder.")
+    @Option(
+            names = "--bootstrap-servers",
+            paramLabel = "HOST:PORT",
+            description = "Kafka cluster of the run, in place of a folder.")
     private String bootstrapServers;
 
-    @Option(names = "--run", paramLabel = "ID", description = "The run's id; its topics begin with millrace.<id>. unless --topic-prefix says otherwise.")
+    @Option(
+            names = "--run",
+            paramLabel = "ID",
+            description = "The run's id; its topics begin with millrace.<id>. unless --topic-prefix says otherwise.")
     private String run;
 
-    @Option(names = "--topic-prefix", paramLabel = "PREFIX", description = "What the names of the run's topics begin with.")
+    @Option(
+            names = "--topic-prefix",
+            paramLabel = "PREFIX",
+            description = "What the names of the run's topics begin with.")
     private String topicPrefix;
 
-    @Option(names = "--config", paramLabel = "FILE", description = "YAML file with the configuration, such as the run's own.")
+    @Option(
+            names = "--config",
+            paramLabel = "FILE",
+            description = "YAML file with the configuration, such as the run's own.")
     private Path file;
 
-    @Option(names = "--set", paramLabel = "KEY=VALUE",
-        description = "One configuration key, such as kafka.security.protocol=SSL; may be given often.")
+    @Option(
+            names = "--set",
+            paramLabel = "KEY=VALUE",
+            description = "One configuration key, such as kafka.security.protocol=SSL; may be given often.")
     private List<String> settings = new ArrayList<>();
 
     @Option(names = "--verbose", description = "Show stack traces.")
@@ -52,13 +69,16 @@ public final class RunOptions {
             System.setProperty("millrace.log.level", "debug");
         }
         if (runDirectory != null && (bootstrapServers != null || file != null)) {
-            throw new ConfigException("--run-dir says all of it; leave out " + (file != null ? "--config" : "--bootstrap-servers") + ", or --run-dir");
+            throw new ConfigException("--run-dir says all of it; leave out "
+                    + (file != null ? "--config" : "--bootstrap-servers") + ", or --run-dir");
         }
         if (runDirectory != null && !RunDirectory.holdsRun(runDirectory)) {
-            throw new ConfigException(runDirectory + " holds no run (it has no config.yaml); give --run-dir a folder such as runs/<run id>");
+            throw new ConfigException(runDirectory
+                    + " holds no run (it has no config.yaml); give --run-dir a folder such as runs/<run id>");
         }
-        ObjectNode tree = runDirectory != null ? ConfigTree.read(RunDirectory.config(runDirectory))
-            : file != null ? ConfigTree.read(file) : ConfigTree.empty();
+        ObjectNode tree = runDirectory != null
+                ? ConfigTree.read(RunDirectory.config(runDirectory))
+                : file != null ? ConfigTree.read(file) : ConfigTree.empty();
         settings.forEach(setting -> ConfigTree.set(tree, setting));
         set(tree, "run.bootstrap_servers", bootstrapServers);
         set(tree, "run.id", run);
@@ -66,11 +86,12 @@ public final class RunOptions {
         MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), tree);
         if (runDirectory == null && config.run().embedded()) {
             throw new ConfigException("nothing says where the run is; give --run-dir DIR for a run in a folder,"
-                + " or --bootstrap-servers HOST:PORT with --run ID for one on a cluster");
+                    + " or --bootstrap-servers HOST:PORT with --run ID for one on a cluster");
         }
         if (config.run().id().isEmpty() && config.run().topicPrefix().isEmpty()) {
-            throw new ConfigException("nothing says which run on " + config.run().bootstrapServers()
-                + "; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
+            throw new ConfigException(
+                    "nothing says which run on " + config.run().bootstrapServers()
+                            + "; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
         }
         return AuditedRun.open(config, runDirectory);
     }

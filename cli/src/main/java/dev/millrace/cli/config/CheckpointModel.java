@@ -53,23 +53,28 @@ public final class CheckpointModel {
             if (given == null) {
                 model.set(entry.getKey(), entry.getValue());
             } else if (!same(given, entry.getValue())) {
-                throw new ConfigException("model." + entry.getKey() + " is " + given.asText() + " and the checkpoint " + named + " has "
-                    + entry.getValue().asText() + "; leave the key out, or give another model.checkpoint");
+                throw new ConfigException(
+                        "model." + entry.getKey() + " is " + given.asText() + " and the checkpoint " + named + " has "
+                                + entry.getValue().asText() + "; leave the key out, or give another model.checkpoint");
             }
         });
         return Optional.of(checkpoint);
     }
 
     private static boolean same(JsonNode given, JsonNode found) {
-        return given.isNumber() && found.isNumber() ? given.asDouble() == found.asDouble() : given.asText().equals(found.asText());
+        return given.isNumber() && found.isNumber()
+                ? given.asDouble() == found.asDouble()
+                : given.asText().equals(found.asText());
     }
 
     /** Refuses a directory whose vocabulary is not the task's. */
     void require(Tokenizer tokenizer) {
         int found = shape().vocabSize();
         if (found != tokenizer.vocabSize()) {
-            throw new ConfigException("model.checkpoint " + directory + " has a vocabulary of " + found + " tokens and the task's has "
-                + tokenizer.vocabSize() + "; a policy can only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary");
+            throw new ConfigException(
+                    "model.checkpoint " + directory + " has a vocabulary of " + found + " tokens and the task's has "
+                            + tokenizer.vocabSize()
+                            + "; a policy can only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary");
         }
         Path file = directory.resolve(TOKENIZER);
         if (!Files.exists(file)) {
@@ -79,8 +84,10 @@ public final class CheckpointModel {
         for (int id = 0; id < found; id++) {
             String symbol = tokenizer.decode(new int[] {id});
             if (ids.path(symbol).asInt(-1) != id) {
-                throw new ConfigException(file + " gives '" + symbol + "' " + (ids.has(symbol) ? "the id " + ids.get(symbol) : "no id")
-                    + " and the task's vocabulary the id " + id + "; the policy would read other words than the task writes");
+                throw new ConfigException(
+                        file + " gives '" + symbol + "' " + (ids.has(symbol) ? "the id " + ids.get(symbol) : "no id")
+                                + " and the task's vocabulary the id " + id
+                                + "; the policy would read other words than the task writes");
             }
         }
     }
@@ -89,7 +96,8 @@ public final class CheckpointModel {
         try {
             JsonNode ids = JSON.readTree(file.toFile()).at("/model/vocab");
             if (!ids.isObject()) {
-                throw new ConfigException(file + " has no model.vocab that gives tokens their ids, so it cannot be compared with the task's");
+                throw new ConfigException(file
+                        + " has no model.vocab that gives tokens their ids, so it cannot be compared with the task's");
             }
             return ids;
         } catch (JsonProcessingException e) {

@@ -45,7 +45,9 @@ final class Choice {
 
     /** The defaults of every kind, in the order in which the interface permits them. */
     List<Record> defaults() {
-        return Arrays.stream(type.getPermittedSubclasses()).map(Choice::defaultsOf).toList();
+        return Arrays.stream(type.getPermittedSubclasses())
+                .map(Choice::defaultsOf)
+                .toList();
     }
 
     /**
@@ -61,8 +63,10 @@ final class Choice {
         String name = kind.asText();
         if (!kind.isTextual() || !kinds().contains(name)) {
             throw new ConfigException((node.isObject() ? key + "." + KIND : key) + " must be one of "
-                + String.join(", ", kinds()) + ": " + (kind.isTextual() ? "'" + name + "'" : kind.toString())
-                + NearestKey.of(name, kinds()).map(k -> "; did you mean " + k + "?").orElse(""));
+                    + String.join(", ", kinds()) + ": " + (kind.isTextual() ? "'" + name + "'" : kind.toString())
+                    + NearestKey.of(name, kinds())
+                            .map(k -> "; did you mean " + k + "?")
+                            .orElse(""));
         }
         return name.equals(kindOf(byDefault)) ? byDefault : defaults().get(kinds().indexOf(name));
     }
@@ -70,19 +74,24 @@ final class Choice {
     /** Which kinds have a key that the chosen one has not. */
     List<String> kindsWith(String key) {
         return defaults().stream()
-            .filter(kind -> Arrays.stream(kind.getClass().getRecordComponents())
-                .anyMatch(component -> ConfigBinder.keyOf(component.getName()).equals(key)))
-            .map(Choice::kindOf).toList();
+                .filter(kind -> Arrays.stream(kind.getClass().getRecordComponents())
+                        .anyMatch(component ->
+                                ConfigBinder.keyOf(component.getName()).equals(key)))
+                .map(Choice::kindOf)
+                .toList();
     }
 
     private static Record defaultsOf(Class<?> kind) {
         try {
-            return (Record) (kind.getRecordComponents().length == 0
-                ? kind.getDeclaredConstructor().newInstance() : kind.getMethod("defaults").invoke(null));
+            return (Record)
+                    (kind.getRecordComponents().length == 0
+                            ? kind.getDeclaredConstructor().newInstance()
+                            : kind.getMethod("defaults").invoke(null));
         } catch (InvocationTargetException e) {
             throw new IllegalStateException("the defaults of " + kind + " are refused by itself", e.getCause());
         } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException(kind + " needs a public static defaults(), as every kind with settings does", e);
+            throw new IllegalStateException(
+                    kind + " needs a public static defaults(), as every kind with settings does", e);
         }
     }
 }

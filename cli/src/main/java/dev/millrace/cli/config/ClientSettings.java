@@ -22,33 +22,48 @@ final class ClientSettings {
     private static final String STREAMS = "streams.";
     /** Merged with the run's own reporter instead of replacing it. */
     private static final String REPORTERS = "metric.reporters";
+
     private static final List<String> ENGINE_CLIENTS =
-        List.of("main.consumer.", "restore.consumer.", "global.consumer.", "consumer.", "producer.", "admin.");
+            List.of("main.consumer.", "restore.consumer.", "global.consumer.", "consumer.", "producer.", "admin.");
     private static final Map<String, Set<String>> NAMES = Map.of(
-        "consumer.", ConsumerConfig.configNames(), "producer.", ProducerConfig.configNames(),
-        "admin.", AdminClientConfig.configNames(), STREAMS, Set.copyOf(StreamsConfig.configDef().names()));
+            "consumer.",
+            ConsumerConfig.configNames(),
+            "producer.",
+            ProducerConfig.configNames(),
+            "admin.",
+            AdminClientConfig.configNames(),
+            STREAMS,
+            Set.copyOf(StreamsConfig.configDef().names()));
 
     private static final String EXACTLY_ONCE = "exactly-once delivery rests on it; leave it out";
     private static final String IDENTITY = "the run's identity rests on it; leave it out";
     /** Name to why it cannot be set. */
     private static final Map<String, String> OURS = Map.ofEntries(
-        Map.entry("bootstrap.servers", "run.bootstrap_servers (--bootstrap-servers) says where the cluster is"),
-        Map.entry("isolation.level", EXACTLY_ONCE), Map.entry("enable.auto.commit", EXACTLY_ONCE),
-        Map.entry("auto.offset.reset", EXACTLY_ONCE), Map.entry("enable.idempotence", EXACTLY_ONCE),
-        Map.entry("acks", EXACTLY_ONCE), Map.entry("processing.guarantee", EXACTLY_ONCE),
-        Map.entry("transactional.id", EXACTLY_ONCE), Map.entry("default.timestamp.extractor", EXACTLY_ONCE),
-        Map.entry("group.id", IDENTITY), Map.entry("group.instance.id", IDENTITY), Map.entry("client.id", IDENTITY),
-        Map.entry("application.id", IDENTITY), Map.entry("key.serializer", IDENTITY), Map.entry("value.serializer", IDENTITY),
-        Map.entry("key.deserializer", IDENTITY), Map.entry("value.deserializer", IDENTITY),
-        Map.entry("state.dir", "--state-dir says where state is kept"),
-        Map.entry("group.protocol", "topology.runtime.rebalance_protocol says it for the topology"),
-        Map.entry("num.stream.threads", "topology.runtime.threads says it"),
-        Map.entry("num.standby.replicas", "topology.runtime.standby_replicas says it"),
-        Map.entry("commit.interval.ms", "topology.runtime.commit_interval_ms says it"),
-        Map.entry("max.task.idle.ms", "topology.runtime.max_task_idle_ms says it"));
+            Map.entry("bootstrap.servers", "run.bootstrap_servers (--bootstrap-servers) says where the cluster is"),
+            Map.entry("isolation.level", EXACTLY_ONCE),
+            Map.entry("enable.auto.commit", EXACTLY_ONCE),
+            Map.entry("auto.offset.reset", EXACTLY_ONCE),
+            Map.entry("enable.idempotence", EXACTLY_ONCE),
+            Map.entry("acks", EXACTLY_ONCE),
+            Map.entry("processing.guarantee", EXACTLY_ONCE),
+            Map.entry("transactional.id", EXACTLY_ONCE),
+            Map.entry("default.timestamp.extractor", EXACTLY_ONCE),
+            Map.entry("group.id", IDENTITY),
+            Map.entry("group.instance.id", IDENTITY),
+            Map.entry("client.id", IDENTITY),
+            Map.entry("application.id", IDENTITY),
+            Map.entry("key.serializer", IDENTITY),
+            Map.entry("value.serializer", IDENTITY),
+            Map.entry("key.deserializer", IDENTITY),
+            Map.entry("value.deserializer", IDENTITY),
+            Map.entry("state.dir", "--state-dir says where state is kept"),
+            Map.entry("group.protocol", "topology.runtime.rebalance_protocol says it for the topology"),
+            Map.entry("num.stream.threads", "topology.runtime.threads says it"),
+            Map.entry("num.standby.replicas", "topology.runtime.standby_replicas says it"),
+            Map.entry("commit.interval.ms", "topology.runtime.commit_interval_ms says it"),
+            Map.entry("max.task.idle.ms", "topology.runtime.max_task_idle_ms says it"));
 
-    private ClientSettings() {
-    }
+    private ClientSettings() {}
 
     /** @throws ConfigException naming a setting that no client knows, or that must not be set */
     static void check(Map<String, String> settings) {
@@ -59,21 +74,29 @@ final class ClientSettings {
         if (key.startsWith(PLUGIN)) {
             return;
         }
-        String prefix = NAMES.keySet().stream().filter(key::startsWith).findFirst().orElse("");
+        String prefix =
+                NAMES.keySet().stream().filter(key::startsWith).findFirst().orElse("");
         String name = key.substring(prefix.length());
         String bare = prefix.equals(STREAMS)
-            ? ENGINE_CLIENTS.stream().filter(name::startsWith).findFirst().map(client -> name.substring(client.length())).orElse(name)
-            : name;
+                ? ENGINE_CLIENTS.stream()
+                        .filter(name::startsWith)
+                        .findFirst()
+                        .map(client -> name.substring(client.length()))
+                        .orElse(name)
+                : name;
         if (OURS.containsKey(bare)) {
             throw new ConfigException("kafka." + key + " must not be set: " + OURS.get(bare));
         }
-        Set<String> known = prefix.equals(STREAMS) && !bare.equals(name) ? all() : prefix.isEmpty() ? all() : NAMES.get(prefix);
+        Set<String> known =
+                prefix.equals(STREAMS) && !bare.equals(name) ? all() : prefix.isEmpty() ? all() : NAMES.get(prefix);
         if (!known.contains(bare)) {
             throw new ConfigException("kafka." + key + " is no setting that Kafka's "
-                + (prefix.isEmpty() ? "clients know" : prefix.replace(".", "") + " knows")
-                + " (what a plug-in of Kafka's reads goes under kafka." + PLUGIN + ")"
-                + NearestKey.of(bare, known.stream().sorted().toList())
-                    .map(near -> "; did you mean kafka." + key.substring(0, key.length() - bare.length()) + near + "?").orElse(""));
+                    + (prefix.isEmpty() ? "clients know" : prefix.replace(".", "") + " knows")
+                    + " (what a plug-in of Kafka's reads goes under kafka." + PLUGIN + ")"
+                    + NearestKey.of(bare, known.stream().sorted().toList())
+                            .map(near -> "; did you mean kafka." + key.substring(0, key.length() - bare.length()) + near
+                                    + "?")
+                            .orElse(""));
         }
     }
 

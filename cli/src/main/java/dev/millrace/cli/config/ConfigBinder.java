@@ -24,8 +24,7 @@ import java.util.Optional;
  * string to string, another record, or a sealed interface of records: one of several kinds, see {@link Choice}.
  */
 public final class ConfigBinder {
-    private ConfigBinder() {
-    }
+    private ConfigBinder() {}
 
     /**
      * The defaults with the tree put over them.
@@ -38,23 +37,29 @@ public final class ConfigBinder {
 
     private static <R extends Record> R bind(R defaults, JsonNode tree, String path, Optional<Choice> choice) {
         if (!(tree instanceof ObjectNode object)) {
-            throw new ConfigException((path.isEmpty() ? "the configuration" : path) + " must hold keys and values, not " + tree);
+            throw new ConfigException(
+                    (path.isEmpty() ? "the configuration" : path) + " must hold keys and values, not " + tree);
         }
         RecordComponent[] components = defaults.getClass().getRecordComponents();
-        List<String> known = Arrays.stream(components).map(c -> keyOf(c.getName())).toList();
-        for (Iterator<String> names = object.fieldNames(); names.hasNext();) {
+        List<String> known =
+                Arrays.stream(components).map(c -> keyOf(c.getName())).toList();
+        for (Iterator<String> names = object.fieldNames(); names.hasNext(); ) {
             String name = names.next();
             if (choice.isPresent() && name.equals(Choice.KIND)) {
                 continue;
             }
-            if (!known.contains(name) && choice.isPresent() && !choice.get().kindsWith(name).isEmpty()) {
+            if (!known.contains(name)
+                    && choice.isPresent()
+                    && !choice.get().kindsWith(name).isEmpty()) {
                 throw new ConfigException("unknown key " + join(path, name) + " for " + join(path, Choice.KIND) + "="
-                    + kindOf(defaults) + "; it belongs to " + String.join(", ", choice.get().kindsWith(name)));
+                        + kindOf(defaults) + "; it belongs to "
+                        + String.join(", ", choice.get().kindsWith(name)));
             }
             if (!known.contains(name)) {
                 throw new ConfigException("unknown key " + join(path, name)
-                    + NearestKey.of(name, known).map(k -> "; did you mean " + join(path, k) + "?")
-                        .orElse("; known here: " + String.join(", ", known)));
+                        + NearestKey.of(name, known)
+                                .map(k -> "; did you mean " + join(path, k) + "?")
+                                .orElse("; known here: " + String.join(", ", known)));
             }
         }
         Object[] values = new Object[components.length];
@@ -73,12 +78,16 @@ public final class ConfigBinder {
             Record start = choice.get().start(key, node, (Record) byDefault);
             return node.isObject() ? bind(start, node, key, choice) : start;
         }
-        return byDefault instanceof Record record ? bind(record, node, key, choice) : ConfigValue.of(key, node, component);
+        return byDefault instanceof Record record
+                ? bind(record, node, key, choice)
+                : ConfigValue.of(key, node, component);
     }
 
-    private static <R extends Record> R construct(R defaults, RecordComponent[] components, Object[] values, String path) {
+    private static <R extends Record> R construct(
+            R defaults, RecordComponent[] components, Object[] values, String path) {
         try {
-            Class<?>[] types = Arrays.stream(components).map(RecordComponent::getType).toArray(Class<?>[]::new);
+            Class<?>[] types =
+                    Arrays.stream(components).map(RecordComponent::getType).toArray(Class<?>[]::new);
             @SuppressWarnings("unchecked")
             Constructor<R> constructor = (Constructor<R>) defaults.getClass().getDeclaredConstructor(types);
             return constructor.newInstance(values);
@@ -89,7 +98,8 @@ public final class ConfigBinder {
             if (e.getCause() instanceof IllegalArgumentException refusal) {
                 throw new ConfigException(join(path, String.valueOf(refusal.getMessage())), refusal);
             }
-            throw new IllegalStateException("the configuration record " + defaults.getClass() + " failed", e.getCause());
+            throw new IllegalStateException(
+                    "the configuration record " + defaults.getClass() + " failed", e.getCause());
         } catch (ReflectiveOperationException e) {
             throw new IllegalStateException(defaults.getClass() + " is no public configuration record", e);
         }

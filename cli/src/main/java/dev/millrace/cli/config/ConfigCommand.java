@@ -12,9 +12,13 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace config}: the configuration as it would be used, or what every key means. */
-@Command(name = "config", mixinStandardHelpOptions = true, sortOptions = false,
-    description = "Prints the whole configuration as YAML, with every key as it would be used; or what every key means.",
-    footer = {"", "millrace config > my.yaml; edit it; millrace train --config my.yaml"})
+@Command(
+        name = "config",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Prints the whole configuration as YAML, with every key as it would be used; or what every key means.",
+        footer = {"", "millrace config > my.yaml; edit it; millrace train --config my.yaml"})
 public final class ConfigCommand implements Callable<Integer> {
     static final String REFERENCE = "/dev/millrace/cli/config/configuration.md";
 

@@ -12,25 +12,35 @@ import picocli.CommandLine.Option;
  * what is set most often. Later ones win: defaults, the run's own file, {@code --config}, {@code --set}, options.
  */
 public final class ConfigOptions {
-    @Option(names = "--config", paramLabel = "FILE", description = "YAML file with the configuration; 'millrace config' prints all keys.")
+    @Option(
+            names = "--config",
+            paramLabel = "FILE",
+            description = "YAML file with the configuration; 'millrace config' prints all keys.")
     private Path file;
 
-    @Option(names = "--set", paramLabel = "KEY=VALUE",
-        description = "One configuration key, such as learner.step.optimizer.learning_rate=1e-3; may be given often.")
+    @Option(
+            names = "--set",
+            paramLabel = "KEY=VALUE",
+            description =
+                    "One configuration key, such as learner.step.optimizer.learning_rate=1e-3; may be given often.")
     private List<String> settings = new ArrayList<>();
 
     @Option(names = "--seed", paramLabel = "N", description = "Seed of initial weights, prompts and draws (default 1).")
     private Long seed;
 
-    @Option(names = "--bootstrap-servers", paramLabel = "HOST:PORT",
-        description = "Kafka cluster of the run; without it a broker is started inside the process.")
+    @Option(
+            names = "--bootstrap-servers",
+            paramLabel = "HOST:PORT",
+            description = "Kafka cluster of the run; without it a broker is started inside the process.")
     private String bootstrapServers;
 
     @Option(names = "--device", paramLabel = "DEVICE", description = "Where the policy runs: cpu (default) or cuda:0.")
     private String device;
 
-    @Option(names = "--metrics-port", paramLabel = "PORT",
-        description = "Open an HTTP port on loopback with /metrics for Prometheus and the schemas' read side.")
+    @Option(
+            names = "--metrics-port",
+            paramLabel = "PORT",
+            description = "Open an HTTP port on loopback with /metrics for Prometheus and the schemas' read side.")
     private Integer metricsPort;
 
     @Option(names = "--verbose", description = "Show stack traces, and log more into the run's millrace.log.")
@@ -77,7 +87,8 @@ public final class ConfigOptions {
 
     private static void merge(ObjectNode into, ObjectNode over) {
         over.properties().forEach(entry -> {
-            if (entry.getValue() instanceof ObjectNode nested && into.get(entry.getKey()) instanceof ObjectNode existing) {
+            if (entry.getValue() instanceof ObjectNode nested
+                    && into.get(entry.getKey()) instanceof ObjectNode existing) {
                 merge(existing, nested);
             } else {
                 into.set(entry.getKey(), entry.getValue());

@@ -18,18 +18,16 @@ import org.yaml.snakeyaml.error.MarkedYAMLException;
 
 /** The configuration as it was written: a YAML file with {@code key=value} settings put over it. */
 public final class ConfigTree {
-    private static final YAMLMapper YAML = YAMLMapper.builder(
-            YAMLFactory.builder()
-                .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
-                .disable(YAMLGenerator.Feature.WRITE_DOC_START_MARKER)
-                .enable(YAMLGenerator.Feature.MINIMIZE_QUOTES)
-                .enable(YAMLGenerator.Feature.ALWAYS_QUOTE_NUMBERS_AS_STRINGS)
-                .build())
-        .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
-        .build();
+    private static final YAMLMapper YAML = YAMLMapper.builder(YAMLFactory.builder()
+                    .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
+                    .disable(YAMLGenerator.Feature.WRITE_DOC_START_MARKER)
+                    .enable(YAMLGenerator.Feature.MINIMIZE_QUOTES)
+                    .enable(YAMLGenerator.Feature.ALWAYS_QUOTE_NUMBERS_AS_STRINGS)
+                    .build())
+            .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+            .build();
 
-    private ConfigTree() {
-    }
+    private ConfigTree() {}
 
     /** An empty configuration: everything as it is by default. */
     public static ObjectNode empty() {
@@ -80,7 +78,8 @@ public final class ConfigTree {
     public static void set(ObjectNode tree, String setting) {
         int equals = setting.indexOf('=');
         if (equals < 1) {
-            throw new ConfigException("--set wants key=value, such as --set learner.learning_rate=1e-3: '" + setting + "'");
+            throw new ConfigException(
+                    "--set wants key=value, such as --set learner.learning_rate=1e-3: '" + setting + "'");
         }
         String[] path = setting.substring(0, equals).trim().split("\\.");
         JsonNode value;
@@ -94,7 +93,9 @@ public final class ConfigTree {
         }
         // client settings are one key with dots in it: kafka.max.poll.records
         if (path[0].equals("kafka") && path.length > 2) {
-            path = new String[] {"kafka", setting.substring("kafka.".length(), equals).trim()};
+            path = new String[] {
+                "kafka", setting.substring("kafka.".length(), equals).trim()
+            };
         }
         ObjectNode at = tree;
         for (int i = 0; i < path.length - 1; i++) {
@@ -107,11 +108,11 @@ public final class ConfigTree {
     /** Where and what, on one line: the parser's own message draws the place over several. */
     private static String problem(JsonProcessingException e) {
         if (e.getCause() instanceof MarkedYAMLException marked && marked.getProblemMark() != null) {
-            return " at line " + (marked.getProblemMark().getLine() + 1) + ", column " + (marked.getProblemMark().getColumn() + 1)
-                + ": " + marked.getProblem();
+            return " at line " + (marked.getProblemMark().getLine() + 1) + ", column "
+                    + (marked.getProblemMark().getColumn() + 1) + ": " + marked.getProblem();
         }
         return (e.getLocation() == null ? "" : " at line " + e.getLocation().getLineNr()) + ": "
-            + e.getOriginalMessage().lines().map(String::strip).collect(Collectors.joining(" "));
+                + e.getOriginalMessage().lines().map(String::strip).collect(Collectors.joining(" "));
     }
 
     /** The tree as YAML text. */

@@ -17,8 +17,7 @@ import java.util.Map;
  * of whole numbers, or a map from text to text.
  */
 final class ConfigValue {
-    private ConfigValue() {
-    }
+    private ConfigValue() {}
 
     /**
      * The value that a node gives to a component.
@@ -62,11 +61,15 @@ final class ConfigValue {
             throw wrong(key, "text", node);
         }
         if (type.isEnum()) {
-            List<String> names = Arrays.stream(type.getEnumConstants()).map(c -> ((Enum<?>) c).name().toLowerCase(Locale.ROOT)).toList();
+            List<String> names = Arrays.stream(type.getEnumConstants())
+                    .map(c -> ((Enum<?>) c).name().toLowerCase(Locale.ROOT))
+                    .toList();
             String name = node.asText().toLowerCase(Locale.ROOT);
             if (!node.isValueNode() || !names.contains(name)) {
                 throw new ConfigException(key + " must be one of " + String.join(", ", names) + ": " + show(node)
-                    + NearestKey.of(name, names).map(k -> "; did you mean " + k + "?").orElse(""));
+                        + NearestKey.of(name, names)
+                                .map(k -> "; did you mean " + k + "?")
+                                .orElse(""));
             }
             return Enum.valueOf((Class<Enum>) type, name.toUpperCase(Locale.ROOT));
         }
@@ -107,8 +110,9 @@ final class ConfigValue {
     }
 
     private static boolean isOfNumbers(RecordComponent component) {
-        return component.getType() == List.class && component.getGenericType() instanceof ParameterizedType list
-            && list.getActualTypeArguments()[0] == Long.class;
+        return component.getType() == List.class
+                && component.getGenericType() instanceof ParameterizedType list
+                && list.getActualTypeArguments()[0] == Long.class;
     }
 
     private static List<Long> toNumbers(String key, JsonNode node) {
@@ -135,7 +139,9 @@ final class ConfigValue {
             if (entry.getValue() instanceof ObjectNode nested) {
                 flatten(ConfigBinder.join(prefix, entry.getKey()), nested, into);
             } else {
-                into.put(ConfigBinder.join(prefix, entry.getKey()), entry.getValue().asText());
+                into.put(
+                        ConfigBinder.join(prefix, entry.getKey()),
+                        entry.getValue().asText());
             }
         });
     }

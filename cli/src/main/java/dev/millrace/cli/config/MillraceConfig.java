@@ -39,60 +39,89 @@ import java.util.Map;
  * @param kafka settings of Kafka's clients by their own names, such as {@code security.protocol}, or for one kind of client
  *     {@code consumer.fetch.max.bytes}, {@code producer.}, {@code admin.}, {@code streams.}
  */
-public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, AdmissionConfig admission,
-    GeneratorConfig generator, ScorerConfig scorer, TopologyConfig topology, LearnerConfig learner, WeightsConfig weights,
-    TopicsConfig topics, BrokerConfig broker, GoalConfig goal, MetricsConfig metrics, Map<String, String> kafka) {
+public record MillraceConfig(
+        RunConfig run,
+        TaskConfig task,
+        ModelConfig model,
+        AdmissionConfig admission,
+        GeneratorConfig generator,
+        ScorerConfig scorer,
+        TopologyConfig topology,
+        LearnerConfig learner,
+        WeightsConfig weights,
+        TopicsConfig topics,
+        BrokerConfig broker,
+        GoalConfig goal,
+        MetricsConfig metrics,
+        Map<String, String> kafka) {
 
     public MillraceConfig {
         if (admission.batchSequences() != topology.batch().sequences()) {
-            throw new ConfigException("admission.batch_sequences is " + admission.batchSequences() + " and topology.batch.sequences is "
-                + topology.batch().sequences() + "; both say how many samples one step takes, so give both the same value");
+            throw new ConfigException("admission.batch_sequences is " + admission.batchSequences()
+                    + " and topology.batch.sequences is " + topology.batch().sequences()
+                    + "; both say how many samples one step takes, so give both the same value");
         }
         if (admission.groupSize() > topology.ingress().maxGroupSize()) {
-            throw new ConfigException("admission.group_size is " + admission.groupSize() + " and topology.ingress.max_group_size is "
-                + topology.ingress().maxGroupSize() + "; every rollout would be refused, so raise the latter");
+            throw new ConfigException("admission.group_size is " + admission.groupSize()
+                    + " and topology.ingress.max_group_size is "
+                    + topology.ingress().maxGroupSize() + "; every rollout would be refused, so raise the latter");
         }
         if (topology.groups().minSize() > admission.groupSize()) {
-            throw new ConfigException("topology.groups.min_size is " + topology.groups().minSize() + " and admission.group_size is "
-                + admission.groupSize() + "; no group could ever be trained on, so lower the former");
+            throw new ConfigException(
+                    "topology.groups.min_size is " + topology.groups().minSize() + " and admission.group_size is "
+                            + admission.groupSize() + "; no group could ever be trained on, so lower the former");
         }
         if (topology.corrections().staleness().maxVersions() < admission.eta()) {
-            throw new ConfigException("admission.eta is " + admission.eta() + " and topology.corrections.staleness.max_versions is "
-                + topology.corrections().staleness().maxVersions()
-                + "; prompts would be released for rollouts that are then masked as stale, so raise the latter or lower eta");
+            throw new ConfigException(
+                    "admission.eta is " + admission.eta() + " and topology.corrections.staleness.max_versions is "
+                            + topology.corrections().staleness().maxVersions()
+                            + "; prompts would be released for rollouts that are then masked as stale, so raise the latter or lower eta");
         }
-        requireConsistentRatios(topology.corrections().rolloutCorrection(), learner.step().objective());
+        requireConsistentRatios(
+                topology.corrections().rolloutCorrection(), learner.step().objective());
         try {
             learner.step().proximal().requireFits(topology.corrections().missingOldLogProbs());
         } catch (IllegalArgumentException e) {
             throw new ConfigException(e.getMessage(), e);
         }
         ClientSettings.check(kafka);
-        if (weights.keepVersions() > 0 && weights.keepVersions() < topology.corrections().staleness().maxVersions() + 2) {
-            throw new ConfigException("weights.keep_versions is " + weights.keepVersions() + " and topology.corrections.staleness.max_versions is "
-                + topology.corrections().staleness().maxVersions() + "; versions that rollouts of a batch may name would be removed, so raise"
-                + " the former to at least " + (topology.corrections().staleness().maxVersions() + 2) + ", or 0 to keep all");
+        if (weights.keepVersions() > 0
+                && weights.keepVersions() < topology.corrections().staleness().maxVersions() + 2) {
+            throw new ConfigException("weights.keep_versions is " + weights.keepVersions()
+                    + " and topology.corrections.staleness.max_versions is "
+                    + topology.corrections().staleness().maxVersions()
+                    + "; versions that rollouts of a batch may name would be removed, so raise"
+                    + " the former to at least "
+                    + (topology.corrections().staleness().maxVersions() + 2) + ", or 0 to keep all");
         }
         if (needsRecordedReference(learner.step().kl()) && !topology.join().reference()) {
-            throw new ConfigException("learner.step.kl takes the reference's log-probs from the trajectories (reference.kind=recorded) and"
-                + " topology.join.reference is false, so no trajectory has them; set the latter to true and scorer.reference to a policy,"
-                + " or let the learner compute them: learner.step.kl.reference.kind=version");
+            throw new ConfigException(
+                    "learner.step.kl takes the reference's log-probs from the trajectories (reference.kind=recorded) and"
+                            + " topology.join.reference is false, so no trajectory has them; set the latter to true and scorer.reference to a policy,"
+                            + " or let the learner compute them: learner.step.kl.reference.kind=version");
         }
         kafka = Map.copyOf(kafka);
-        refuseWith("generator", () -> generator.requireRoomFor(task.task(), admission.sampling().maxTokens()));
+        refuseWith(
+                "generator",
+                () -> generator.requireRoomFor(task.task(), admission.sampling().maxTokens()));
         if (generator.capacityTokens() > model.maxPositions()) {
-            throw new ConfigException("generator.capacity_tokens is " + generator.capacityTokens() + " and model.max_positions is "
-                + model.maxPositions() + "; a sequence could outgrow the model, so lower the former or raise the latter");
+            throw new ConfigException("generator.capacity_tokens is " + generator.capacityTokens()
+                    + " and model.max_positions is " + model.maxPositions()
+                    + "; a sequence could outgrow the model, so lower the former or raise the latter");
         }
         refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
-        long versionBytes = Float.BYTES * model.shape(task.task().tokenizer().vocabSize()).parameterCount();
-        int versions = (int) Math.min(Integer.MAX_VALUE, topology.corrections().staleness().maxVersions() + 1L + weights.anchorEvery());
-        refuseWith("topics", () -> topics.requireRoomFor(versionBytes, 2 * versionBytes, versions)); // AdamW keeps two moments
+        long versionBytes =
+                Float.BYTES * model.shape(task.task().tokenizer().vocabSize()).parameterCount();
+        int versions = (int) Math.min(
+                Integer.MAX_VALUE, topology.corrections().staleness().maxVersions() + 1L + weights.anchorEvery());
+        refuseWith(
+                "topics",
+                () -> topics.requireRoomFor(versionBytes, 2 * versionBytes, versions)); // AdamW keeps two moments
     }
 
     private static boolean needsRecordedReference(KlConfig kl) {
         return kl instanceof KlConfig.InLoss loss && loss.reference() instanceof ReferenceConfig.Recorded
-            || kl instanceof KlConfig.InReward reward && reward.reference() instanceof ReferenceConfig.Recorded;
+                || kl instanceof KlConfig.InReward reward && reward.reference() instanceof ReferenceConfig.Recorded;
     }
 
     /**
@@ -105,17 +134,19 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
         String kind = ConfigBinder.kindOf(objective);
         if (objective.weightsCompare().isEmpty()) {
             if (weights.makesWeights()) {
-                throw new ConfigException("learner.step.objective.kind is " + kind + " around the behavior policy, which corrects for"
-                    + " everything by its own ratio, and topology.corrections.rollout_correction makes importance weights, which"
-                    + " would correct for it again; leave them out: rollout_is='' (or another objective)");
+                throw new ConfigException(
+                        "learner.step.objective.kind is " + kind + " around the behavior policy, which corrects for"
+                                + " everything by its own ratio, and topology.corrections.rollout_correction makes importance weights, which"
+                                + " would correct for it again; leave them out: rollout_is='' (or another objective)");
             }
             return;
         }
         ComparedPolicies wanted = objective.weightsCompare().get();
         if (weights.compare() != wanted) {
             throw new ConfigException("learner.step.objective.kind is " + kind
-                + " and topology.corrections.rollout_correction.compare is " + lower(weights.compare()) + "; with this objective the weights must compare "
-                + lower(wanted) + ", or a ratio would be corrected for twice or not at all");
+                    + " and topology.corrections.rollout_correction.compare is " + lower(weights.compare())
+                    + "; with this objective the weights must compare "
+                    + lower(wanted) + ", or a ratio would be corrected for twice or not at all");
         }
     }
 
@@ -130,8 +161,9 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
      */
     public void requireTrainable() {
         if (topology.join().reward()) {
-            throw new ConfigException("topology.join.reward is true, and no stage of train writes rewards, so every rollout would leave as"
-                + " unrewarded; set it to false, or start the roles one by one beside what writes them");
+            throw new ConfigException(
+                    "topology.join.reward is true, and no stage of train writes rewards, so every rollout would leave as"
+                            + " unrewarded; set it to false, or start the roles one by one beside what writes them");
         }
         requireScorer("reference", topology.join().reference(), scorer.reference());
         requireScorer("teacher", topology.join().teacher(), scorer.teacher());
@@ -139,12 +171,14 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
 
     private static void requireScorer(String name, boolean joined, FixedPolicyConfig policy) {
         if (joined && !policy.isGiven()) {
-            throw new ConfigException("topology.join." + name + " is true and scorer." + name + " names no policy, so every rollout would"
-                + " wait for a score in vain; set scorer." + name + ".version or scorer." + name + ".directory");
+            throw new ConfigException("topology.join." + name + " is true and scorer." + name
+                    + " names no policy, so every rollout would" + " wait for a score in vain; set scorer." + name
+                    + ".version or scorer." + name + ".directory");
         }
         if (!joined && policy.isGiven()) {
-            throw new ConfigException("scorer." + name + " names a policy and topology.join." + name
-                + " is false, so its scores would be made and never used; set the latter to true, or leave the former out");
+            throw new ConfigException(
+                    "scorer." + name + " names a policy and topology.join." + name
+                            + " is false, so its scores would be made and never used; set the latter to true, or leave the former out");
         }
     }
 
@@ -162,10 +196,21 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
 
     /** The defaults of every part: the task {@code inc} on the embedded broker. */
     public static MillraceConfig defaults() {
-        return new MillraceConfig(RunConfig.defaults(), TaskConfig.defaults(), ModelConfig.defaults(), AdmissionConfig.defaults(),
-            GeneratorConfig.defaults(), ScorerConfig.defaults(), TopologyConfig.defaults(), LearnerConfig.defaults(),
-            WeightsConfig.defaults(), TopicsConfig.defaults(), BrokerConfig.defaults(), GoalConfig.defaults(),
-            MetricsConfig.defaults(), Map.of());
+        return new MillraceConfig(
+                RunConfig.defaults(),
+                TaskConfig.defaults(),
+                ModelConfig.defaults(),
+                AdmissionConfig.defaults(),
+                GeneratorConfig.defaults(),
+                ScorerConfig.defaults(),
+                TopologyConfig.defaults(),
+                LearnerConfig.defaults(),
+                WeightsConfig.defaults(),
+                TopicsConfig.defaults(),
+                BrokerConfig.defaults(),
+                GoalConfig.defaults(),
+                MetricsConfig.defaults(),
+                Map.of());
     }
 
     /** The same with a run id. */
@@ -175,7 +220,8 @@ public record MillraceConfig(RunConfig run, TaskConfig task, ModelConfig model, 
 
     /** The same as another run. */
     public MillraceConfig with(RunConfig otherRun) {
-        return new MillraceConfig(otherRun, task, model, admission, generator, scorer, topology, learner, weights, topics,
-            broker, goal, metrics, kafka);
+        return new MillraceConfig(
+                otherRun, task, model, admission, generator, scorer, topology, learner, weights, topics, broker, goal,
+                metrics, kafka);
     }
 }

@@ -19,8 +19,19 @@ import dev.millrace.policy.decoder.DecoderShape;
  * @param tiedHead whether the output layer is the embedding
  * @param qkvBias whether query, key and value have biases
  */
-public record ModelConfig(String checkpoint, int hiddenSize, int layers, int heads, int kvHeads, int headSize, int intermediateSize,
-    int maxPositions, double ropeTheta, double rmsNormEps, boolean tiedHead, boolean qkvBias) {
+public record ModelConfig(
+        String checkpoint,
+        int hiddenSize,
+        int layers,
+        int heads,
+        int kvHeads,
+        int headSize,
+        int intermediateSize,
+        int maxPositions,
+        double ropeTheta,
+        double rmsNormEps,
+        boolean tiedHead,
+        boolean qkvBias) {
 
     /** Small enough for a CPU: 2 layers of width 64, 83 thousand parameters. */
     public static ModelConfig defaults() {
@@ -29,13 +40,35 @@ public record ModelConfig(String checkpoint, int hiddenSize, int layers, int hea
 
     /** That of a checkpoint. */
     static ModelConfig of(DecoderShape shape, String checkpoint) {
-        return new ModelConfig(checkpoint, shape.hiddenSize(), shape.layers(), shape.heads(), shape.kvHeads(), shape.headSize(),
-            shape.intermediateSize(), shape.maxPositions(), shape.ropeTheta(), shape.rmsNormEps(), shape.tiedHead(), shape.qkvBias());
+        return new ModelConfig(
+                checkpoint,
+                shape.hiddenSize(),
+                shape.layers(),
+                shape.heads(),
+                shape.kvHeads(),
+                shape.headSize(),
+                shape.intermediateSize(),
+                shape.maxPositions(),
+                shape.ropeTheta(),
+                shape.rmsNormEps(),
+                shape.tiedHead(),
+                shape.qkvBias());
     }
 
     /** The shape over a vocabulary. */
     public DecoderShape shape(int vocabularySize) {
-        return new DecoderShape(vocabularySize, hiddenSize, layers, heads, kvHeads, headSize, intermediateSize, maxPositions,
-            ropeTheta, rmsNormEps, tiedHead, qkvBias);
+        return new DecoderShape(
+                vocabularySize,
+                hiddenSize,
+                layers,
+                heads,
+                kvHeads,
+                headSize,
+                intermediateSize,
+                maxPositions,
+                ropeTheta,
+                rmsNormEps,
+                tiedHead,
+                qkvBias);
     }
 }

@@ -17,8 +17,15 @@ import dev.millrace.schemas.run.RunTopics;
  * @param seed of the initial weights, the prompts and the draws
  * @param device where the policy runs: {@code cpu} or {@code cuda:0}
  */
-public record RunConfig(String id, int epoch, String policyId, String topicPrefix, String bootstrapServers,
-    String schemaRegistryUrl, long seed, String device) {
+public record RunConfig(
+        String id,
+        int epoch,
+        String policyId,
+        String topicPrefix,
+        String bootstrapServers,
+        String schemaRegistryUrl,
+        long seed,
+        String device) {
 
     public RunConfig {
         if (!id.isEmpty()) {

@@ -36,24 +36,39 @@ final class AdvantageFamily implements ConformanceFamily {
         TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask(), sequences.groups());
         String estimator = config.text("adv_estimator");
         AdvantagesAndReturns result = switch (estimator) {
-            case "gae" -> Gae.asReference(config.number("gamma"), config.number("lam"))
-                    .compute(batch, sequences.floats("token_level_rewards"), sequences.floats("values"));
-            case "reinforce_plus_plus" -> new ReinforcePlusPlus(config.number("gamma"))
-                    .compute(batch, sequences.floats("token_level_rewards"));
-            case "remax" -> Remax.asReference().compute(batch, sequences.floats("token_level_rewards"),
-                    sequences.perSequence("reward_baseline"));
-            case "optimal_token_baseline" -> OptimalTokenBaseline.asReference(config.flag("handle_zero_tail", true))
-                    .compute(batch, sequences.floats("token_level_rewards"), sequences.floats("old_logprobs"),
-                            sequences.floats("sum_pi_squared"), weights(config, sequences));
+            case "gae" ->
+                Gae.asReference(config.number("gamma"), config.number("lam"))
+                        .compute(batch, sequences.floats("token_level_rewards"), sequences.floats("values"));
+            case "reinforce_plus_plus" ->
+                new ReinforcePlusPlus(config.number("gamma")).compute(batch, sequences.floats("token_level_rewards"));
+            case "remax" ->
+                Remax.asReference()
+                        .compute(
+                                batch,
+                                sequences.floats("token_level_rewards"),
+                                sequences.perSequence("reward_baseline"));
+            case "optimal_token_baseline" ->
+                OptimalTokenBaseline.asReference(config.flag("handle_zero_tail", true))
+                        .compute(
+                                batch,
+                                sequences.floats("token_level_rewards"),
+                                sequences.floats("old_logprobs"),
+                                sequences.floats("sum_pi_squared"),
+                                weights(config, sequences));
             case "tir_optimal_token_baseline" ->
-                    new MultiTurnOptimalTokenBaseline(config.flag("handle_zero_tail", true))
-                            .compute(batch, sequences.floats("token_level_rewards"), sequences.floats("old_logprobs"),
-                                    sequences.floats("sum_pi_squared"), weights(config, sequences));
-            case "opo" -> withoutBaselineOfNothing(batch,
-                    spread(batch, new Opo().perSequence(batch, summed(sequences, "token_level_rewards"))));
+                new MultiTurnOptimalTokenBaseline(config.flag("handle_zero_tail", true))
+                        .compute(
+                                batch,
+                                sequences.floats("token_level_rewards"),
+                                sequences.floats("old_logprobs"),
+                                sequences.floats("sum_pi_squared"),
+                                weights(config, sequences));
+            case "opo" ->
+                withoutBaselineOfNothing(
+                        batch, spread(batch, new Opo().perSequence(batch, summed(sequences, "token_level_rewards"))));
             case "gdpo" -> spread(batch, gdpo(config, sequences, batch));
-            default -> spread(batch, outcome(estimator, config)
-                    .perSequence(batch, summed(sequences, "token_level_rewards")));
+            default ->
+                spread(batch, outcome(estimator, config).perSequence(batch, summed(sequences, "token_level_rewards")));
         };
         ObjectNode output = JsonNodeFactory.instance.objectNode();
         output.set("advantages", sequences.ragged(result.advantages()));
@@ -63,10 +78,14 @@ final class AdvantageFamily implements ConformanceFamily {
 
     private static OutcomeAdvantage outcome(String estimator, CaseConfig config) {
         return switch (estimator) {
-            case "grpo", "grpo_vectorized" -> config.flag("norm_adv_by_std_in_grpo", true)
-                    ? Grpo.withStandardDeviation() : Grpo.withoutStandardDeviation();
-            case "grpo_passk" -> config.flag("norm_adv_by_std_in_grpo", true)
-                    ? GrpoPassk.withStandardDeviation() : GrpoPassk.withoutStandardDeviation();
+            case "grpo", "grpo_vectorized" ->
+                config.flag("norm_adv_by_std_in_grpo", true)
+                        ? Grpo.withStandardDeviation()
+                        : Grpo.withoutStandardDeviation();
+            case "grpo_passk" ->
+                config.flag("norm_adv_by_std_in_grpo", true)
+                        ? GrpoPassk.withStandardDeviation()
+                        : GrpoPassk.withoutStandardDeviation();
             case "rloo" -> new Rloo(LoneSequence.KEEPS_ITS_REWARD);
             case "rloo_vectorized" -> new Rloo(LoneSequence.TEACHES_NOTHING);
             case "gpg" -> new Gpg(1.0);

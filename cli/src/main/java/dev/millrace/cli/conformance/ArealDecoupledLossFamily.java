@@ -35,8 +35,9 @@ final class ArealDecoupledLossFamily implements ConformanceFamily {
         boolean bySequence = switch (config.text("importance_sampling_level", "token")) {
             case "token" -> false;
             case "sequence" -> true;
-            default -> throw new IllegalArgumentException(
-                "importance_sampling_level must be token or sequence: " + config.text("importance_sampling_level"));
+            default ->
+                throw new IllegalArgumentException("importance_sampling_level must be token or sequence: "
+                        + config.text("importance_sampling_level"));
         };
         return switch (config.text("loss", "ppo")) {
             case "ppo" -> ppo(config, sequences, batch, bySequence);
@@ -48,20 +49,20 @@ final class ArealDecoupledLossFamily implements ConformanceFamily {
     private static ObjectNode ppo(CaseConfig config, CaseSequences sequences, TokenBatch batch, boolean bySequence) {
         float[] proximal = sequences.floats("old_logprobs");
         ObjectiveInput input = ObjectiveInput.of(batch, sequences.floats("logprobs"), sequences.floats("advantages"))
-            .withProximal(proximal);
-        ClipRange range = new ClipRange(config.number("eps_clip"),
-            config.number("eps_clip_higher", config.number("eps_clip")));
+                .withProximal(proximal);
+        ClipRange range =
+                new ClipRange(config.number("eps_clip"), config.number("eps_clip_higher", config.number("eps_clip")));
         double dualClip = config.number("c_clip", Double.POSITIVE_INFINITY);
         Objective objective = bySequence
-            ? new Gspo(range, dualClip, tokenMean(batch))
-            : PpoClip.unbounded(range, dualClip, tokenMean(batch));
+                ? new Gspo(range, dualClip, tokenMean(batch))
+                : PpoClip.unbounded(range, dualClip, tokenMean(batch));
         ObjectNode filtered = JsonNodeFactory.instance.objectNode();
         if (config.has("rejection_sampling")) {
             float[] behavior = sequences.floats("rollout_logprobs");
             byte[] mask = new byte[batch.tokenCount()];
             float[] weights = new float[mask.length];
             FilterSummary summary = ArealRejectionFamily.filter(config.section("rejection_sampling"))
-                .compute(batch, LogRatio.anchor(proximal, behavior), mask, weights);
+                    .compute(batch, LogRatio.anchor(proximal, behavior), mask, weights);
             input = input.withMask(mask).withWeights(weights);
             describe(filtered, sequences, input.batch(), weights, LogRatio.anchor(proximal, behavior));
             filtered.putObject("metrics").put("filtered_fraction", summary.changedFraction());
@@ -69,8 +70,10 @@ final class ArealDecoupledLossFamily implements ConformanceFamily {
         ObjectiveResult result = objective.evaluate(input);
         ObjectNode output = output(result, sequences);
         LogRatio ratio = LogRatio.trustRegion(sequences.floats("logprobs"), proximal);
-        output.set("importance_weight", sequences.ragged(bySequence
-            ? sequenceRatios(input.batch(), ratio) : tokenRatios(input.batch(), ratio, true)));
+        output.set(
+                "importance_weight",
+                sequences.ragged(
+                        bySequence ? sequenceRatios(input.batch(), ratio) : tokenRatios(input.batch(), ratio, true)));
         output.set("clip_mask", sequences.ragged(flags(result, ObjectiveResult.CLIPPED)));
         output.set("dual_clip_mask", sequences.ragged(flags(result, ObjectiveResult.LOWER_CLIPPED)));
         output.setAll(filtered);
@@ -82,21 +85,22 @@ final class ArealDecoupledLossFamily implements ConformanceFamily {
         double negative = config.number("tau_neg");
         float[] behavior = sequences.floats("rollout_logprobs");
         ObjectiveInput input = ObjectiveInput.of(batch, sequences.floats("logprobs"), sequences.floats("advantages"))
-            .withProximal(behavior);
+                .withProximal(behavior);
         Objective objective = bySequence
-            ? new SequenceSapo(positive, negative, tokenMean(batch))
-            : Sapo.unbounded(positive, negative, tokenMean(batch));
+                ? new SequenceSapo(positive, negative, tokenMean(batch))
+                : Sapo.unbounded(positive, negative, tokenMean(batch));
         ObjectNode output = output(objective.evaluate(input), sequences);
         LogRatio ratio = LogRatio.full(sequences.floats("logprobs"), behavior);
-        output.set("importance_weight", sequences.ragged(
-            bySequence ? sequenceRatios(batch, ratio) : tokenRatios(batch, ratio, false)));
+        output.set(
+                "importance_weight",
+                sequences.ragged(bySequence ? sequenceRatios(batch, ratio) : tokenRatios(batch, ratio, false)));
         return output;
     }
 
     /** Divides by the tokens of before any filter, by 1 if there are none. */
     private static Aggregation tokenMean(TokenBatch batch) {
         return new Aggregation.TokenMean(
-            new GlobalBatch(Math.max(1, batch.trainedTokens()), GlobalBatch.OF_THIS_BATCH, 1));
+                new GlobalBatch(Math.max(1, batch.trainedTokens()), GlobalBatch.OF_THIS_BATCH, 1));
     }
 
     private static ObjectNode output(ObjectiveResult result, CaseSequences sequences) {

@@ -62,13 +62,11 @@ final class ArealRejectionFamily implements ConformanceFamily {
             case "clamp" -> Action.TRUNCATE;
             default -> throw unknown("action", config, "mask, clamp");
         };
-        OptionalDouble lower =
-            config.has("lower") ? OptionalDouble.of(config.number("lower")) : OptionalDouble.empty();
+        OptionalDouble lower = config.has("lower") ? OptionalDouble.of(config.number("lower")) : OptionalDouble.empty();
         return new DivergenceFilter(divergence, level, action, lower, config.number("upper", DEFAULT_UPPER));
     }
 
     private static IllegalArgumentException unknown(String option, CaseConfig config, String known) {
-        return new IllegalArgumentException(
-            option + " must be one of " + known + ": " + config.text(option));
+        return new IllegalArgumentException(option + " must be one of " + known + ": " + config.text(option));
     }
 }

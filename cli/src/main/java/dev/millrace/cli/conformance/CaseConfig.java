@@ -142,7 +142,7 @@ public final class CaseConfig {
         for (Map.Entry<String, JsonNode> option : options.properties()) {
             if (!read.contains(option.getKey())) {
                 throw new MalformedCaseException("unknown option config" + path + "." + option.getKey() + " = "
-                    + option.getValue() + "; known here: " + String.join(", ", read));
+                        + option.getValue() + "; known here: " + String.join(", ", read));
             }
         }
         sections.values().forEach(CaseConfig::requireAllRead);

@@ -15,8 +15,9 @@ final class CaseRunner {
         String name = golden.path("name").asText("");
         String family = golden.path("family").asText("");
         try {
-            ConformanceFamily answering = families.named(family).orElseThrow(() -> new MalformedCaseException(
-                "unknown family '" + family + "'; known: " + String.join(", ", families.names())));
+            ConformanceFamily answering = families.named(family)
+                    .orElseThrow(() -> new MalformedCaseException(
+                            "unknown family '" + family + "'; known: " + String.join(", ", families.names())));
             CaseConfig config = new CaseConfig("", golden.path("config"));
             ObjectNode output = answering.compute(new ConformanceCase(name, family, config, golden.path("input")));
             config.requireAllRead();

@@ -41,7 +41,7 @@ public final class CaseSequences {
             int here = field.getValue().size();
             if (length >= 0 && here != length) {
                 throw new IllegalArgumentException("sequence " + s + ": " + field.getKey() + " has " + here
-                    + " tokens, " + first + " has " + length);
+                        + " tokens, " + first + " has " + length);
             }
             length = here;
             first = field.getKey();
@@ -102,7 +102,7 @@ public final class CaseSequences {
             packed[i] = (int) doubles[i];
             if (packed[i] != doubles[i]) {
                 throw new IllegalArgumentException(
-                    field + " must be integers, packed position " + i + ": " + doubles[i]);
+                        field + " must be integers, packed position " + i + ": " + doubles[i]);
             }
         }
         return packed;

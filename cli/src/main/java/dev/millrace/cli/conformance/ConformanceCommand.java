@@ -15,25 +15,34 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace conformance}: computes golden cases, and compares them with their answers if asked to. */
-@Command(name = "conformance", mixinStandardHelpOptions = true,
-    description = "Computes golden cases with Millrace's corrections and writes one result per case.",
-    footer = {"", "Exit codes: 0 every case was computed or refused (with --check: as the reference did);",
-        "1 a case differs from the reference; 2 a case could not be answered (unknown family or option,",
-        "malformed case, defect), or a file could not be read or written."})
+@Command(
+        name = "conformance",
+        mixinStandardHelpOptions = true,
+        description = "Computes golden cases with Millrace's corrections and writes one result per case.",
+        footer = {
+            "",
+            "Exit codes: 0 every case was computed or refused (with --check: as the reference did);",
+            "1 a case differs from the reference; 2 a case could not be answered (unknown family or option,",
+            "malformed case, defect), or a file could not be read or written."
+        })
 public final class ConformanceCommand implements Callable<Integer> {
     private static final int AGREES = 0;
     private static final int DIFFERS = 1;
     private static final int UNANSWERED = 2;
 
-    @Option(names = "--cases", required = true, paramLabel = "FILE_OR_DIR",
-        description = "A case file, or a directory of case files (*.json).")
+    @Option(
+            names = "--cases",
+            required = true,
+            paramLabel = "FILE_OR_DIR",
+            description = "A case file, or a directory of case files (*.json).")
     private Path cases;
 
     @Option(names = "--out", required = true, paramLabel = "FILE", description = "Where to write the results, as JSON.")
     private Path out;
 
-    @Option(names = "--check",
-        description = "Compare with the expected answers and print the largest differences per family.")
+    @Option(
+            names = "--check",
+            description = "Compare with the expected answers and print the largest differences per family.")
     private boolean check;
 
     @Spec
@@ -95,7 +104,7 @@ public final class ConformanceCommand implements Callable<Integer> {
             if (!violations.isEmpty()) {
                 exit = Math.max(exit, DIFFERS);
                 err().println(result.name() + ": " + violations.get(0)
-                    + (violations.size() > 1 ? " (and " + (violations.size() - 1) + " more)" : ""));
+                        + (violations.size() > 1 ? " (and " + (violations.size() - 1) + " more)" : ""));
             }
         }
         return exit;

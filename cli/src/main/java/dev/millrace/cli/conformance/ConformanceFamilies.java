@@ -21,19 +21,19 @@ final class ConformanceFamilies {
     /** Every family of this build, one line each. */
     static ConformanceFamilies all() {
         return new ConformanceFamilies(List.of(
-            new AdvantageFamily(),
-            new ArealDecoupledLossFamily(),
-            new ArealProxApproxFamily(),
-            new ArealRejectionFamily(),
-            new KlControllerFamily(),
-            new KlFamily(),
-            new M2poFamily(),
-            new OffPolicyMetricsFamily(),
-            new PolicyLossFamily(),
-            new PresetsFamily(),
-            new RolloutCorrectionFamily(),
-            new StalenessCapacityFamily(),
-            new VcpoFamily()));
+                new AdvantageFamily(),
+                new ArealDecoupledLossFamily(),
+                new ArealProxApproxFamily(),
+                new ArealRejectionFamily(),
+                new KlControllerFamily(),
+                new KlFamily(),
+                new M2poFamily(),
+                new OffPolicyMetricsFamily(),
+                new PolicyLossFamily(),
+                new PresetsFamily(),
+                new RolloutCorrectionFamily(),
+                new StalenessCapacityFamily(),
+                new VcpoFamily()));
     }
 
     Optional<ConformanceFamily> named(String name) {

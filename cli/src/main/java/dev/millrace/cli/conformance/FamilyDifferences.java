@@ -44,12 +44,22 @@ final class FamilyDifferences {
     }
 
     static String header() {
-        return String.format("%-22s %6s %9s %11s %14s %14s %13s  %s", "family", "cases", "refusals", "violations",
-            "max abs diff", "max rel diff", "of tolerance", "at");
+        return String.format(
+                "%-22s %6s %9s %11s %14s %14s %13s  %s",
+                "family", "cases", "refusals", "violations", "max abs diff", "max rel diff", "of tolerance", "at");
     }
 
     String row() {
-        return String.format(Locale.ROOT, "%-22s %6d %9d %11d %14.3e %14.3e %12.1f%%  %s", family, cases, refusals,
-            violating, largestAbsolute, largestRelative, 100 * largestShare, tightest);
+        return String.format(
+                Locale.ROOT,
+                "%-22s %6d %9d %11d %14.3e %14.3e %12.1f%%  %s",
+                family,
+                cases,
+                refusals,
+                violating,
+                largestAbsolute,
+                largestRelative,
+                100 * largestShare,
+                tightest);
     }
 }

@@ -79,7 +79,7 @@ final class GoldenComparison {
         for (Map.Entry<String, JsonNode> entry : actual.properties()) {
             if (!expected.has(entry.getKey())) {
                 violations.add(
-                    path + "/" + entry.getKey() + " = " + entry.getValue() + " is not in the expected layout");
+                        path + "/" + entry.getKey() + " = " + entry.getValue() + " is not in the expected layout");
             }
         }
     }
@@ -91,7 +91,10 @@ final class GoldenComparison {
         }
         Double noise = outerNoise;
         if (noise == null) {
-            noise = golden.path("fp32_dev").path(path.substring(1)).path("max_abs").asDouble(0.0);
+            noise = golden.path("fp32_dev")
+                    .path(path.substring(1))
+                    .path("max_abs")
+                    .asDouble(0.0);
         }
         for (int i = 0; i < expected.size(); i++) {
             walk(path + "[" + i + "]", expected.get(i), actual.get(i), MissingNode.getInstance(), noise);
@@ -111,8 +114,11 @@ final class GoldenComparison {
         if (!(difference <= tolerance)) {
             violations.add(path + " = " + actual + ", expected " + expected + " within " + tolerance);
         }
-        differences.add(golden.path("name").asText() + path, difference, difference / Math.abs(expected),
-            difference / tolerance);
+        differences.add(
+                golden.path("name").asText() + path,
+                difference,
+                difference / Math.abs(expected),
+                difference / tolerance);
     }
 
     /** The reference overflowed in float32; in float64 it may not have, and then that is what it computes. */

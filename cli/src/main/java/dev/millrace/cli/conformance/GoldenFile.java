@@ -27,7 +27,9 @@ record GoldenFile(Path path, List<JsonNode> cases) {
         }
         List<Path> paths;
         try (Stream<Path> entries = Files.list(fileOrDirectory)) {
-            paths = entries.filter(p -> p.getFileName().toString().endsWith(".json")).sorted().toList();
+            paths = entries.filter(p -> p.getFileName().toString().endsWith(".json"))
+                    .sorted()
+                    .toList();
         }
         if (paths.isEmpty()) {
             throw new MalformedCaseException("no *.json case file in " + fileOrDirectory);
@@ -45,8 +47,8 @@ record GoldenFile(Path path, List<JsonNode> cases) {
             return new GoldenFile(path, presets(root, json));
         }
         if (root.path("format_version").asInt(-1) != FORMAT_VERSION) {
-            throw new MalformedCaseException(path + ": format_version must be " + FORMAT_VERSION + ", found "
-                + root.path("format_version"));
+            throw new MalformedCaseException(
+                    path + ": format_version must be " + FORMAT_VERSION + ", found " + root.path("format_version"));
         }
         JsonNode cases = root.path("cases");
         if (!cases.isArray()) {

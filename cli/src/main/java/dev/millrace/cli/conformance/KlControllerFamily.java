@@ -26,7 +26,8 @@ final class KlControllerFamily implements ConformanceFamily {
         values.add(JsonNumbers.write(coefficient));
         for (JsonNode update : updates) {
             double measured = JsonNumbers.read(update.path("current_kl"), "current_kl");
-            coefficient = updated(controller, coefficient, measured, update.path("n_steps").longValue());
+            coefficient = updated(
+                    controller, coefficient, measured, update.path("n_steps").longValue());
             values.add(JsonNumbers.write(coefficient));
         }
         return output;
@@ -37,8 +38,9 @@ final class KlControllerFamily implements ConformanceFamily {
         String type = config.text("type");
         return switch (type) {
             case "fixed" -> new KlController.Fixed(config.number("kl_coef"));
-            case "adaptive" -> new KlController.Adaptive(
-                config.number("kl_coef"), config.number("target_kl"), config.number("horizon"));
+            case "adaptive" ->
+                new KlController.Adaptive(
+                        config.number("kl_coef"), config.number("target_kl"), config.number("horizon"));
             default -> throw new IllegalArgumentException("controller type must be fixed or adaptive: " + type);
         };
     }
@@ -46,6 +48,7 @@ final class KlControllerFamily implements ConformanceFamily {
     /** The reference multiplies whatever the factor; the library refuses one that is not positive. */
     static double updated(KlController controller, double coefficient, double measuredKl, long steps) {
         return controller instanceof KlController.Adaptive adaptive
-            ? coefficient * adaptive.multiplier(measuredKl, steps) : coefficient;
+                ? coefficient * adaptive.multiplier(measuredKl, steps)
+                : coefficient;
     }
 }

@@ -44,21 +44,23 @@ final class KlFamily implements ConformanceFamily {
     private static ObjectNode inReward(ConformanceCase golden) {
         KlController controller = KlControllerFamily.controller(golden.config().section("kl_ctrl"));
         InRewardPenalty penalty =
-            InRewardPenalty.asReference(KlEstimator.named(golden.config().text("kl_penalty", "kl")));
+                InRewardPenalty.asReference(KlEstimator.named(golden.config().text("kl_penalty", "kl")));
         CaseSequences sequences = golden.sequences();
         TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());
         float[] current = sequences.floats("old_logprobs");
         float[] reference = sequences.floats("ref_logprobs");
         double[] rewards = penalty.penalise(
-            batch, sequences.doubles("token_level_scores"), current, reference, controller.coefficient());
+                batch, sequences.doubles("token_level_scores"), current, reference, controller.coefficient());
         double measured = penalty.measure(batch, current, reference);
         ObjectNode output = JsonNodeFactory.instance.objectNode();
         output.set("token_level_rewards", sequences.ragged(rewards));
         ObjectNode metrics = output.putObject("metrics");
         metrics.set("actor/reward_kl_penalty", JsonNumbers.write(measured));
         metrics.set("actor/reward_kl_penalty_coeff", JsonNumbers.write(controller.coefficient()));
-        output.set("kl_coef_after", JsonNumbers.write(
-            KlControllerFamily.updated(controller, controller.coefficient(), measured, sequences.count())));
+        output.set(
+                "kl_coef_after",
+                JsonNumbers.write(
+                        KlControllerFamily.updated(controller, controller.coefficient(), measured, sequences.count())));
         return output;
     }
 }

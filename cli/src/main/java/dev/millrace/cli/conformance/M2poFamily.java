@@ -20,8 +20,7 @@ final class M2poFamily implements ConformanceFamily {
         TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());
         LogRatio ratio = LogRatio.anchor(sequences.floats("old_logprobs"), sequences.floats("rollout_logprobs"));
         byte[] mask = new byte[batch.tokenCount()];
-        SecondMoment moment =
-            new SecondMomentMask(golden.config().number("m2_threshold")).compute(batch, ratio, mask);
+        SecondMoment moment = new SecondMomentMask(golden.config().number("m2_threshold")).compute(batch, ratio, mask);
         ObjectNode output = JsonNodeFactory.instance.objectNode();
         output.set("mask", sequences.ragged(mask));
         output.put("num_masked", moment.masked());

@@ -31,7 +31,9 @@ final class OffPolicyMetricsFamily implements ConformanceFamily {
         }
         LogRatio ratio = LogRatio.anchor(old, sequences.floats("rollout_logprobs"));
         put(output.putObject("metrics"), metrics.compute(batch, ratio));
-        PolicyGap gap = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT).compute(batch, ratio).all();
+        PolicyGap gap = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT)
+                .compute(batch, ratio)
+                .all();
         debug(output.putObject("debug_metrics"), gap);
         return output;
     }
@@ -42,10 +44,12 @@ final class OffPolicyMetricsFamily implements ConformanceFamily {
         output.set("training/rollout_probs_diff_max", JsonNumbers.write(agreement.maxDifference()));
         output.set("training/rollout_probs_diff_mean", JsonNumbers.write(agreement.meanDifference()));
         // of one token the reference divides by n - 1 = 0
-        output.set("training/rollout_probs_diff_std",
-            JsonNumbers.write(gap.tokens() == 1 ? Double.NaN : agreement.differenceDeviation()));
-        output.set("training/rollout_actor_probs_pearson_corr",
-            JsonNumbers.write(agreement.pearson().orElse(Double.NaN)));
+        output.set(
+                "training/rollout_probs_diff_std",
+                JsonNumbers.write(gap.tokens() == 1 ? Double.NaN : agreement.differenceDeviation()));
+        output.set(
+                "training/rollout_actor_probs_pearson_corr",
+                JsonNumbers.write(agreement.pearson().orElse(Double.NaN)));
     }
 
     private static void put(ObjectNode output, Map<String, Double> metrics) {

@@ -73,18 +73,18 @@ final class PolicyLossFamily implements ConformanceFamily {
         double dualClip = options.clipRatioC(PpoClip.DEFAULT_DUAL_CLIP);
         ObjectiveInput bypassed = input.withBehavior(behavior);
         byte[] kept = new RolloutCorrection(config)
-            .apply(input.batch(), LogRatio.full(sequences.floats("logprobs"), behavior)).mask();
+                .apply(input.batch(), LogRatio.full(sequences.floats("logprobs"), behavior))
+                .mask();
         if (input.batch().withMask(kept).trainedTokens() > 0) {
             return new BypassMode(config, options.range(), dualClip, aggregation).evaluate(bypassed);
         }
-        ObjectiveResult empty = new BypassMode(config, options.range(), dualClip, new Aggregation.TokenSum())
-            .evaluate(bypassed);
+        ObjectiveResult empty =
+                new BypassMode(config, options.range(), dualClip, new Aggregation.TokenSum()).evaluate(bypassed);
         return new ObjectiveResult(options.lossOfNothing(), empty.gradient(), empty.clipFlags(), empty.metrics());
     }
 
     /** A mean over nothing, which the library refuses, is what the reference makes of it: no gradient, and 0 / 0. */
-    private static ObjectiveResult evaluate(
-            PolicyLossOptions options, Aggregation aggregation, ObjectiveInput input) {
+    private static ObjectiveResult evaluate(PolicyLossOptions options, Aggregation aggregation, ObjectiveInput input) {
         if (input.batch().trainedTokens() > 0) {
             Aggregation sequenceMean = new Aggregation.SequenceMeanTokenMean(options.whole());
             return objective(options, aggregation, sequenceMean).evaluate(input);
@@ -100,18 +100,24 @@ final class PolicyLossFamily implements ConformanceFamily {
         return switch (options.lossMode()) {
             case "vanilla" -> new PpoClip(range, options.clipRatioC(PpoClip.DEFAULT_DUAL_CLIP), aggregation);
             case "gpg" -> new PolicyGradient(aggregation);
-            case "dppo_tv" -> new DppoTv(range.low(), range.high(), options.clipRatioC(DppoTv.DEFAULT_TRUNCATION),
-                    aggregation);
-            case "dppo_kl" -> new DppoKl(range.low(), range.high(), options.clipRatioC(DppoTv.DEFAULT_TRUNCATION),
-                    aggregation);
+            case "dppo_tv" ->
+                new DppoTv(range.low(), range.high(), options.clipRatioC(DppoTv.DEFAULT_TRUNCATION), aggregation);
+            case "dppo_kl" ->
+                new DppoKl(range.low(), range.high(), options.clipRatioC(DppoTv.DEFAULT_TRUNCATION), aggregation);
             case "gspo" -> new GspoToken(range, sequenceMean);
             case "sapo" -> new Sapo(options.tauPositive(), options.tauNegative(), sequenceMean);
             case "geo_mean" -> Gmpo.asReference(range);
             case "cispo" -> new Cispo(range, aggregation);
             case "dro" -> new Dro(options.droBeta(), aggregation);
             case "kl_cov" -> new KlCov(options.klCovShare(), options.klCovPenalty(), aggregation);
-            case "clip_cov" -> new ClipCov(range, options.clipCovShare(), options.clipCovLow(), options.clipCovHigh(),
-                    CLIP_COV_SEED, aggregation);
+            case "clip_cov" ->
+                new ClipCov(
+                        range,
+                        options.clipCovShare(),
+                        options.clipCovLow(),
+                        options.clipCovHigh(),
+                        CLIP_COV_SEED,
+                        aggregation);
             default -> throw new IllegalArgumentException("unknown loss_mode: " + options.lossMode());
         };
     }

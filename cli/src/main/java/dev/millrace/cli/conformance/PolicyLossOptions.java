@@ -28,9 +28,21 @@ final class PolicyLossOptions {
     }
 
     static PolicyLossOptions read(CaseConfig config) {
-        config.ignore("clip_ratio", "clip_ratio_low", "clip_ratio_high", "clip_ratio_c", "with_rollout_is_weights",
-                "tau_pos", "tau_neg", "dro_beta", "kl_cov_ratio", "ppo_kl_coef", "clip_cov_ratio", "clip_cov_lb",
-                "clip_cov_ub", "rollout_correction");
+        config.ignore(
+                "clip_ratio",
+                "clip_ratio_low",
+                "clip_ratio_high",
+                "clip_ratio_c",
+                "with_rollout_is_weights",
+                "tau_pos",
+                "tau_neg",
+                "dro_beta",
+                "kl_cov_ratio",
+                "ppo_kl_coef",
+                "clip_cov_ratio",
+                "clip_cov_lb",
+                "clip_cov_ub",
+                "rollout_correction");
         return new PolicyLossOptions(config);
     }
 
@@ -62,8 +74,9 @@ final class PolicyLossOptions {
             case "token-mean" -> new Aggregation.TokenMean(whole);
             case "token-sum" -> new Aggregation.TokenSum(whole);
             case "seq-mean-token-sum" -> new Aggregation.SequenceMeanTokenSum(whole);
-            case "seq-mean-token-sum-norm" -> new Aggregation.SequenceMeanTokenSumNorm(
-                    Double.isNaN(lengthTokens) ? paddedLength : lengthTokens, whole);
+            case "seq-mean-token-sum-norm" ->
+                new Aggregation.SequenceMeanTokenSumNorm(
+                        Double.isNaN(lengthTokens) ? paddedLength : lengthTokens, whole);
             case "seq-mean-token-mean" -> new Aggregation.SequenceMeanTokenMean(whole);
             default -> throw new IllegalArgumentException("unknown loss_agg_mode: " + aggregationMode);
         };

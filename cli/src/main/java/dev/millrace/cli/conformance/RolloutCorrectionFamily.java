@@ -20,13 +20,14 @@ final class RolloutCorrectionFamily implements ConformanceFamily {
     @Override
     public ObjectNode compute(ConformanceCase golden) {
         RolloutCorrectionConfig config =
-            RolloutCorrectionOptions.read(golden.config(), golden.config().flag("bypass_mode", false));
+                RolloutCorrectionOptions.read(golden.config(), golden.config().flag("bypass_mode", false));
         CaseSequences sequences = golden.sequences();
         TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());
-        RolloutCorrectionResult result = new RolloutCorrection(config).apply(batch,
-            LogRatio.anchor(sequences.floats("old_logprobs"), sequences.floats("rollout_logprobs")));
+        RolloutCorrectionResult result = new RolloutCorrection(config)
+                .apply(batch, LogRatio.anchor(sequences.floats("old_logprobs"), sequences.floats("rollout_logprobs")));
         ObjectNode output = JsonNodeFactory.instance.objectNode();
-        output.set("is_weights", result.weights().<JsonNode>map(sequences::ragged).orElse(NullNode.instance));
+        output.set(
+                "is_weights", result.weights().<JsonNode>map(sequences::ragged).orElse(NullNode.instance));
         output.set("mask", sequences.ragged(result.mask()));
         ObjectNode metrics = output.putObject("metrics");
         result.metrics().forEach((metric, value) -> metrics.set(metric, JsonNumbers.write(value)));

@@ -9,8 +9,7 @@ import dev.millrace.corrections.rollout.Semantics;
 final class RolloutCorrectionOptions {
     private static final String DEFAULT_IS_THRESHOLD = "2.0";
 
-    private RolloutCorrectionOptions() {
-    }
+    private RolloutCorrectionOptions() {}
 
     /** @param bypass whether behavior stands in for old, whatever the options say */
     static RolloutCorrectionConfig read(CaseConfig config, boolean bypass) {
@@ -18,15 +17,21 @@ final class RolloutCorrectionOptions {
         config.ignore("rollout_is_threshold", "rollout_rs_threshold"); // nobody looks at them unless they are used
         String rolloutIs = config.text("rollout_is", null);
         String rolloutRs = config.text("rollout_rs", null);
-        return new RolloutCorrectionSettings(rolloutIs, rolloutIs == null ? null : isThreshold(config),
-            config.flag("rollout_is_batch_normalize", false), rolloutRs,
-            rolloutRs == null ? null : threshold(config, "rollout_rs_threshold"), bypass,
-            config.text("loss_type", "ppo_clip")).resolve(Semantics.VERL_REFERENCE);
+        return new RolloutCorrectionSettings(
+                        rolloutIs,
+                        rolloutIs == null ? null : isThreshold(config),
+                        config.flag("rollout_is_batch_normalize", false),
+                        rolloutRs,
+                        rolloutRs == null ? null : threshold(config, "rollout_rs_threshold"),
+                        bypass,
+                        config.text("loss_type", "ppo_clip"))
+                .resolve(Semantics.VERL_REFERENCE);
     }
 
     private static String isThreshold(CaseConfig config) {
         return config.mentions("rollout_is_threshold")
-            ? threshold(config, "rollout_is_threshold") : DEFAULT_IS_THRESHOLD;
+                ? threshold(config, "rollout_is_threshold")
+                : DEFAULT_IS_THRESHOLD;
     }
 
     private static String threshold(CaseConfig config, String name) {

@@ -15,8 +15,10 @@ final class StalenessCapacityFamily implements ConformanceFamily {
 
     @Override
     public ObjectNode compute(ConformanceCase golden) {
-        Script script = new Script(golden.config().integer("max_concurrent_rollouts"),
-            golden.config().integer("consumer_batch_size"), golden.config().integer("max_staleness"));
+        Script script = new Script(
+                golden.config().integer("max_concurrent_rollouts"),
+                golden.config().integer("consumer_batch_size"),
+                golden.config().integer("max_staleness"));
         ObjectNode output = JsonNodeFactory.instance.objectNode();
         output.put("initial_capacity", script.capacity());
         output.put("pending_limit", script.pendingLimit());
@@ -29,7 +31,11 @@ final class StalenessCapacityFamily implements ConformanceFamily {
         for (JsonNode event : events) {
             script.apply(event);
             capacity.add(script.capacity());
-            stats.addArray().add(script.enqueued).add(script.running).add(script.accepted).add(script.rejected);
+            stats.addArray()
+                    .add(script.enqueued)
+                    .add(script.running)
+                    .add(script.accepted)
+                    .add(script.rejected);
         }
         return output;
     }
@@ -83,7 +89,7 @@ final class StalenessCapacityFamily implements ConformanceFamily {
 
         long capacity() {
             return AdmissionCapacity.referenceCapacity(
-                maxConcurrent, batchSize, maxStaleness, version, running, accepted);
+                    maxConcurrent, batchSize, maxStaleness, version, running, accepted);
         }
 
         long pendingLimit() {

@@ -33,8 +33,8 @@ final class VcpoFamily implements ConformanceFamily {
         CaseConfig config = golden.config();
         CaseSequences sequences = golden.sequences();
         TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());
-        VcpoSequenceWeights weights = VcpoSequenceWeights.of(batch, sequences.doubles("rollout_logprobs"),
-            sequences.doubles("old_logprobs"), threshold(config));
+        VcpoSequenceWeights weights = VcpoSequenceWeights.of(
+                batch, sequences.doubles("rollout_logprobs"), sequences.doubles("old_logprobs"), threshold(config));
         ObjectNode output = JsonNodeFactory.instance.objectNode();
         output.set("kl_rollout_old", list(weights.k3()));
         output.set("rollout_is_geom_mean", list(weights.geometricMean()));
@@ -74,18 +74,21 @@ final class VcpoFamily implements ConformanceFamily {
         return Arrays.stream(rates).map(rate -> rate * scale).toArray();
     }
 
-    private static void baseline(CaseConfig config, CaseSequences sequences, TokenBatch batch,
-        VcpoSequenceWeights weights, ObjectNode output) {
+    private static void baseline(
+            CaseConfig config,
+            CaseSequences sequences,
+            TokenBatch batch,
+            VcpoSequenceWeights weights,
+            ObjectNode output) {
         boolean grouped = switch (config.text("scope")) {
             case "group" -> true;
             case "minibatch" -> false;
-            default -> throw new IllegalArgumentException(
-                "scope must be group or minibatch: " + config.text("scope"));
+            default -> throw new IllegalArgumentException("scope must be group or minibatch: " + config.text("scope"));
         };
         boolean normByDeviation = config.flag("norm_by_std");
         double[] importance = importance(config, weights, batch.sequenceCount());
         ReferenceOptimalBaseline optimal =
-            new ReferenceOptimalBaseline(average(config.text("agg_mode")), config.flag("normalize_by_length"));
+                new ReferenceOptimalBaseline(average(config.text("agg_mode")), config.flag("normalize_by_length"));
         String[] ids = sequences.texts("group_id");
         requireEqualGroups(ids);
         double[] rewards = sequences.perSequence("reward");
@@ -96,7 +99,9 @@ final class VcpoFamily implements ConformanceFamily {
         double[] coefficient = new double[ids.length];
         ObjectNode baselines = output.putObject("opob_baseline");
         for (String id : new LinkedHashSet<>(Arrays.asList(ids))) {
-            int[] members = IntStream.range(0, ids.length).filter(s -> ids[s].equals(id)).toArray();
+            int[] members = IntStream.range(0, ids.length)
+                    .filter(s -> ids[s].equals(id))
+                    .toArray();
             populationMoments(rewards, members, mean, deviation);
             if (grouped) {
                 double b = of(optimal, members, rewards, norms, importance, batch);
@@ -114,8 +119,11 @@ final class VcpoFamily implements ConformanceFamily {
             Arrays.setAll(coefficient, s -> advantages[s] - b);
         }
         output.set("reward_std", list(deviation));
-        output.set("grpo_adv", list(IntStream.range(0, ids.length)
-            .mapToDouble(s -> (rewards[s] - mean[s]) / (deviation[s] + EPSILON)).toArray()));
+        output.set(
+                "grpo_adv",
+                list(IntStream.range(0, ids.length)
+                        .mapToDouble(s -> (rewards[s] - mean[s]) / (deviation[s] + EPSILON))
+                        .toArray()));
         output.set("gradient_coefficient", list(coefficient));
     }
 
@@ -128,7 +136,7 @@ final class VcpoFamily implements ConformanceFamily {
         }
         if (clipped && !weights.hasClipped()) {
             throw new IllegalArgumentException(
-                "use_clipped_is_ratios needs a positive rollout_is_threshold: there are no clipped ratios");
+                    "use_clipped_is_ratios needs a positive rollout_is_threshold: there are no clipped ratios");
         }
         return clipped ? weights.clipped() : weights.raw();
     }
@@ -138,15 +146,22 @@ final class VcpoFamily implements ConformanceFamily {
             case "mean" -> WeightedAverage.MEAN;
             case "median" -> WeightedAverage.MEDIAN;
             case "winsorized_mean" -> WeightedAverage.WINSORIZED_MEAN;
-            default -> throw new IllegalArgumentException(
-                "agg_mode must be mean, median or winsorized_mean: " + mode);
+            default -> throw new IllegalArgumentException("agg_mode must be mean, median or winsorized_mean: " + mode);
         };
     }
 
-    private static double of(ReferenceOptimalBaseline optimal, int[] members, double[] values, double[] norms,
-        double[] importance, TokenBatch batch) {
-        return optimal.of(pick(values, members), pick(norms, members), pick(importance, members),
-            Arrays.stream(members).map(batch::trainedTokens).toArray());
+    private static double of(
+            ReferenceOptimalBaseline optimal,
+            int[] members,
+            double[] values,
+            double[] norms,
+            double[] importance,
+            TokenBatch batch) {
+        return optimal.of(
+                pick(values, members),
+                pick(norms, members),
+                pick(importance, members),
+                Arrays.stream(members).map(batch::trainedTokens).toArray());
     }
 
     private static double[] pick(double[] values, int[] members) {
@@ -163,8 +178,11 @@ final class VcpoFamily implements ConformanceFamily {
             sum += (float) rewards[s];
         }
         float average = sum / members.length;
-        double variance = Arrays.stream(members).mapToDouble(s -> rewards[s] - average).map(d -> d * d)
-            .average().orElse(0.0);
+        double variance = Arrays.stream(members)
+                .mapToDouble(s -> rewards[s] - average)
+                .map(d -> d * d)
+                .average()
+                .orElse(0.0);
         for (int s : members) {
             mean[s] = average;
             deviation[s] = (float) Math.sqrt(variance);

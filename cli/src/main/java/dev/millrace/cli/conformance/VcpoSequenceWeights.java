@@ -36,8 +36,8 @@ record VcpoSequenceWeights(double[] k3, double[] geometricMean, double[] raw, do
             raw[s] = asFloat(Math.exp(sum));
         }
         double[] clipped = threshold > 0.0
-            ? Arrays.stream(raw).map(weight -> Math.min(weight, threshold)).toArray()
-            : new double[0];
+                ? Arrays.stream(raw).map(weight -> Math.min(weight, threshold)).toArray()
+                : new double[0];
         return new VcpoSequenceWeights(k3, geometricMean, raw, clipped);
     }
 

@@ -27,38 +27,61 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace correct}: importance weights, rejection and diagnostics for a file of sequences. */
-@Command(name = "correct", mixinStandardHelpOptions = true,
-    description = "Computes the weights, the mask and the diagnostics of a rollout correction for a file of sequences.",
-    footer = {"", "Input: one JSON object per line with id, mask (0 or 1 per token), and the log-probs of the ratio's two",
-        "policies, one per token: behavior_log_probs, old_log_probs, proximal_log_probs, current_log_probs.",
-        "A log-prob may be null where the mask is 0. The file is one batch.",
-        "Output: id, mask without the rejected tokens, rejected_tokens, and weights if the preset makes them.", "",
-        "A bad line is reported with its number and left out; the rest is corrected.",
-        "Exit codes: 0 every line was corrected; 1 some were not, or none could be; 2 a mistake in the options."})
+@Command(
+        name = "correct",
+        mixinStandardHelpOptions = true,
+        description =
+                "Computes the weights, the mask and the diagnostics of a rollout correction for a file of sequences.",
+        footer = {
+            "",
+            "Input: one JSON object per line with id, mask (0 or 1 per token), and the log-probs of the ratio's two",
+            "policies, one per token: behavior_log_probs, old_log_probs, proximal_log_probs, current_log_probs.",
+            "A log-prob may be null where the mask is 0. The file is one batch.",
+            "Output: id, mask without the rejected tokens, rejected_tokens, and weights if the preset makes them.",
+            "",
+            "A bad line is reported with its number and left out; the rest is corrected.",
+            "Exit codes: 0 every line was corrected; 1 some were not, or none could be; 2 a mistake in the options."
+        })
 public final class CorrectCommand implements Callable<Integer> {
     private static final int ALL_CORRECTED = 0;
     private static final int SOME_LEFT_OUT = 1;
 
-    @Option(names = "--preset", required = true, paramLabel = "NAME", completionCandidates = PresetNames.class,
-        description = "The correction: ${COMPLETION-CANDIDATES}.")
+    @Option(
+            names = "--preset",
+            required = true,
+            paramLabel = "NAME",
+            completionCandidates = PresetNames.class,
+            description = "The correction: ${COMPLETION-CANDIDATES}.")
     private String preset;
 
-    @Option(names = "--set", paramLabel = "PARAMETER=VALUE",
-        description = "A parameter of the preset, such as rs_threshold=0.05; repeatable.")
+    @Option(
+            names = "--set",
+            paramLabel = "PARAMETER=VALUE",
+            description = "A parameter of the preset, such as rs_threshold=0.05; repeatable.")
     private Map<String, String> parameters = new LinkedHashMap<>();
 
-    @Option(names = "--ratio", paramLabel = "RATIO",
-        description = "Which ratio is corrected: ${COMPLETION-CANDIDATES}. Default: engine_mismatch (old/behavior) for "
-            + "decoupled presets, full (current/behavior) for bypass presets.")
+    @Option(
+            names = "--ratio",
+            paramLabel = "RATIO",
+            description =
+                    "Which ratio is corrected: ${COMPLETION-CANDIDATES}. Default: engine_mismatch (old/behavior) for "
+                            + "decoupled presets, full (current/behavior) for bypass presets.")
     private RatioKind ratio;
 
-    @Option(names = "--in", required = true, paramLabel = "FILE", description = "The sequences, one JSON object per line.")
+    @Option(
+            names = "--in",
+            required = true,
+            paramLabel = "FILE",
+            description = "The sequences, one JSON object per line.")
     private Path in;
 
     @Option(names = "--out", required = true, paramLabel = "FILE", description = "Where the corrected sequences go.")
     private Path out;
 
-    @Option(names = "--metrics", paramLabel = "FILE", description = "Where the metrics go, as JSON; they are printed too.")
+    @Option(
+            names = "--metrics",
+            paramLabel = "FILE",
+            description = "Where the metrics go, as JSON; they are printed too.")
     private Path metricsFile;
 
     @Spec
@@ -111,8 +134,9 @@ public final class CorrectCommand implements Callable<Integer> {
         }
         if (metricsFile != null) {
             try {
-                new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT)
-                    .writeValue(metricsFile.toFile(), result.metrics());
+                new ObjectMapper()
+                        .enable(SerializationFeature.INDENT_OUTPUT)
+                        .writeValue(metricsFile.toFile(), result.metrics());
             } catch (IOException e) {
                 throw new Refusal("cannot write " + metricsFile + ": " + reason(e), e);
             }
@@ -123,8 +147,8 @@ public final class CorrectCommand implements Callable<Integer> {
         PrintWriter to = spec.commandLine().getOut();
         result.metrics().forEach((name, value) -> to.println(String.format(Locale.ROOT, "%-56s %.9g", name, value)));
         to.println(batch.sequenceCount() + " sequences, " + batch.trainedTokens() + " trained tokens, ratio "
-            + kind.target() + "/" + kind.sampler() + ": " + result.rejectedTokens() + " tokens rejected in "
-            + result.rejectedSequences() + " sequences; " + file.badLines() + " lines left out");
+                + kind.target() + "/" + kind.sampler() + ": " + result.rejectedTokens() + " tokens rejected in "
+                + result.rejectedSequences() + " sequences; " + file.badLines() + " lines left out");
     }
 
     private static String reason(IOException e) {

@@ -27,7 +27,7 @@ final class CorrectedFile {
         Path unfinished = Files.createTempFile(folder, path.getFileName().toString(), ".part");
         try {
             try (Writer writer = Files.newBufferedWriter(unfinished, StandardCharsets.UTF_8);
-                JsonGenerator out = json.createGenerator(writer)) {
+                    JsonGenerator out = json.createGenerator(writer)) {
                 out.setPrettyPrinter(new MinimalPrettyPrinter("\n"));
                 for (int s = 0; s < lines.size(); s++) {
                     write(out, lines.get(s), batch, result, s);
@@ -40,8 +40,9 @@ final class CorrectedFile {
         }
     }
 
-    private static void write(JsonGenerator out, SequenceLine line, TokenBatch batch, RolloutCorrectionResult result,
-        int s) throws IOException {
+    private static void write(
+            JsonGenerator out, SequenceLine line, TokenBatch batch, RolloutCorrectionResult result, int s)
+            throws IOException {
         int left = 0;
         out.writeStartObject();
         out.writeStringField("id", line.id());

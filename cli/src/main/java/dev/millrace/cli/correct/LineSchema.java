@@ -31,8 +31,10 @@ final class LineSchema {
         JsonNode line = parsed(text);
         for (Map.Entry<String, JsonNode> field : line.properties()) {
             if (!known.contains(field.getKey())) {
-                throw new BadLineException("unknown field " + field.getKey() + NearestKey.of(field.getKey(), known)
-                    .map(key -> "; did you mean " + key + "?").orElse("; known: " + String.join(", ", known)));
+                throw new BadLineException("unknown field " + field.getKey()
+                        + NearestKey.of(field.getKey(), known)
+                                .map(key -> "; did you mean " + key + "?")
+                                .orElse("; known: " + String.join(", ", known)));
             }
         }
         JsonNode id = line.path("id");
@@ -99,7 +101,7 @@ final class LineSchema {
             }
             if (!value.isNumber() || mask[t] == 1 && !Float.isFinite(value.floatValue())) {
                 throw new BadLineException(field + "[" + t + "] must be a finite number"
-                    + (mask[t] == 0 ? " or null" : "") + ": " + value);
+                        + (mask[t] == 0 ? " or null" : "") + ": " + value);
             }
             logProbs[t] = value.floatValue();
         }
@@ -108,8 +110,8 @@ final class LineSchema {
 
     private void requireVector(Map<String, float[]> logProbs, String policy) throws BadLineException {
         if (!logProbs.containsKey(policy)) {
-            throw new BadLineException(policy + SUFFIX + " is missing; the ratio " + ratio.target() + "/"
-                + ratio.sampler() + " needs it");
+            throw new BadLineException(
+                    policy + SUFFIX + " is missing; the ratio " + ratio.target() + "/" + ratio.sampler() + " needs it");
         }
     }
 }

@@ -10,5 +10,4 @@ import java.util.Map;
  * @param mask one per token
  * @param logProbs the vectors of the line by policy, one element per token; 0 where the line has null
  */
-record SequenceLine(int number, String id, byte[] mask, Map<String, float[]> logProbs) {
-}
+record SequenceLine(int number, String id, byte[] mask, Map<String, float[]> logProbs) {}

@@ -24,22 +24,38 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace dead-letters list}. */
-@Command(name = "list", mixinStandardHelpOptions = true, sortOptions = false,
-    description = "Lists refused records, oldest first: reason, offending field, where each came from, when, and the sentence.",
-    footer = {"", "The number before a letter is its name: 'millrace dead-letters show NUMBER' shows the record."})
+@Command(
+        name = "list",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Lists refused records, oldest first: reason, offending field, where each came from, when, and the sentence.",
+        footer = {"", "The number before a letter is its name: 'millrace dead-letters show NUMBER' shows the record."})
 final class ListCommand implements Callable<Integer> {
     static final Duration PATIENCE = Duration.ofSeconds(45);
 
     @Mixin
     private RunOptions run;
 
-    @Option(names = "--reason", paramLabel = "R", defaultValue = "", description = "Only those with this reason, such as reward.")
+    @Option(
+            names = "--reason",
+            paramLabel = "R",
+            defaultValue = "",
+            description = "Only those with this reason, such as reward.")
     private String reason;
 
-    @Option(names = "--source", paramLabel = "TOPIC", defaultValue = "", description = "Only those from this topic, such as rollouts.")
+    @Option(
+            names = "--source",
+            paramLabel = "TOPIC",
+            defaultValue = "",
+            description = "Only those from this topic, such as rollouts.")
     private String source;
 
-    @Option(names = "--limit", paramLabel = "N", defaultValue = "20", description = "The newest N (default ${DEFAULT-VALUE}).")
+    @Option(
+            names = "--limit",
+            paramLabel = "N",
+            defaultValue = "20",
+            description = "The newest N (default ${DEFAULT-VALUE}).")
     private int limit;
 
     @Option(names = "--json", description = "Print JSON.")
@@ -56,7 +72,13 @@ final class ListCommand implements Callable<Integer> {
         PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.open()) {
             Listing listing = new DeadLetterTopic(audited.connection(), PATIENCE)
-                .list(new LetterChoice(List.of(), reason, source, audited.connection().topics().prefix()), limit);
+                    .list(
+                            new LetterChoice(
+                                    List.of(),
+                                    reason,
+                                    source,
+                                    audited.connection().topics().prefix()),
+                            limit);
             if (json) {
                 out.println(json(listing).toPrettyString());
             } else {
@@ -72,24 +94,48 @@ final class ListCommand implements Callable<Integer> {
         out.println();
         for (Listed listed : listing.newest()) {
             Letter letter = listed.letter();
-            out.println(String.format("%6d  %s  %s%s", letter.offset(), Lines.time(letter.writtenAtMs()), letter.reason(),
-                letter.field().isEmpty() ? "" : " (" + letter.field() + ")"));
-            Lines.labelled("from", without(prefix, letter.source()) + (letter.rolloutId().isEmpty() ? "" : ", rollout " + letter.rolloutId()))
-                .forEach(out::println);
+            out.println(String.format(
+                    "%6d  %s  %s%s",
+                    letter.offset(),
+                    Lines.time(letter.writtenAtMs()),
+                    letter.reason(),
+                    letter.field().isEmpty() ? "" : " (" + letter.field() + ")"));
+            Lines.labelled(
+                            "from",
+                            without(prefix, letter.source())
+                                    + (letter.rolloutId().isEmpty() ? "" : ", rollout " + letter.rolloutId()))
+                    .forEach(out::println);
             Lines.labelled("", letter.message()).forEach(out::println);
             if (listed.isPutBack()) {
-                Lines.labelled("put back", "as " + without(prefix, letter.sourceTopic()) + "-" + letter.sourcePartition() + "@" + listed.newOffset())
-                    .forEach(out::println);
+                Lines.labelled(
+                                "put back",
+                                "as " + without(prefix, letter.sourceTopic()) + "-" + letter.sourcePartition() + "@"
+                                        + listed.newOffset())
+                        .forEach(out::println);
             }
         }
         if (!listing.newest().isEmpty()) {
             out.println();
         }
-        Lines.wrapped("", String.format(Locale.ROOT, "%,d refused record%s%s, %,d of them put back%s", listing.count(),
-            listing.count() == 1 ? "" : "s", listing.count() > listing.newest().size() ? ", the newest " + listing.newest().size() + " shown" : "",
-            listing.putBack(), listing.byReason().isEmpty() ? "" : "; still refused: " + listing.byReason().entrySet().stream()
-                .map(e -> String.format(Locale.ROOT, "%s %,d", e.getKey(), e.getValue())).collect(Collectors.joining(", "))))
-            .forEach(out::println);
+        Lines.wrapped(
+                        "",
+                        String.format(
+                                Locale.ROOT,
+                                "%,d refused record%s%s, %,d of them put back%s",
+                                listing.count(),
+                                listing.count() == 1 ? "" : "s",
+                                listing.count() > listing.newest().size()
+                                        ? ", the newest " + listing.newest().size() + " shown"
+                                        : "",
+                                listing.putBack(),
+                                listing.byReason().isEmpty()
+                                        ? ""
+                                        : "; still refused: "
+                                                + listing.byReason().entrySet().stream()
+                                                        .map(e -> String.format(
+                                                                Locale.ROOT, "%s %,d", e.getKey(), e.getValue()))
+                                                        .collect(Collectors.joining(", "))))
+                .forEach(out::println);
     }
 
     static String without(String prefix, String topic) {
@@ -107,10 +153,17 @@ final class ListCommand implements Callable<Integer> {
     }
 
     static void put(ObjectNode json, Letter letter, long newOffset) {
-        json.put("letter", letter.offset()).put("partition", letter.partition()).put("written_at_ms", letter.writtenAtMs())
-            .put("reason", letter.reason()).put("field", letter.field()).put("message", letter.message());
-        json.putObject("source").put("topic", letter.sourceTopic()).put("partition", letter.sourcePartition())
-            .put("offset", letter.sourceOffset()).put("timestamp_ms", letter.sourceTimestampMs());
+        json.put("letter", letter.offset())
+                .put("partition", letter.partition())
+                .put("written_at_ms", letter.writtenAtMs())
+                .put("reason", letter.reason())
+                .put("field", letter.field())
+                .put("message", letter.message());
+        json.putObject("source")
+                .put("topic", letter.sourceTopic())
+                .put("partition", letter.sourcePartition())
+                .put("offset", letter.sourceOffset())
+                .put("timestamp_ms", letter.sourceTimestampMs());
         json.put("run_id", letter.runId()).put("rollout_id", letter.rolloutId());
         if (newOffset >= 0) {
             json.put("put_back_offset", newOffset);

@@ -34,9 +34,13 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace dead-letters show}. */
-@Command(name = "show", mixinStandardHelpOptions = true, sortOptions = false,
-    description = "Shows one refused record: why, its headers, and what is in it; in hexadecimal where it cannot be decoded.",
-    footer = {"", "Exit codes: 0 it is shown; 5 there is no such letter."})
+@Command(
+        name = "show",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Shows one refused record: why, its headers, and what is in it; in hexadecimal where it cannot be decoded.",
+        footer = {"", "Exit codes: 0 it is shown; 5 there is no such letter."})
 final class ShowCommand implements Callable<Integer> {
     private static final int HEX_BYTES_A_LINE = 16;
     private static final int MOST_HEX_BYTES = 4096;
@@ -44,7 +48,9 @@ final class ShowCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
-    @Parameters(paramLabel = "LETTER", description = "Its number in 'dead-letters list', or where it came from, such as rollouts-0@12.")
+    @Parameters(
+            paramLabel = "LETTER",
+            description = "Its number in 'dead-letters list', or where it came from, such as rollouts-0@12.")
     private String name;
 
     @Option(names = "--json", description = "Print JSON.")
@@ -59,10 +65,12 @@ final class ShowCommand implements Callable<Integer> {
         try (AuditedRun audited = run.open()) {
             LogConnection connection = audited.connection();
             List<Opened> found = new DeadLetterTopic(connection, ListCommand.PATIENCE)
-                .open(new LetterChoice(List.of(name), "", "", connection.topics().prefix()));
+                    .open(new LetterChoice(
+                            List.of(name), "", "", connection.topics().prefix()));
             if (found.isEmpty()) {
-                throw new Unknown("there is no dead letter " + name + " in run " + connection.run().runId()
-                    + "; 'millrace dead-letters list' prints the numbers of those that there are");
+                throw new Unknown("there is no dead letter " + name + " in run "
+                        + connection.run().runId()
+                        + "; 'millrace dead-letters list' prints the numbers of those that there are");
             }
             for (Opened opened : found) {
                 Optional<SpecificRecord> record = decoded(connection, opened);
@@ -78,14 +86,16 @@ final class ShowCommand implements Callable<Integer> {
     }
 
     private static Optional<SpecificRecord> decoded(LogConnection connection, Opened opened) {
-        Schema schema = RunSchemas.byTopic(connection.topics()).get(opened.letter().sourceTopic());
+        Schema schema =
+                RunSchemas.byTopic(connection.topics()).get(opened.letter().sourceTopic());
         if (schema == null || opened.record().value() == null) {
             return Optional.empty();
         }
         Class<?> type = SpecificData.get().getClass(schema);
         try {
-            return Optional.of(AvroSerde.of(type.asSubclass(SpecificRecord.class), connection.registry()).deserializer()
-                .deserialize(opened.letter().sourceTopic(), opened.record().value()));
+            return Optional.of(AvroSerde.of(type.asSubclass(SpecificRecord.class), connection.registry())
+                    .deserializer()
+                    .deserialize(opened.letter().sourceTopic(), opened.record().value()));
         } catch (MalformedRecordException e) {
             return Optional.empty();
         }
@@ -96,14 +106,26 @@ final class ShowCommand implements Callable<Integer> {
         out.println("letter " + letter.offset() + ", refused at " + Lines.time(letter.writtenAtMs()));
         label(out, "reason", letter.reason() + (letter.field().isEmpty() ? "" : ", field " + letter.field()));
         label(out, "", letter.message());
-        label(out, "from", ListCommand.without(prefix, letter.source())
-            + (letter.sourceTimestampMs() < 0 ? "" : ", written at " + Lines.time(letter.sourceTimestampMs())));
+        label(
+                out,
+                "from",
+                ListCommand.without(prefix, letter.source())
+                        + (letter.sourceTimestampMs() < 0
+                                ? ""
+                                : ", written at " + Lines.time(letter.sourceTimestampMs())));
         label(out, "run", letter.runId().isEmpty() ? "not known" : letter.runId());
         label(out, "rollout", letter.rolloutId().isEmpty() ? "not known" : letter.rolloutId());
         if (opened.newOffset() >= 0) {
-            label(out, "put back", "as " + ListCommand.without(prefix, letter.sourceTopic()) + "-" + letter.sourcePartition() + "@" + opened.newOffset());
+            label(
+                    out,
+                    "put back",
+                    "as " + ListCommand.without(prefix, letter.sourceTopic()) + "-" + letter.sourcePartition() + "@"
+                            + opened.newOffset());
         }
-        label(out, "key", opened.record().key() == null ? "none" : text(opened.record().key()));
+        label(
+                out,
+                "key",
+                opened.record().key() == null ? "none" : text(opened.record().key()));
         for (Header header : opened.record().headers()) {
             if (!header.key().startsWith("millrace.error.")) {
                 label(out, "header", header.key() + ": " + (header.value() == null ? "none" : text(header.value())));
@@ -114,8 +136,13 @@ final class ShowCommand implements Callable<Integer> {
         } else if (opened.record().value() == null) {
             label(out, "value", "none");
         } else {
-            label(out, "value", opened.record().value().length + " bytes that are no record of that topic"
-                + (opened.record().value().length > MOST_HEX_BYTES ? ", the first " + MOST_HEX_BYTES + ":" : ":"));
+            label(
+                    out,
+                    "value",
+                    opened.record().value().length + " bytes that are no record of that topic"
+                            + (opened.record().value().length > MOST_HEX_BYTES
+                                    ? ", the first " + MOST_HEX_BYTES + ":"
+                                    : ":"));
             hex(opened.record().value(), out);
         }
     }
@@ -126,7 +153,9 @@ final class ShowCommand implements Callable<Integer> {
 
     private static String text(byte[] bytes) {
         String text = new String(bytes, StandardCharsets.UTF_8);
-        return text.chars().allMatch(c -> c >= ' ' && c != 0xFFFD) ? text : HexFormat.of().formatHex(bytes);
+        return text.chars().allMatch(c -> c >= ' ' && c != 0xFFFD)
+                ? text
+                : HexFormat.of().formatHex(bytes);
     }
 
     private static void hex(byte[] bytes, PrintWriter out) {

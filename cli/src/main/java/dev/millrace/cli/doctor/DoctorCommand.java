@@ -30,15 +30,25 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace doctor}: what is wrong with a run, in sentences, most important first. */
-@Command(name = "doctor", mixinStandardHelpOptions = true, sortOptions = false,
-    description = {"Reads a run's topics and says what is wrong with it, most important first: the ledger, the gap between",
-        "sampler and learner, progress, who serves what, what was refused, dropped or masked, and the last steps."},
-    footer = {"", "millrace doctor --run-dir runs/<run id>",
-        "millrace doctor --bootstrap-servers kafka:9092 --run my-run", "",
-        "Exit codes: 0 nothing is broken or sick; 4 something is; 1 a failure; 2 a mistake in the command line."})
+@Command(
+        name = "doctor",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Reads a run's topics and says what is wrong with it, most important first: the ledger, the gap between",
+            "sampler and learner, progress, who serves what, what was refused, dropped or masked, and the last steps."
+        },
+        footer = {
+            "",
+            "millrace doctor --run-dir runs/<run id>",
+            "millrace doctor --bootstrap-servers kafka:9092 --run my-run",
+            "",
+            "Exit codes: 0 nothing is broken or sick; 4 something is; 1 a failure; 2 a mistake in the command line."
+        })
 public final class DoctorCommand implements Callable<Integer> {
     /** Exit status if something is broken or sick. */
     static final int ILL = 4;
+
     private static final Duration PATIENCE = Duration.ofSeconds(30);
 
     @Mixin
@@ -54,17 +64,25 @@ public final class DoctorCommand implements Callable<Integer> {
     public Integer call() throws InterruptedException {
         PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.open()) {
-            Examination examination = new ExaminationReader(audited.connection(), PATIENCE, Clock.systemUTC()).read(lags(audited.connection()));
+            Examination examination = new ExaminationReader(audited.connection(), PATIENCE, Clock.systemUTC())
+                    .read(lags(audited.connection()));
             List<Finding> findings = new Doctor().findings(examination);
             boolean ill = findings.stream().anyMatch(finding -> finding.weight().compareTo(Finding.Weight.SICK) <= 0);
             if (json) {
-                ObjectNode tree = new ObjectMapper().createObjectNode().put("run_id", audited.connection().run().runId()).put("ill", ill);
+                ObjectNode tree = new ObjectMapper()
+                        .createObjectNode()
+                        .put("run_id", audited.connection().run().runId())
+                        .put("ill", ill);
                 var array = tree.putArray("findings");
-                findings.forEach(finding -> array.addObject().put("weight", finding.weight().name().toLowerCase(Locale.ROOT))
-                    .put("subject", finding.subject()).put("sentence", finding.sentence()).put("advice", finding.advice()));
+                findings.forEach(finding -> array.addObject()
+                        .put("weight", finding.weight().name().toLowerCase(Locale.ROOT))
+                        .put("subject", finding.subject())
+                        .put("sentence", finding.sentence())
+                        .put("advice", finding.advice()));
                 out.println(tree.toPrettyString());
             } else {
-                out.println(audited.title() + ", " + examination.account().steps().size() + " steps");
+                out.println(
+                        audited.title() + ", " + examination.account().steps().size() + " steps");
                 findings.forEach(finding -> print(finding, out));
                 out.println();
                 out.println(ill ? "The run needs attention." : "Nothing is broken or sick.");
@@ -76,7 +94,8 @@ public final class DoctorCommand implements Callable<Integer> {
 
     private static void print(Finding finding, PrintWriter out) {
         out.println();
-        Lines.labelled(finding.weight().name().toLowerCase(Locale.ROOT), finding.subject() + ": " + finding.sentence()).forEach(out::println);
+        Lines.labelled(finding.weight().name().toLowerCase(Locale.ROOT), finding.subject() + ": " + finding.sentence())
+                .forEach(out::println);
         if (!finding.advice().isEmpty()) {
             Lines.labelled("", "-> " + finding.advice()).forEach(out::println);
         }
@@ -90,8 +109,12 @@ public final class DoctorCommand implements Callable<Integer> {
         try (Admin admin = Admin.create(connection.admin())) {
             return new ConsumerLag(admin, groups).read();
         } catch (ExecutionException | TimeoutException e) {
-            throw new Refusal("the cluster does not say how far the run's consumer groups are: "
-                + (e.getCause() == null ? "no answer in time" : e.getCause().getMessage()), e);
+            throw new Refusal(
+                    "the cluster does not say how far the run's consumer groups are: "
+                            + (e.getCause() == null
+                                    ? "no answer in time"
+                                    : e.getCause().getMessage()),
+                    e);
         }
     }
 }

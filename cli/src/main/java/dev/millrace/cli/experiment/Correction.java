@@ -49,8 +49,13 @@ enum Correction {
     private final boolean masksMoments;
     private final EssConfig.Rule ess;
 
-    Correction(String title, ObjectiveConfig objective, String rolloutIs, String rolloutIsThreshold, boolean masksMoments,
-               EssConfig.Rule ess) {
+    Correction(
+            String title,
+            ObjectiveConfig objective,
+            String rolloutIs,
+            String rolloutIsThreshold,
+            boolean masksMoments,
+            EssConfig.Rule ess) {
         this.title = title;
         this.objective = objective;
         this.rolloutIs = rolloutIs;
@@ -80,9 +85,12 @@ enum Correction {
     CorrectionConfig corrections() {
         ComparedPolicies compare = objective.weightsCompare().orElse(ComparedPolicies.ANCHOR);
         return new CorrectionConfig(
-            new RolloutCorrectionOptions("", compare, rolloutIs, rolloutIsThreshold, "", ""), AdvantageConfig.defaults(),
-            new StalenessConfig(Long.MAX_VALUE, 0, 0), SequenceMaskConfig.defaults(),
-            new M2poConfig(masksMoments, SECOND_MOMENT_BOUND, true), new EssConfig(ess, EssConfig.defaults().weights(), 1.0),
-            MissingOldLogProbs.RECOMPUTE);
+                new RolloutCorrectionOptions("", compare, rolloutIs, rolloutIsThreshold, "", ""),
+                AdvantageConfig.defaults(),
+                new StalenessConfig(Long.MAX_VALUE, 0, 0),
+                SequenceMaskConfig.defaults(),
+                new M2poConfig(masksMoments, SECOND_MOMENT_BOUND, true),
+                new EssConfig(ess, EssConfig.defaults().weights(), 1.0),
+                MissingOldLogProbs.RECOMPUTE);
     }
 }

@@ -29,7 +29,10 @@ record Drift(double essRatio, double secondMoment, double kl) {
                 }
             }
         }
-        return new Drift(EffectiveSampleSize.ofRaw(SequenceLogWeights.ofTrainedSequences(tokens, ratio)).ratio(),
-            squares / tokens.trainedTokens(), -sum / tokens.trainedTokens());
+        return new Drift(
+                EffectiveSampleSize.ofRaw(SequenceLogWeights.ofTrainedSequences(tokens, ratio))
+                        .ratio(),
+                squares / tokens.trainedTokens(),
+                -sum / tokens.trainedTokens());
     }
 }

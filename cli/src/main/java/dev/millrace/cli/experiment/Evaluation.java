@@ -7,5 +7,4 @@ package dev.millrace.cli.experiment;
  * @param reward   mean reward at temperature 1
  * @param accuracy share of answers that are right throughout
  */
-record Evaluation(long step, double reward, double accuracy) {
-}
+record Evaluation(long step, double reward, double accuracy) {}

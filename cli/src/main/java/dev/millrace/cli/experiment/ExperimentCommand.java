@@ -6,9 +6,12 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace experiment}: the command that holds the experiments. */
-@Command(name = "experiment", mixinStandardHelpOptions = true, synopsisSubcommandLabel = "EXPERIMENT",
-    description = "Controlled experiments: in one process, without Kafka, the same bits at every repetition.",
-    subcommands = {StalenessCommand.class, LagLawCommand.class})
+@Command(
+        name = "experiment",
+        mixinStandardHelpOptions = true,
+        synopsisSubcommandLabel = "EXPERIMENT",
+        description = "Controlled experiments: in one process, without Kafka, the same bits at every repetition.",
+        subcommands = {StalenessCommand.class, LagLawCommand.class})
 public final class ExperimentCommand implements Runnable {
     @Spec
     private CommandSpec spec;

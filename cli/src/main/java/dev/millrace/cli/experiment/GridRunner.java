@@ -35,7 +35,7 @@ final class GridRunner {
             }
         }
         out.println(grid.runs().size() + " runs of " + grid.settings().steps() + " steps, "
-            + (grid.runs().size() - left.size()) + " of them done already");
+                + (grid.runs().size() - left.size()) + " of them done already");
         out.flush();
         long start = System.nanoTime();
         ExecutorService threads = Executors.newFixedThreadPool(parallel);
@@ -66,9 +66,17 @@ final class GridRunner {
     private synchronized void say(RunResult result, int of, double seconds, double sinceStart) {
         finished++;
         Evaluation last = result.evaluations().get(result.evaluations().size() - 1);
-        out.println(String.format(Locale.ROOT, "%3d/%d  %-32s reward %.3f after %d steps  %.1f s, %.0f min left%s", finished, of,
-            result.key().name(), last.reward(), last.step(), seconds, (of - finished) * sinceStart / finished / 60,
-            result.refused() == null ? "" : "  refused: " + result.refused()));
+        out.println(String.format(
+                Locale.ROOT,
+                "%3d/%d  %-32s reward %.3f after %d steps  %.1f s, %.0f min left%s",
+                finished,
+                of,
+                result.key().name(),
+                last.reward(),
+                last.step(),
+                seconds,
+                (of - finished) * sinceStart / finished / 60,
+                result.refused() == null ? "" : "  refused: " + result.refused()));
         out.flush();
     }
 }

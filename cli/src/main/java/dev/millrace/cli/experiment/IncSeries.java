@@ -44,14 +44,24 @@ final class IncSeries {
     }
 
     private List<PromptRequest> requests(long ofSeed, String name, long first, int count, int samples) {
-        return LongStream.range(first, first + count).mapToObj(ordinal -> {
-            Prompt prompt = task.prompts().prompt(ofSeed, ordinal);
-            return PromptRequest.newBuilder()
-                .setRunId(run.runId()).setEpoch(run.epoch()).setGroupId(name + "-" + ordinal).setOrdinal(ordinal)
-                .setEnvironment(task.environment().name()).setEnvironmentState(prompt.environmentState())
-                .setPromptTokens(PackedInts.of(prompt.tokens())).setSamples(samples)
-                .setSampling(new SamplingParameters(1.0, 0, 1.0, task.responseTokens(), ofSeed))
-                .setTokenizerHash(task.tokenizer().hash()).setAdmittedVersion(0).setReleasedAtMs(0).build();
-        }).toList();
+        return LongStream.range(first, first + count)
+                .mapToObj(ordinal -> {
+                    Prompt prompt = task.prompts().prompt(ofSeed, ordinal);
+                    return PromptRequest.newBuilder()
+                            .setRunId(run.runId())
+                            .setEpoch(run.epoch())
+                            .setGroupId(name + "-" + ordinal)
+                            .setOrdinal(ordinal)
+                            .setEnvironment(task.environment().name())
+                            .setEnvironmentState(prompt.environmentState())
+                            .setPromptTokens(PackedInts.of(prompt.tokens()))
+                            .setSamples(samples)
+                            .setSampling(new SamplingParameters(1.0, 0, 1.0, task.responseTokens(), ofSeed))
+                            .setTokenizerHash(task.tokenizer().hash())
+                            .setAdmittedVersion(0)
+                            .setReleasedAtMs(0)
+                            .build();
+                })
+                .toList();
     }
 }

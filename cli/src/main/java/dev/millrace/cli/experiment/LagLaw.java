@@ -30,14 +30,14 @@ record LagLaw(Interval c, Interval alpha, double rSquared, double exponentialRSq
     private static final int LEAST_LAGS = 3;
 
     /** A value with the interval that holds 95 % of the resampled ones. */
-    record Interval(double value, double low, double high) {
-    }
+    record Interval(double value, double low, double high) {}
 
     /** What the law is fitted to: a lag of at least 1, a ratio in (0, 1]. */
     record Point(double lag, double ess, boolean keepsUp) {
         Point {
             if (!(lag >= 1 && ess > 0 && ess <= 1.000001)) {
-                throw new IllegalArgumentException("a lag of at least 1 and an ESS ratio in (0, 1] are needed: lag=" + lag + ", ess=" + ess);
+                throw new IllegalArgumentException(
+                        "a lag of at least 1 and an ESS ratio in (0, 1] are needed: lag=" + lag + ", ess=" + ess);
             }
         }
     }
@@ -61,19 +61,33 @@ record LagLaw(Interval c, Interval alpha, double rSquared, double exponentialRSq
         List<Line> resampled = new ArrayList<>();
         SplittableRandom random = new SplittableRandom(SEED);
         while (resampled.size() < RESAMPLES) {
-            List<Point> drawn = random.ints(points.size(), 0, points.size()).mapToObj(points::get).toList();
+            List<Point> drawn = random.ints(points.size(), 0, points.size())
+                    .mapToObj(points::get)
+                    .toList();
             if (drawn.stream().mapToDouble(Point::lag).distinct().count() >= 2) {
                 resampled.add(line(drawn, true));
             }
         }
-        double bound = points.stream().filter(Point::keepsUp).mapToDouble(p -> p.lag() / Math.pow(p.ess(), line.alpha())).max().orElse(Double.NaN);
-        return new LagLaw(interval(line.c(), resampled.stream().mapToDouble(Line::c).toArray()),
-            interval(line.alpha(), resampled.stream().mapToDouble(Line::alpha).toArray()), line.rSquared(), line(points, false).rSquared(),
-            bound, points.size());
+        double bound = points.stream()
+                .filter(Point::keepsUp)
+                .mapToDouble(p -> p.lag() / Math.pow(p.ess(), line.alpha()))
+                .max()
+                .orElse(Double.NaN);
+        return new LagLaw(
+                interval(line.c(), resampled.stream().mapToDouble(Line::c).toArray()),
+                interval(
+                        line.alpha(),
+                        resampled.stream().mapToDouble(Line::alpha).toArray()),
+                line.rSquared(),
+                line(points, false).rSquared(),
+                bound,
+                points.size());
     }
 
     private static Line line(List<Point> points, boolean power) {
-        double[] x = points.stream().mapToDouble(p -> power ? Math.log(p.lag()) : p.lag()).toArray();
+        double[] x = points.stream()
+                .mapToDouble(p -> power ? Math.log(p.lag()) : p.lag())
+                .toArray();
         double[] y = points.stream().mapToDouble(p -> Math.log(p.ess())).toArray();
         double meanX = Arrays.stream(x).average().orElseThrow();
         double meanY = Arrays.stream(y).average().orElseThrow();
@@ -91,7 +105,8 @@ record LagLaw(Interval c, Interval alpha, double rSquared, double exponentialRSq
 
     private static Interval interval(double value, double[] resampled) {
         Arrays.sort(resampled);
-        return new Interval(value, resampled[(int) (TAIL * resampled.length)], resampled[(int) ((1 - TAIL) * resampled.length)]);
+        return new Interval(
+                value, resampled[(int) (TAIL * resampled.length)], resampled[(int) ((1 - TAIL) * resampled.length)]);
     }
 
     /** The lag that a ratio goes with. */
@@ -109,9 +124,11 @@ record LagLaw(Interval c, Interval alpha, double rSquared, double exponentialRSq
 
     /** The same in a sentence. */
     String verdict() {
-        String reason = rSquared < GOOD ? "the power law explains less than " + GOOD + " of the variance of log ESS"
-            : alpha.high() >= 0 || alpha.low() >= 0 ? "the interval of alpha holds both signs"
-            : rSquared < exponentialRSquared ? "an exponential in the lag explains more" : "";
+        String reason = rSquared < GOOD
+                ? "the power law explains less than " + GOOD + " of the variance of log ESS"
+                : alpha.high() >= 0 || alpha.low() >= 0
+                        ? "the interval of alpha holds both signs"
+                        : rSquared < exponentialRSquared ? "an exponential in the lag explains more" : "";
         return reason.isEmpty() ? "the runs support the law" : "the runs do not support the law: " + reason;
     }
 }

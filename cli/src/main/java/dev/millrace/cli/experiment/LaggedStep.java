@@ -53,8 +53,12 @@ final class LaggedStep implements AutoCloseable {
         this.series = series;
         Engine engine = Engine.cpu();
         int capacity = series.task().capacityTokens();
-        this.sampler = new RolloutSampler(engine, shape, Environments.builtIn(),
-            GeneratorConfig.defaults().withSlots(settings.batchSequences(), capacity, capacity - 1), NO_TIME);
+        this.sampler = new RolloutSampler(
+                engine,
+                shape,
+                Environments.builtIn(),
+                GeneratorConfig.defaults().withSlots(settings.batchSequences(), capacity, capacity - 1),
+                NO_TIME);
         this.scoring = new ScoringSession(engine, shape, TOKEN_BUDGET);
         this.trajectories = new GivenRollouts(run, correction.corrections().rolloutCorrection());
         this.batches = new DirectBatches(run, correction.corrections());
@@ -64,9 +68,18 @@ final class LaggedStep implements AutoCloseable {
     private static StepConfig stepConfig(StalenessSettings settings, Correction correction) {
         OptimizerConfig adamW = OptimizerConfig.defaults();
         return StepConfig.defaults()
-            .withOptimizer(new OptimizerConfig(settings.learningRate(), adamW.warmUpSteps(), adamW.decay(), adamW.beta1(),
-                adamW.beta2(), adamW.epsilon(), adamW.weightDecay(), adamW.maxGradNorm()))
-            .withObjective(correction.objective()).withBaseline(correction.baseline()).withCut(TOKEN_BUDGET, 1);
+                .withOptimizer(new OptimizerConfig(
+                        settings.learningRate(),
+                        adamW.warmUpSteps(),
+                        adamW.decay(),
+                        adamW.beta1(),
+                        adamW.beta2(),
+                        adamW.epsilon(),
+                        adamW.weightDecay(),
+                        adamW.maxGradNorm()))
+                .withObjective(correction.objective())
+                .withBaseline(correction.baseline())
+                .withCut(TOKEN_BUDGET, 1);
     }
 
     AdamW newOptimizer() {
@@ -87,14 +100,28 @@ final class LaggedStep implements AutoCloseable {
         LearnerBatch batch = batches.make(batchId, made, step);
         Drift drift = Drift.of(scored);
         long trained = GivenRollouts.weighed(made, batch);
-        StepReport report = optimizer.train(TrainingBatch.of(batch, made), step, ControlState.initial(), current, adamW);
-        return new StepPoint(step, oldestVersion(batch), batch.getStalenessMean(), scored.meanReward(), drift.essRatio(), drift.secondMoment(), drift.kl(),
-            1 - (double) trained / scored.tokens().trainedTokens(), metric(report, "clip_fraction"), batch.getStepScale(),
-            metric(report, "grad_norm"), metric(report, "entropy"));
+        StepReport report =
+                optimizer.train(TrainingBatch.of(batch, made), step, ControlState.initial(), current, adamW);
+        return new StepPoint(
+                step,
+                oldestVersion(batch),
+                batch.getStalenessMean(),
+                scored.meanReward(),
+                drift.essRatio(),
+                drift.secondMoment(),
+                drift.kl(),
+                1 - (double) trained / scored.tokens().trainedTokens(),
+                metric(report, "clip_fraction"),
+                batch.getStepScale(),
+                metric(report, "grad_norm"),
+                metric(report, "entropy"));
     }
 
     private static long oldestVersion(LearnerBatch batch) {
-        return batch.getEntries().stream().mapToLong(BatchEntry::getOldestVersion).min().orElseThrow();
+        return batch.getEntries().stream()
+                .mapToLong(BatchEntry::getOldestVersion)
+                .min()
+                .orElseThrow();
     }
 
     /** What an objective does not have is 0: nothing of it happened. */
@@ -105,8 +132,13 @@ final class LaggedStep implements AutoCloseable {
     /** @param steps taken before */
     Evaluation evaluate(Weights current, long steps) {
         List<Rollout> rollouts = sampler.sample(series.evaluation(), current, steps);
-        return new Evaluation(steps, rollouts.stream().mapToDouble(Rollout::getReward).average().orElseThrow(),
-            rollouts.stream().mapToDouble(rollout -> rollout.getReward() == 1 ? 1 : 0).average().orElseThrow());
+        return new Evaluation(
+                steps,
+                rollouts.stream().mapToDouble(Rollout::getReward).average().orElseThrow(),
+                rollouts.stream()
+                        .mapToDouble(rollout -> rollout.getReward() == 1 ? 1 : 0)
+                        .average()
+                        .orElseThrow());
     }
 
     @Override

@@ -33,7 +33,8 @@ final class RunFiles {
     static RunFiles open(Path report, StalenessSettings settings, boolean resume) throws IOException {
         Path directory = report.resolve("runs");
         if (!resume && Files.isDirectory(directory)) {
-            throw new Refusal(report + " holds the runs of an experiment already; give --resume to go on with it, or another --report");
+            throw new Refusal(report
+                    + " holds the runs of an experiment already; give --resume to go on with it, or another --report");
         }
         Files.createDirectories(directory);
         return new RunFiles(directory, settings);
@@ -47,8 +48,8 @@ final class RunFiles {
         }
         RunResult result = JSON.readValue(file.toFile(), RunResult.class);
         if (!result.settings().equals(settings)) {
-            throw new Refusal(file + " was run under other settings, " + result.settings() + ", than are asked for now, " + settings
-                + "; give the same ones, or another --report");
+            throw new Refusal(file + " was run under other settings, " + result.settings()
+                    + ", than are asked for now, " + settings + "; give the same ones, or another --report");
         }
         return Optional.of(result);
     }
@@ -67,9 +68,11 @@ final class RunFiles {
             throw new Refusal(directory + " has no run of this grid; run it without --no-runs first");
         }
         for (RunResult run : all) {
-            if (all.stream().noneMatch(other -> other.key().lag() == 0 && other.key().seed() == run.key().seed())) {
-                throw new Refusal(directory + " has runs of seed " + run.key().seed() + " but none at lag 0 to hold them against;"
-                    + " leave the seed out of --seeds, or run one");
+            if (all.stream()
+                    .noneMatch(other -> other.key().lag() == 0
+                            && other.key().seed() == run.key().seed())) {
+                throw new Refusal(directory + " has runs of seed " + run.key().seed()
+                        + " but none at lag 0 to hold them against;" + " leave the seed out of --seeds, or run one");
             }
         }
         return all;

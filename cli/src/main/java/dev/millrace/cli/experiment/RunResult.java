@@ -12,8 +12,8 @@ import java.util.List;
  * @param refused     why it ended early, if a number was not finite; null otherwise
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
-record RunResult(RunKey key, StalenessSettings settings, List<StepPoint> points, List<Evaluation> evaluations,
-                 String refused) {
+record RunResult(
+        RunKey key, StalenessSettings settings, List<StepPoint> points, List<Evaluation> evaluations, String refused) {
 
     RunResult {
         points = List.copyOf(points);

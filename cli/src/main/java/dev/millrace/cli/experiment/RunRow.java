@@ -32,9 +32,25 @@ import java.util.stream.Stream;
  * @param refused     the number that was not finite; null if all were
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
-record RunRow(int lag, Correction correction, long seed, Outcome outcome, double firstReward, double bestReward,
-              double lastReward, double lastAccuracy, long reached, long collapsedAt, double essRatio, double secondMoment,
-              double kl, double masked, double clipped, double stepScale, double gradNorm, String refused) {
+record RunRow(
+        int lag,
+        Correction correction,
+        long seed,
+        Outcome outcome,
+        double firstReward,
+        double bestReward,
+        double lastReward,
+        double lastAccuracy,
+        long reached,
+        long collapsedAt,
+        double essRatio,
+        double secondMoment,
+        double kl,
+        double masked,
+        double clipped,
+        double stepScale,
+        double gradNorm,
+        String refused) {
     static final int STAYS = Collapse.STAYS;
     static final int LAST = 4;
     static final int BEFORE = 32;
@@ -42,28 +58,57 @@ record RunRow(int lag, Correction correction, long seed, Outcome outcome, double
     static final double LEARNT = 0.9;
 
     /** The three ways a run can go. */
-    enum Outcome { KEEPS_UP, BEHIND, COLLAPSED }
+    enum Outcome {
+        KEEPS_UP,
+        BEHIND,
+        COLLAPSED
+    }
 
     /** @param onPolicy the runs at lag 0 of the same seed, at least one */
     static RunRow of(RunResult run, List<RunResult> onPolicy) {
         List<Evaluation> evaluations = run.evaluations();
         long collapsedAt = collapsedAt(run);
-        long reached =
-            evaluations.stream().filter(e -> e.reward() >= LEARNT).mapToLong(Evaluation::step).findFirst().orElse(-1);
+        long reached = evaluations.stream()
+                .filter(e -> e.reward() >= LEARNT)
+                .mapToLong(Evaluation::step)
+                .findFirst()
+                .orElse(-1);
         double last = last(run, Evaluation::reward);
-        Outcome outcome = collapsedAt >= 0 ? Outcome.COLLAPSED
-            : last >= onPolicy.stream().mapToDouble(of -> last(of, Evaluation::reward)).min().orElseThrow() - MARGIN ? Outcome.KEEPS_UP : Outcome.BEHIND;
+        Outcome outcome = collapsedAt >= 0
+                ? Outcome.COLLAPSED
+                : last
+                                >= onPolicy.stream()
+                                                .mapToDouble(of -> last(of, Evaluation::reward))
+                                                .min()
+                                                .orElseThrow()
+                                        - MARGIN
+                        ? Outcome.KEEPS_UP
+                        : Outcome.BEHIND;
         List<StepPoint> window = window(run, collapsedAt, reached);
-        return new RunRow(run.key().lag(), run.key().correction(), run.key().seed(), outcome, evaluations.get(0).reward(),
-            evaluations.stream().mapToDouble(Evaluation::reward).max().orElseThrow(), last, last(run, Evaluation::accuracy),
-            reached, collapsedAt, median(window, StepPoint::essRatio), median(window, StepPoint::secondMoment),
-            median(window, StepPoint::kl), mean(run.points(), StepPoint::maskedFraction),
-            mean(run.points(), StepPoint::clipFraction), mean(run.points(), StepPoint::stepScale),
-            median(run.points(), StepPoint::gradNorm), run.refused());
+        return new RunRow(
+                run.key().lag(),
+                run.key().correction(),
+                run.key().seed(),
+                outcome,
+                evaluations.get(0).reward(),
+                evaluations.stream().mapToDouble(Evaluation::reward).max().orElseThrow(),
+                last,
+                last(run, Evaluation::accuracy),
+                reached,
+                collapsedAt,
+                median(window, StepPoint::essRatio),
+                median(window, StepPoint::secondMoment),
+                median(window, StepPoint::kl),
+                mean(run.points(), StepPoint::maskedFraction),
+                mean(run.points(), StepPoint::clipFraction),
+                mean(run.points(), StepPoint::stepScale),
+                median(run.points(), StepPoint::gradNorm),
+                run.refused());
     }
 
     private static long collapsedAt(RunResult run) {
-        OptionalInt fall = Collapse.at(run.evaluations().stream().mapToDouble(Evaluation::reward).toArray());
+        OptionalInt fall = Collapse.at(
+                run.evaluations().stream().mapToDouble(Evaluation::reward).toArray());
         if (fall.isPresent()) {
             return run.evaluations().get(fall.getAsInt()).step();
         }
@@ -73,13 +118,18 @@ record RunRow(int lag, Correction correction, long seed, Outcome outcome, double
     private static List<StepPoint> window(RunResult run, long collapsedAt, long reached) {
         long from = collapsedAt >= 0 ? collapsedAt - BEFORE : run.key().lag();
         long to = collapsedAt >= 0 ? collapsedAt : reached >= 0 ? reached : Long.MAX_VALUE;
-        List<StepPoint> window = run.points().stream().filter(p -> p.step() >= from && p.step() < to).toList();
+        List<StepPoint> window = run.points().stream()
+                .filter(p -> p.step() >= from && p.step() < to)
+                .toList();
         return window.isEmpty() ? run.points() : window;
     }
 
     private static double last(RunResult run, ToDoubleFunction<Evaluation> value) {
         List<Evaluation> all = run.evaluations();
-        return all.subList(Math.max(0, all.size() - LAST), all.size()).stream().mapToDouble(value).average().orElseThrow();
+        return all.subList(Math.max(0, all.size() - LAST), all.size()).stream()
+                .mapToDouble(value)
+                .average()
+                .orElseThrow();
     }
 
     private static double mean(List<StepPoint> points, ToDoubleFunction<StepPoint> value) {
@@ -95,20 +145,31 @@ record RunRow(int lag, Correction correction, long seed, Outcome outcome, double
         return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
     }
 
-    static final String COLUMNS = "lag,correction,seed,outcome,first_reward,best_reward,last_reward,last_accuracy,reached,"
-        + "collapsed_at,ess_ratio,second_moment,kl,masked,clipped,step_scale,grad_norm,refused";
+    static final String COLUMNS =
+            "lag,correction,seed,outcome,first_reward,best_reward,last_reward,last_accuracy,reached,"
+                    + "collapsed_at,ess_ratio,second_moment,kl,masked,clipped,step_scale,grad_norm,refused";
 
     /** The row as CSV, in the order of {@link #COLUMNS}; -1 stands for a step that there was not. */
     String csv() {
         return Stream.concat(
-            Stream.of(String.valueOf(lag), correction.key(), String.valueOf(seed), outcome.name().toLowerCase(Locale.ROOT),
-                number(firstReward), number(bestReward), number(lastReward), number(lastAccuracy), String.valueOf(reached),
-                String.valueOf(collapsedAt)),
-            Stream.concat(
-                Arrays.stream(new double[] {essRatio, secondMoment, kl, masked, clipped, stepScale, gradNorm})
-                    .mapToObj(RunRow::number),
-                Stream.of(refused == null ? "" : '"' + refused.replace("\"", "\"\"") + '"')))
-            .collect(Collectors.joining(","));
+                        Stream.of(
+                                String.valueOf(lag),
+                                correction.key(),
+                                String.valueOf(seed),
+                                outcome.name().toLowerCase(Locale.ROOT),
+                                number(firstReward),
+                                number(bestReward),
+                                number(lastReward),
+                                number(lastAccuracy),
+                                String.valueOf(reached),
+                                String.valueOf(collapsedAt)),
+                        Stream.concat(
+                                Arrays.stream(new double[] {
+                                            essRatio, secondMoment, kl, masked, clipped, stepScale, gradNorm
+                                        })
+                                        .mapToObj(RunRow::number),
+                                Stream.of(refused == null ? "" : '"' + refused.replace("\"", "\"\"") + '"')))
+                .collect(Collectors.joining(","));
     }
 
     private static String number(double value) {

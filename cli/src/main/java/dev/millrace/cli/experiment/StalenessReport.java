@@ -27,8 +27,12 @@ record StalenessReport(Grid grid, List<RunResult> runs, List<RunRow> rows) {
     static StalenessReport of(Grid grid, List<RunResult> runs) {
         List<RunRow> rows = new ArrayList<>();
         for (RunResult run : runs) {
-            rows.add(RunRow.of(run, runs.stream()
-                .filter(other -> other.key().lag() == 0 && other.key().seed() == run.key().seed()).toList()));
+            rows.add(RunRow.of(
+                    run,
+                    runs.stream()
+                            .filter(other -> other.key().lag() == 0
+                                    && other.key().seed() == run.key().seed())
+                            .toList()));
         }
         return new StalenessReport(grid, runs, rows);
     }
@@ -36,7 +40,9 @@ record StalenessReport(Grid grid, List<RunResult> runs, List<RunRow> rows) {
     /** Writes runs.csv, steps.csv, evaluations.csv, summary.json, tables.md and staleness.png. */
     void write(Path directory) throws IOException {
         Files.createDirectories(directory);
-        Files.write(directory.resolve("runs.csv"), lines(RunRow.COLUMNS, rows.stream().map(RunRow::csv).toList()));
+        Files.write(
+                directory.resolve("runs.csv"),
+                lines(RunRow.COLUMNS, rows.stream().map(RunRow::csv).toList()));
         writeSteps(directory.resolve("steps.csv"));
         writeEvaluations(directory.resolve("evaluations.csv"));
         ObjectMapper json = new ObjectMapper();
@@ -45,7 +51,8 @@ record StalenessReport(Grid grid, List<RunResult> runs, List<RunRow> rows) {
         summary.put("platform", System.getProperty("os.name") + " " + System.getProperty("os.arch"));
         summary.set("settings", json.valueToTree(grid.settings()));
         summary.set("runs", json.valueToTree(rows));
-        json.writerWithDefaultPrettyPrinter().writeValue(directory.resolve("summary.json").toFile(), summary);
+        json.writerWithDefaultPrettyPrinter()
+                .writeValue(directory.resolve("summary.json").toFile(), summary);
         Files.writeString(directory.resolve("tables.md"), tables());
         StalenessPicture.write(this, directory.resolve("staleness.png"));
     }
@@ -63,13 +70,27 @@ record StalenessReport(Grid grid, List<RunResult> runs, List<RunRow> rows) {
 
     private void writeSteps(Path file) throws IOException {
         try (PrintWriter out = new PrintWriter(Files.newBufferedWriter(file, StandardCharsets.UTF_8))) {
-            out.println("lag,correction,seed,step,behavior_version,staleness,reward,ess_ratio,second_moment,kl,masked,clipped,"
-                + "step_scale,grad_norm,entropy");
+            out.println(
+                    "lag,correction,seed,step,behavior_version,staleness,reward,ess_ratio,second_moment,kl,masked,clipped,"
+                            + "step_scale,grad_norm,entropy");
             for (RunResult run : runs) {
                 for (StepPoint p : run.points()) {
-                    out.println(String.format(Locale.ROOT, "%s,%d,%d,%.2f,%.6f,%.6g,%.6g,%.6g,%.6f,%.6f,%.6f,%.6g,%.6f", start(run),
-                        p.step(), p.behaviorVersion(), p.staleness(), p.reward(), p.essRatio(), p.secondMoment(), p.kl(),
-                        p.maskedFraction(), p.clipFraction(), p.stepScale(), p.gradNorm(), p.entropy()));
+                    out.println(String.format(
+                            Locale.ROOT,
+                            "%s,%d,%d,%.2f,%.6f,%.6g,%.6g,%.6g,%.6f,%.6f,%.6f,%.6g,%.6f",
+                            start(run),
+                            p.step(),
+                            p.behaviorVersion(),
+                            p.staleness(),
+                            p.reward(),
+                            p.essRatio(),
+                            p.secondMoment(),
+                            p.kl(),
+                            p.maskedFraction(),
+                            p.clipFraction(),
+                            p.stepScale(),
+                            p.gradNorm(),
+                            p.entropy()));
                 }
             }
         }
@@ -80,13 +101,15 @@ record StalenessReport(Grid grid, List<RunResult> runs, List<RunRow> rows) {
             out.println("lag,correction,seed,step,reward,accuracy");
             for (RunResult run : runs) {
                 for (Evaluation e : run.evaluations()) {
-                    out.println(String.format(Locale.ROOT, "%s,%d,%.6f,%.6f", start(run), e.step(), e.reward(), e.accuracy()));
+                    out.println(String.format(
+                            Locale.ROOT, "%s,%d,%.6f,%.6f", start(run), e.step(), e.reward(), e.accuracy()));
                 }
             }
         }
     }
 
     private static String start(RunResult run) {
-        return run.key().lag() + "," + run.key().correction().key() + "," + run.key().seed();
+        return run.key().lag() + "," + run.key().correction().key() + ","
+                + run.key().seed();
     }
 }

@@ -16,17 +16,26 @@ import dev.millrace.policy.decoder.DecoderShape;
  * @param evaluateEvery steps between evaluations of the current policy
  * @param evaluationPrompts prompts of an evaluation, one sample each
  */
-record StalenessSettings(DecoderShape model, int digits, int batchSequences, int groupSize, double learningRate,
-                         int warmUpSteps, int steps, int evaluateEvery, int evaluationPrompts) {
+record StalenessSettings(
+        DecoderShape model,
+        int digits,
+        int batchSequences,
+        int groupSize,
+        double learningRate,
+        int warmUpSteps,
+        int steps,
+        int evaluateEvery,
+        int evaluationPrompts) {
 
     /** One layer of width 32, ten thousand parameters: a hundred runs of it take an hour, not a day. */
     static final DecoderShape SMALL_MODEL =
-        new DecoderShape(Symbols.tokenizer().vocabSize(), 32, 1, 2, 2, 16, 64, 64, 100.0, 1e-6, false, false);
+            new DecoderShape(Symbols.tokenizer().vocabSize(), 32, 1, 2, 2, 16, 64, 64, 100.0, 1e-6, false, false);
 
     StalenessSettings {
         if (groupSize < 2 || batchSequences < groupSize || batchSequences % groupSize != 0) {
-            throw new IllegalArgumentException("batch-sequences must be a multiple of group-size, which must be at least 2: "
-                + batchSequences + " and " + groupSize);
+            throw new IllegalArgumentException(
+                    "batch-sequences must be a multiple of group-size, which must be at least 2: " + batchSequences
+                            + " and " + groupSize);
         }
         if (!(learningRate > 0 && learningRate < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("learning-rate must be finite and above 0: " + learningRate);

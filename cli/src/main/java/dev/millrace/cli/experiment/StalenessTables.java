@@ -19,11 +19,11 @@ final class StalenessTables {
 
     String markdown() {
         return "Reward at the end (mean of the seeds), and what became of each seed: K keeps up with its on-policy run, B behind,"
-            + " C collapsed.\n\n"
-            + table(StalenessTables::reward)
-            + "\nESS ratio / second moment: medians of the steps before the collapse or, where there was none, until the task was learnt (then"
-            + " of the seeds).\n\n"
-            + table(StalenessTables::drift);
+                + " C collapsed.\n\n"
+                + table(StalenessTables::reward)
+                + "\nESS ratio / second moment: medians of the steps before the collapse or, where there was none, until the task was learnt (then"
+                + " of the seeds).\n\n"
+                + table(StalenessTables::drift);
     }
 
     private String table(Function<List<RunRow>, String> cell) {
@@ -33,9 +33,12 @@ final class StalenessTables {
         for (Correction correction : grid.corrections()) {
             text.append("| ").append(correction.title()).append(" |");
             for (int lag : grid.lags()) {
-                List<RunRow> seeds =
-                    rows.stream().filter(row -> row.correction() == correction && row.lag() == lag).toList();
-                text.append(' ').append(seeds.isEmpty() ? "not run" : cell.apply(seeds)).append(" |");
+                List<RunRow> seeds = rows.stream()
+                        .filter(row -> row.correction() == correction && row.lag() == lag)
+                        .toList();
+                text.append(' ')
+                        .append(seeds.isEmpty() ? "not run" : cell.apply(seeds))
+                        .append(" |");
             }
             text.append('\n');
         }
@@ -43,12 +46,16 @@ final class StalenessTables {
     }
 
     private static String reward(List<RunRow> seeds) {
-        return String.format(Locale.ROOT, "%.2f %s", seeds.stream().mapToDouble(RunRow::lastReward).average().orElse(Double.NaN),
-            seeds.stream().map(row -> row.outcome().name().substring(0, 1)).collect(Collectors.joining()));
+        return String.format(
+                Locale.ROOT,
+                "%.2f %s",
+                seeds.stream().mapToDouble(RunRow::lastReward).average().orElse(Double.NaN),
+                seeds.stream().map(row -> row.outcome().name().substring(0, 1)).collect(Collectors.joining()));
     }
 
     private static String drift(List<RunRow> seeds) {
-        return String.format(Locale.ROOT, "%.2f / %.3f", median(seeds, RunRow::essRatio), median(seeds, RunRow::secondMoment));
+        return String.format(
+                Locale.ROOT, "%.2f / %.3f", median(seeds, RunRow::essRatio), median(seeds, RunRow::secondMoment));
     }
 
     private static double median(List<RunRow> seeds, ToDoubleFunction<RunRow> value) {

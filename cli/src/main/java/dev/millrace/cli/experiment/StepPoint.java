@@ -17,6 +17,16 @@ package dev.millrace.cli.experiment;
  * @param gradNorm        L2 norm of the gradient before its clipping; 0 if there was nothing to train on
  * @param entropy         mean token entropy of the current policy over trained tokens; 0 likewise
  */
-record StepPoint(long step, long behaviorVersion, double staleness, double reward, double essRatio, double secondMoment,
-                 double kl, double maskedFraction, double clipFraction, double stepScale, double gradNorm, double entropy) {
-}
+record StepPoint(
+        long step,
+        long behaviorVersion,
+        double staleness,
+        double reward,
+        double essRatio,
+        double secondMoment,
+        double kl,
+        double maskedFraction,
+        double clipFraction,
+        double stepScale,
+        double gradNorm,
+        double entropy) {}

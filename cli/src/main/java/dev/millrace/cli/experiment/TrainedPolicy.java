@@ -13,7 +13,10 @@ record TrainedPolicy(Weights weights, AdamW.State optimizer, long batches) {
     /** A copy of what goes on being trained. */
     static TrainedPolicy copyOf(Weights weights, AdamW optimizer, long batches) {
         AdamW.State state = optimizer.state();
-        return new TrainedPolicy(weights.copy(),
-            new AdamW.State(state.steps(), state.first().copy(), state.second().copy()), batches);
+        return new TrainedPolicy(
+                weights.copy(),
+                new AdamW.State(
+                        state.steps(), state.first().copy(), state.second().copy()),
+                batches);
     }
 }

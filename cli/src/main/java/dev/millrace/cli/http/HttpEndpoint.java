@@ -41,7 +41,9 @@ public final class HttpEndpoint implements AutoCloseable {
         try {
             server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
         } catch (BindException e) {
-            throw new Refusal("port " + port + " on loopback is taken; give --metrics-port another one, or 0 for any free one", e);
+            throw new Refusal(
+                    "port " + port + " on loopback is taken; give --metrics-port another one, or 0 for any free one",
+                    e);
         } catch (IOException e) {
             throw new Refusal("cannot open port " + port + " on loopback: " + e.getMessage(), e);
         }
@@ -70,7 +72,7 @@ public final class HttpEndpoint implements AutoCloseable {
      * @param port -1 opens none
      */
     public static HttpEndpoint openIfWanted(int port, PrometheusMeterRegistry metrics) {
-        return port < 0 ? new HttpEndpoint(null, null) : open(port, metrics, server -> { });
+        return port < 0 ? new HttpEndpoint(null, null) : open(port, metrics, server -> {});
     }
 
     /** Answers for schemas too, if the port is open and they are on the log. */

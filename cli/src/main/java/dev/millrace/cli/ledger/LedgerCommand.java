@@ -17,13 +17,22 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace ledger}: what became of every rollout of a run, added up from its topics. */
-@Command(name = "ledger", mixinStandardHelpOptions = true, sortOptions = false,
-    description = {"Adds up, from the topics alone, what became of every rollout of a run, by policy version and in all:",
-        "generated = trained + masked + dropped + dead-lettered + in flight. Works while the run goes on and afterwards.",
-        "A rollout counts under the newest version that sampled one of its tokens."},
-    footer = {"", "millrace ledger --run-dir runs/<run id>",
-        "millrace ledger --bootstrap-servers kafka:9092 --run my-run --json", "",
-        "Exit codes: 0 it adds up; 4 it does not; 1 a failure; 2 a mistake in the command line."})
+@Command(
+        name = "ledger",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Adds up, from the topics alone, what became of every rollout of a run, by policy version and in all:",
+            "generated = trained + masked + dropped + dead-lettered + in flight. Works while the run goes on and afterwards.",
+            "A rollout counts under the newest version that sampled one of its tokens."
+        },
+        footer = {
+            "",
+            "millrace ledger --run-dir runs/<run id>",
+            "millrace ledger --bootstrap-servers kafka:9092 --run my-run --json",
+            "",
+            "Exit codes: 0 it adds up; 4 it does not; 1 a failure; 2 a mistake in the command line."
+        })
 public final class LedgerCommand implements Callable<Integer> {
     /** Exit status if the topics contradict each other. */
     public static final int DOES_NOT_ADD_UP = 4;
@@ -59,7 +68,9 @@ public final class LedgerCommand implements Callable<Integer> {
                 out.println(tree.toPrettyString());
             } else {
                 out.println(audited.title());
-                new LedgerText(account.balance(), versions, Clock.systemUTC().millis()).lines().forEach(out::println);
+                new LedgerText(account.balance(), versions, Clock.systemUTC().millis())
+                        .lines()
+                        .forEach(out::println);
             }
             out.flush();
             return account.balance().addsUp() ? 0 : DOES_NOT_ADD_UP;

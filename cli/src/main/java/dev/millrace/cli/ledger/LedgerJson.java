@@ -12,8 +12,7 @@ import java.util.SortedMap;
 
 /** The ledger as JSON; the names are a contract. */
 final class LedgerJson {
-    private LedgerJson() {
-    }
+    private LedgerJson() {}
 
     static ObjectNode of(RunIdentity run, Account account, VersionRange versions) {
         Balance balance = account.balance();
@@ -35,8 +34,11 @@ final class LedgerJson {
         json.put("put_back", balance.putBack());
         reasons(json.putObject("other_dead_letters"), balance.otherDeadLetters());
         var oldest = json.putArray("oldest_waiting");
-        balance.oldestWaiting().forEach(waiting -> oldest.addObject().put("waits_for", waiting.stage())
-            .put("rollout_id", waiting.rolloutId()).put("since_ms", waiting.sinceMs()));
+        balance.oldestWaiting()
+                .forEach(waiting -> oldest.addObject()
+                        .put("waits_for", waiting.stage())
+                        .put("rollout_id", waiting.rolloutId())
+                        .put("since_ms", waiting.sinceMs()));
         balance.gaps().forEach(json.putArray("gaps")::add);
         json.put("contradiction_count", balance.contradictionCount());
         balance.contradictions().forEach(json.putArray("contradictions")::add);
@@ -48,8 +50,10 @@ final class LedgerJson {
         reasons(json.putObject("masked"), tally.masked());
         reasons(json.putObject("dropped"), tally.dropped());
         reasons(json.putObject("dead_lettered"), tally.deadLettered());
-        json.putObject("in_flight").put("waiting_for_score", tally.waitingForScore()).put("waiting_for_batch", tally.waitingForBatch())
-            .put("waiting_for_step", tally.waitingForStep());
+        json.putObject("in_flight")
+                .put("waiting_for_score", tally.waitingForScore())
+                .put("waiting_for_batch", tally.waitingForBatch())
+                .put("waiting_for_step", tally.waitingForStep());
         json.put("untold", tally.untold());
     }
 

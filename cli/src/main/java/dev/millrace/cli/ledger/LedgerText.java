@@ -38,25 +38,54 @@ final class LedgerText {
         lines.add(String.format(ROW, "version", "generated", "trained", "masked", "dropped", "refused", "in flight"));
         rows(chosen, lines);
         lines.add("");
-        lines.addAll(Lines.wrapped("", String.format(Locale.ROOT,
-            "%,d generated = %,d trained + %,d masked + %,d dropped + %,d dead-lettered + %,d in flight%s", all.generated(),
-            all.trained(), all.maskedInAll(), all.droppedInAll(), all.deadLetteredInAll(), all.inFlight(),
-            all.untold() == 0 ? "" : String.format(Locale.ROOT, " + %,d untold", all.untold()))));
+        lines.addAll(Lines.wrapped(
+                "",
+                String.format(
+                        Locale.ROOT,
+                        "%,d generated = %,d trained + %,d masked + %,d dropped + %,d dead-lettered + %,d in flight%s",
+                        all.generated(),
+                        all.trained(),
+                        all.maskedInAll(),
+                        all.droppedInAll(),
+                        all.deadLetteredInAll(),
+                        all.inFlight(),
+                        all.untold() == 0 ? "" : String.format(Locale.ROOT, " + %,d untold", all.untold()))));
         detail(lines, "masked", "by " + reasons(all.masked()), all.maskedInAll());
         detail(lines, "dropped", reasons(all.dropped()), all.droppedInAll());
         detail(lines, "refused", reasons(all.deadLettered()), all.deadLetteredInAll());
-        detail(lines, "in flight", String.format(Locale.ROOT,
-            "%,d wait for a score, %,d for their group or batch, %,d for a step on their batch", all.waitingForScore(),
-            all.waitingForBatch(), all.waitingForStep()), all.inFlight());
+        detail(
+                lines,
+                "in flight",
+                String.format(
+                        Locale.ROOT,
+                        "%,d wait for a score, %,d for their group or batch, %,d for a step on their batch",
+                        all.waitingForScore(),
+                        all.waitingForBatch(),
+                        all.waitingForStep()),
+                all.inFlight());
         if (versions.isAll()) {
             for (Waiting waiting : balance.oldestWaiting()) {
-                detail(lines, "", (waiting.rolloutId().isEmpty() ? "a record that cannot be read" : waiting.rolloutId())
-                    + " has waited for " + waiting.stage() + " for " + Lines.duration(nowMs - waiting.sinceMs()), 1);
+                detail(
+                        lines,
+                        "",
+                        (waiting.rolloutId().isEmpty() ? "a record that cannot be read" : waiting.rolloutId())
+                                + " has waited for " + waiting.stage() + " for "
+                                + Lines.duration(nowMs - waiting.sinceMs()),
+                        1);
             }
-            detail(lines, "put back", String.format(Locale.ROOT,
-                "%,d refused rollouts, which count as what became of them since", balance.putBack()), balance.putBack());
-            detail(lines, "beside", "refused records that are no rollouts: " + reasons(balance.otherDeadLetters()),
-                balance.otherDeadLetters().size());
+            detail(
+                    lines,
+                    "put back",
+                    String.format(
+                            Locale.ROOT,
+                            "%,d refused rollouts, which count as what became of them since",
+                            balance.putBack()),
+                    balance.putBack());
+            detail(
+                    lines,
+                    "beside",
+                    "refused records that are no rollouts: " + reasons(balance.otherDeadLetters()),
+                    balance.otherDeadLetters().size());
         }
         detail(lines, "untold", "their decisions are deleted, or were never made", all.untold());
         balance.gaps().forEach(gap -> detail(lines, "deleted", gap, 1));
@@ -70,9 +99,14 @@ final class LedgerText {
             lines.add(balance.gaps().isEmpty() ? "It adds up." : "It adds up, as far as the log goes back.");
             return;
         }
-        lines.add(String.format(Locale.ROOT, "It does NOT add up: %,d contradiction%s%s", balance.contradictionCount(),
-            balance.contradictionCount() == 1 ? "" : "s",
-            balance.contradictionCount() > balance.contradictions().size() ? ", the first " + balance.contradictions().size() + ":" : ":"));
+        lines.add(String.format(
+                Locale.ROOT,
+                "It does NOT add up: %,d contradiction%s%s",
+                balance.contradictionCount(),
+                balance.contradictionCount() == 1 ? "" : "s",
+                balance.contradictionCount() > balance.contradictions().size()
+                        ? ", the first " + balance.contradictions().size() + ":"
+                        : ":"));
         balance.contradictions().forEach(sentence -> lines.addAll(Lines.wrapped("  ", sentence)));
         lines.add("'millrace trace ID --whole' shows everything that is on the log about a rollout.");
     }
@@ -85,17 +119,22 @@ final class LedgerText {
 
     private void rows(SortedMap<Origin, Tally> chosen, List<String> lines) {
         boolean epochs = chosen.keySet().stream().anyMatch(origin -> origin.epoch() > 0);
-        List<Map.Entry<Origin, Tally>> ours = chosen.entrySet().stream().filter(e -> !e.getKey().equals(Origin.NOT_OURS)).toList();
+        List<Map.Entry<Origin, Tally>> ours = chosen.entrySet().stream()
+                .filter(e -> !e.getKey().equals(Origin.NOT_OURS))
+                .toList();
         int together = Math.max(1, (ours.size() + MOST_ROWS - 1) / MOST_ROWS);
-        for (int i = 0; i < ours.size();) {
+        for (int i = 0; i < ours.size(); ) {
             Origin first = ours.get(i).getKey();
             Origin last = first;
             Tally sum = Tally.NONE;
-            for (int n = 0; n < together && i < ours.size() && ours.get(i).getKey().epoch() == first.epoch(); n++, i++) {
+            for (int n = 0;
+                    n < together && i < ours.size() && ours.get(i).getKey().epoch() == first.epoch();
+                    n++, i++) {
                 last = ours.get(i).getKey();
                 sum = sum.plus(ours.get(i).getValue());
             }
-            String name = first.version() == last.version() ? "" + first.version() : first.version() + "-" + last.version();
+            String name =
+                    first.version() == last.version() ? "" + first.version() : first.version() + "-" + last.version();
             lines.add(row((epochs ? "epoch " + first.epoch() + ": " : "") + name, sum));
         }
         if (chosen.containsKey(Origin.NOT_OURS)) {
@@ -105,8 +144,16 @@ final class LedgerText {
     }
 
     private static String row(String name, Tally tally) {
-        return String.format(Locale.ROOT, ROW, name, count(tally.generated()), count(tally.trained()), count(tally.maskedInAll()),
-            count(tally.droppedInAll()), count(tally.deadLetteredInAll()), count(tally.inFlight() + tally.untold()));
+        return String.format(
+                Locale.ROOT,
+                ROW,
+                name,
+                count(tally.generated()),
+                count(tally.trained()),
+                count(tally.maskedInAll()),
+                count(tally.droppedInAll()),
+                count(tally.deadLetteredInAll()),
+                count(tally.inFlight() + tally.untold()));
     }
 
     private static String count(long count) {
@@ -114,7 +161,8 @@ final class LedgerText {
     }
 
     private static String reasons(Map<String, Long> counts) {
-        return counts.entrySet().stream().map(e -> String.format(Locale.ROOT, "%s %,d", e.getKey(), e.getValue()))
-            .collect(Collectors.joining(", "));
+        return counts.entrySet().stream()
+                .map(e -> String.format(Locale.ROOT, "%s %,d", e.getKey(), e.getValue()))
+                .collect(Collectors.joining(", "));
     }
 }

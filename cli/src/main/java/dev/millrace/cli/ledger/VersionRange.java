@@ -11,7 +11,8 @@ import java.util.TreeMap;
 record VersionRange(long from, long to) {
     VersionRange {
         if (from > to) {
-            throw new ConfigException("--from-version " + from + " is newer than --to-version " + to + "; nothing could be shown");
+            throw new ConfigException(
+                    "--from-version " + from + " is newer than --to-version " + to + "; nothing could be shown");
         }
     }
 

@@ -43,7 +43,8 @@ public final class ConsumerLag {
         Map<String, Long> lags = new TreeMap<>();
         for (Map.Entry<String, String> group : groups.entrySet()) {
             Map<TopicPartition, OffsetAndMetadata> committed = admin.listConsumerGroupOffsets(group.getKey())
-                .partitionsToOffsetAndMetadata().get(LIMIT.toMillis(), TimeUnit.MILLISECONDS);
+                    .partitionsToOffsetAndMetadata()
+                    .get(LIMIT.toMillis(), TimeUnit.MILLISECONDS);
             Map<TopicPartition, OffsetSpec> asked = new HashMap<>();
             committed.forEach((partition, offset) -> {
                 if (offset != null) {
@@ -54,10 +55,13 @@ public final class ConsumerLag {
                 continue;
             }
             var ends = admin.listOffsets(asked, new ListOffsetsOptions(IsolationLevel.READ_COMMITTED))
-                .all().get(LIMIT.toMillis(), TimeUnit.MILLISECONDS);
+                    .all()
+                    .get(LIMIT.toMillis(), TimeUnit.MILLISECONDS);
             long lag = 0;
             for (TopicPartition partition : asked.keySet()) {
-                lag += Math.max(0, ends.get(partition).offset() - committed.get(partition).offset());
+                lag += Math.max(
+                        0,
+                        ends.get(partition).offset() - committed.get(partition).offset());
             }
             lags.put(group.getValue(), lag);
         }

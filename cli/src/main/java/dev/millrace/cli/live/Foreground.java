@@ -13,8 +13,7 @@ final class Foreground {
     private static final int GROUP = 2;
     private static final int TERMINAL_GROUP = 5;
 
-    private Foreground() {
-    }
+    private Foreground() {}
 
     /** True in the foreground, and where the operating system does not say. */
     static boolean isOurs() {

@@ -17,8 +17,10 @@ record Glyphs(String full, String empty, String heights, String between, String 
 
     /** Blocks where the terminal's encoding has them, plain ASCII elsewhere, as under {@code LANG=C}. */
     static Glyphs of(Charset encoding) {
-        return encoding.canEncode() && encoding.newEncoder().canEncode(BLOCKS.full + BLOCKS.empty + BLOCKS.heights + BLOCKS.cut)
-            ? BLOCKS : ASCII;
+        return encoding.canEncode()
+                        && encoding.newEncoder().canEncode(BLOCKS.full + BLOCKS.empty + BLOCKS.heights + BLOCKS.cut)
+                ? BLOCKS
+                : ASCII;
     }
 
     /** The bar for a value from 0 to 1. */

@@ -18,8 +18,7 @@ import java.util.TreeMap;
 public final class Rates {
     private static final double WINDOW_SECONDS = 3;
 
-    private record Sample(double atSeconds, Map<String, Double> tokens, Map<String, Double> idle) {
-    }
+    private record Sample(double atSeconds, Map<String, Double> tokens, Map<String, Double> idle) {}
 
     private final MeterRegistry meters;
     private final Deque<Sample> samples = new ArrayDeque<>();
@@ -68,7 +67,10 @@ public final class Rates {
         for (Meter meter : meters.getMeters()) {
             String name = meter.getId().getName();
             if (meter instanceof Counter counter && name.startsWith("millrace.") && name.endsWith(suffix)) {
-                values.merge(name.substring("millrace.".length(), name.length() - suffix.length()), counter.count(), Double::sum);
+                values.merge(
+                        name.substring("millrace.".length(), name.length() - suffix.length()),
+                        counter.count(),
+                        Double::sum);
             }
         }
         return values;

@@ -27,9 +27,24 @@ import java.util.Map;
  * @param alarms what stages of the topology wait for without progress, a sentence each
  * @param lost records of any topic dropped or dead-lettered by the topology so far, by reason
  */
-public record RunStatus(String runId, double elapsedSeconds, String phase, double goal, double progress, long steps,
-    long maxSteps, long version, List<Double> rewards, double rewardMean, double stalenessMean, long stalenessMax,
-    double essRatio, Map<String, Double> tokensPerSecond, Map<String, Double> idle, Map<String, Long> recordsBehind,
-    Map<String, Long> serving, Map<String, Double> unserved,
-    List<String> alarms, Map<String, Long> lost) {
-}
+public record RunStatus(
+        String runId,
+        double elapsedSeconds,
+        String phase,
+        double goal,
+        double progress,
+        long steps,
+        long maxSteps,
+        long version,
+        List<Double> rewards,
+        double rewardMean,
+        double stalenessMean,
+        long stalenessMax,
+        double essRatio,
+        Map<String, Double> tokensPerSecond,
+        Map<String, Double> idle,
+        Map<String, Long> recordsBehind,
+        Map<String, Long> serving,
+        Map<String, Double> unserved,
+        List<String> alarms,
+        Map<String, Long> lost) {}

@@ -39,8 +39,13 @@ public sealed interface RunView extends AutoCloseable {
                 // standard error is no substitute: who sends standard output to a file wants the lines there; the
                 // signals are the run's, which ends in order on Ctrl-C, where the terminal would end the process; and
                 // nothing is asked of the terminal that it would answer on standard input
-                Terminal terminal = TerminalBuilder.builder().system(true).dumb(false).graphemeCluster(false)
-                    .systemOutput(TerminalBuilder.SystemOutput.SysOut).nativeSignals(false).build();
+                Terminal terminal = TerminalBuilder.builder()
+                        .system(true)
+                        .dumb(false)
+                        .graphemeCluster(false)
+                        .systemOutput(TerminalBuilder.SystemOutput.SysOut)
+                        .nativeSignals(false)
+                        .build();
                 if (terminal.getSize().getColumns() > 0 && terminal.getSize().getRows() > 0) {
                     return new Panel(terminal);
                 }
@@ -81,15 +86,21 @@ public sealed interface RunView extends AutoCloseable {
             List<String> lines = StatusText.panel(status, width - 1, glyphs);
             // on a screen with few rows the top lines say most
             List<AttributedString> shown = lines.subList(0, Math.min(lines.size(), height - 1)).stream()
-                .map(Panel::styled).toList();
+                    .map(Panel::styled)
+                    .toList();
             // the cursor waits at the end, where the ^C of an interrupt and whatever comes after the panel belong
-            display.update(shown, size.cursorPos(shown.size() - 1, shown.get(shown.size() - 1).columnLength()));
+            display.update(
+                    shown,
+                    size.cursorPos(shown.size() - 1, shown.get(shown.size() - 1).columnLength()));
             terminal.flush();
         }
 
         private static AttributedString styled(String line) {
-            return line.startsWith("millrace") ? new AttributedStringBuilder()
-                .styled(AttributedStyle.BOLD, line).toAttributedString() : new AttributedString(line);
+            return line.startsWith("millrace")
+                    ? new AttributedStringBuilder()
+                            .styled(AttributedStyle.BOLD, line)
+                            .toAttributedString()
+                    : new AttributedString(line);
         }
 
         @Override

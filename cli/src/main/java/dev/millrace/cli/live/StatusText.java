@@ -13,8 +13,7 @@ final class StatusText {
     /** Below this many columns the roles' names are shortened and units left out. */
     private static final int NARROW = 60;
 
-    private StatusText() {
-    }
+    private StatusText() {}
 
     /** The panel: one line each for goal, reward, version, the roles, lag and losses; none longer than {@code width}. */
     static List<String> panel(RunStatus status, int width, Glyphs glyphs) {
@@ -29,25 +28,31 @@ final class StatusText {
             String end = String.format(Locale.ROOT, " %.2f of %.2f", orZero(status.rewardMean()), status.goal());
             int bar = Math.max(5, Math.min(40, width - LABEL - end.length() - 2));
             int full = (int) Math.round(bar * Math.max(0, Math.min(1, status.progress())));
-            lines.add(label("goal", narrow) + "[" + glyphs.full().repeat(full) + glyphs.empty().repeat(bar - full) + "]" + end);
+            lines.add(label("goal", narrow) + "[" + glyphs.full().repeat(full)
+                    + glyphs.empty().repeat(bar - full) + "]" + end);
         }
         lines.add(label("reward", narrow) + number(last(status.rewards())) + "  "
-            + spark(status.rewards(), Math.max(0, Math.min(50, width - LABEL - 8)), glyphs));
+                + spark(status.rewards(), Math.max(0, Math.min(50, width - LABEL - 8)), glyphs));
         lines.add(label("version", narrow) + status.version() + " after " + status.steps()
-            + (status.maxSteps() > 0 ? " of " + status.maxSteps() : "") + " steps"
-            + (narrow || status.serving().isEmpty() ? "" : dot + "served by " + roles(status.serving(), String::valueOf, true)));
+                + (status.maxSteps() > 0 ? " of " + status.maxSteps() : "") + " steps"
+                + (narrow || status.serving().isEmpty()
+                        ? ""
+                        : dot + "served by " + roles(status.serving(), String::valueOf, true)));
         lines.add(label("staleness", narrow) + number(status.stalenessMean()) + " mean, " + status.stalenessMax()
-            + (narrow ? " max" : " max versions") + dot + "ESS " + number(status.essRatio()));
+                + (narrow ? " max" : " max versions") + dot + "ESS " + number(status.essRatio()));
         lines.add(label("tokens/s", narrow) + roles(status.tokensPerSecond(), StatusText::thousands, narrow));
-        lines.add(label("idle", narrow) + roles(status.idle(), idle -> String.format(Locale.ROOT, "%.0f%%", 100 * idle), narrow));
-        lines.add(label("behind", narrow) + roles(status.recordsBehind(), String::valueOf, narrow)
-            + (narrow || status.recordsBehind().isEmpty() ? "" : " records"));
+        lines.add(label("idle", narrow)
+                + roles(status.idle(), idle -> String.format(Locale.ROOT, "%.0f%%", 100 * idle), narrow));
+        lines.add(label("behind", narrow)
+                + roles(status.recordsBehind(), String::valueOf, narrow)
+                + (narrow || status.recordsBehind().isEmpty() ? "" : " records"));
         if (!status.unserved().isEmpty()) {
             lines.add(label("unserved", narrow) + roles(status.unserved(), StatusText::seconds, false));
         }
         status.alarms().forEach(alarm -> lines.add(label("alarm", narrow) + alarm));
         if (!status.lost().isEmpty()) {
-            lines.add(label("lost", narrow) + roles(status.lost(), String::valueOf, false) + (narrow ? "" : " records"));
+            lines.add(
+                    label("lost", narrow) + roles(status.lost(), String::valueOf, false) + (narrow ? "" : " records"));
         }
         lines.add(narrow ? "Ctrl-C stops" : "Ctrl-C stops; the same --run-dir goes on from the last step");
         return lines.stream().map(line -> cut(line, width, glyphs)).toList();
@@ -61,15 +66,29 @@ final class StatusText {
     static String line(RunStatus status) {
         if (status.steps() == 0 || !status.phase().isEmpty()) {
             return clock(status.elapsedSeconds()) + (status.steps() == 0 ? "" : "  step " + status.steps())
-                + "  waiting for " + (status.phase().isEmpty() ? "the first step" : status.phase()) + alarms(status);
+                    + "  waiting for " + (status.phase().isEmpty() ? "the first step" : status.phase())
+                    + alarms(status);
         }
-        return String.format(Locale.ROOT, "%s  step %d  version %d  reward %.3f%s  staleness %.2f/%d  ESS %.3f  tokens/s %s  behind %s%s%s%s",
-            clock(status.elapsedSeconds()), status.steps(), status.version(), last(status.rewards()),
-            Double.isNaN(status.goal()) ? "" : String.format(Locale.ROOT, " (%.3f of %.2f)", status.rewardMean(), status.goal()),
-            status.stalenessMean(), status.stalenessMax(), status.essRatio(),
-            roles(status.tokensPerSecond(), StatusText::thousands, false), roles(status.recordsBehind(), String::valueOf, false),
-            status.unserved().isEmpty() ? "" : "  unserved for " + roles(status.unserved(), StatusText::seconds, false),
-            status.lost().isEmpty() ? "" : "  lost " + roles(status.lost(), String::valueOf, false), alarms(status));
+        return String.format(
+                Locale.ROOT,
+                "%s  step %d  version %d  reward %.3f%s  staleness %.2f/%d  ESS %.3f  tokens/s %s  behind %s%s%s%s",
+                clock(status.elapsedSeconds()),
+                status.steps(),
+                status.version(),
+                last(status.rewards()),
+                Double.isNaN(status.goal())
+                        ? ""
+                        : String.format(Locale.ROOT, " (%.3f of %.2f)", status.rewardMean(), status.goal()),
+                status.stalenessMean(),
+                status.stalenessMax(),
+                status.essRatio(),
+                roles(status.tokensPerSecond(), StatusText::thousands, false),
+                roles(status.recordsBehind(), String::valueOf, false),
+                status.unserved().isEmpty()
+                        ? ""
+                        : "  unserved for " + roles(status.unserved(), StatusText::seconds, false),
+                status.lost().isEmpty() ? "" : "  lost " + roles(status.lost(), String::valueOf, false),
+                alarms(status));
     }
 
     private static String alarms(RunStatus status) {
@@ -82,9 +101,12 @@ final class StatusText {
     }
 
     private static <V> String roles(Map<String, V> values, Function<V, String> format, boolean narrow) {
-        return values.isEmpty() ? "-" : values.entrySet().stream()
-            .map(entry -> (narrow ? shortName(entry.getKey()) : entry.getKey()) + " " + format.apply(entry.getValue()))
-            .collect(Collectors.joining(narrow ? " " : ", "));
+        return values.isEmpty()
+                ? "-"
+                : values.entrySet().stream()
+                        .map(entry -> (narrow ? shortName(entry.getKey()) : entry.getKey()) + " "
+                                + format.apply(entry.getValue()))
+                        .collect(Collectors.joining(narrow ? " " : ", "));
     }
 
     private static String shortName(String role) {
@@ -99,7 +121,9 @@ final class StatusText {
         if (value >= 1e6) {
             return String.format(Locale.ROOT, "%.1fM", value / 1e6);
         }
-        return value >= 1000 ? String.format(Locale.ROOT, "%.1fk", value / 1000) : String.format(Locale.ROOT, "%.0f", value);
+        return value >= 1000
+                ? String.format(Locale.ROOT, "%.1fk", value / 1000)
+                : String.format(Locale.ROOT, "%.0f", value);
     }
 
     /** The values as bars between 0 and 1, the newest at the right end, averaged to fit the width. */
@@ -112,7 +136,10 @@ final class StatusText {
         for (int i = 0; i < bars; i++) {
             int from = (int) ((long) i * values.size() / bars);
             int to = (int) ((long) (i + 1) * values.size() / bars);
-            text.append(glyphs.height(values.subList(from, to).stream().mapToDouble(Double::doubleValue).average().orElse(0)));
+            text.append(glyphs.height(values.subList(from, to).stream()
+                    .mapToDouble(Double::doubleValue)
+                    .average()
+                    .orElse(0)));
         }
         return text.toString();
     }

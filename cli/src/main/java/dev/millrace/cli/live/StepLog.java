@@ -35,10 +35,13 @@ public final class StepLog implements Runnable {
 
     public StepLog(LogConnection connection) {
         this.connection = connection;
-        this.consumer = new KafkaConsumer<>(connection.consumer(Map.of(
-            ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
-            ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
-            ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")), new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        this.consumer = new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
+                        ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
+                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
     }
 
     /** The steps so far, oldest first; grows while the log is followed. */
@@ -49,10 +52,12 @@ public final class StepLog implements Runnable {
     @Override
     public void run() {
         String topic = connection.topics().trainingLog();
-        Deserializer<TrainingStep> deserializer = AvroSerde.of(TrainingStep.class, connection.registry()).deserializer();
+        Deserializer<TrainingStep> deserializer =
+                AvroSerde.of(TrainingStep.class, connection.registry()).deserializer();
         try (consumer) {
             List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
-                .map(info -> new TopicPartition(topic, info.partition())).toList();
+                    .map(info -> new TopicPartition(topic, info.partition()))
+                    .toList();
             consumer.assign(partitions);
             consumer.seekToBeginning(partitions);
             while (!stopped) {
@@ -75,7 +80,8 @@ public final class StepLog implements Runnable {
                 steps.add(StepRow.of(step));
             }
         } catch (MalformedRecordException e) {
-            LOG.warn("{}-{}@{} is passed over: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
+            LOG.warn(
+                    "{}-{}@{} is passed over: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
         }
     }
 

@@ -60,8 +60,13 @@ final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> {
         try (Meters meters = new Meters()) {
             Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
             client.put("bootstrap.servers", bootstrapServers);
-            try (RunLog log = RunLog.open(client, config.run().topics(), config.run().identity(), config.topics(),
-                    config.run().schemaRegistryUrl(), Clock.systemUTC())) {
+            try (RunLog log = RunLog.open(
+                    client,
+                    config.run().topics(),
+                    config.run().identity(),
+                    config.topics(),
+                    config.run().schemaRegistryUrl(),
+                    Clock.systemUTC())) {
                 try {
                     return onLog(point, config, log.connection(), meters.registry());
                 } finally {
@@ -71,15 +76,19 @@ final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> {
         }
     }
 
-    private ClosedRun onLog(ClosedPoint point, MillraceConfig config, LogConnection connection, MeterRegistry meters) throws Exception {
+    private ClosedRun onLog(ClosedPoint point, MillraceConfig config, LogConnection connection, MeterRegistry meters)
+            throws Exception {
         ClosedPlan plan = point.plan();
         Environments environments = new Environments(Environments.builtIn().all().stream()
-            .map(environment -> new SlowEnvironment(environment, plan.environmentMs(), plan.seed(), System::nanoTime)).toList());
+                .map(environment ->
+                        new SlowEnvironment(environment, plan.environmentMs(), plan.seed(), System::nanoTime))
+                .toList());
         StepLog stepLog = new StepLog(connection);
         try (SlowSteps slowSteps = new SlowSteps(plan.stepMs(), plan.seed());
-             Pipeline pipeline = new Pipeline(config, connection, meters, Clock.systemUTC(), environments, slowSteps);
-             RoleThreads threads = new RoleThreads(STOP_PATIENCE);
-             ProcessorLoad processors = new ProcessorLoad()) {
+                Pipeline pipeline =
+                        new Pipeline(config, connection, meters, Clock.systemUTC(), environments, slowSteps);
+                RoleThreads threads = new RoleThreads(STOP_PATIENCE);
+                ProcessorLoad processors = new ProcessorLoad()) {
             Role learner = pipeline.learner();
             threads.start(pipeline.admission());
             threads.start(pipeline.generator());
@@ -92,7 +101,12 @@ final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> {
             processors.begin();
             long beganNanos = System.nanoTime();
             Map<String, Double> idleBefore = idleSeconds(meters);
-            await(() -> isUsedUp(plan, stepLog.steps(), (System.nanoTime() - beganNanos) / 1e9), threads, learner, deadlineNanos, plan);
+            await(
+                    () -> isUsedUp(plan, stepLog.steps(), (System.nanoTime() - beganNanos) / 1e9),
+                    threads,
+                    learner,
+                    deadlineNanos,
+                    plan);
             Map<String, Double> idle = idleSeconds(meters);
             double seconds = (System.nanoTime() - beganNanos) / 1e9;
             idle.replaceAll((role, at) -> Math.max(0, Math.min(1, (at - idleBefore.get(role)) / seconds)));
@@ -102,24 +116,26 @@ final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> {
             threads.stop();
             requireHealthy(threads);
             if (steps.isEmpty()) {
-                throw new LoadException("the run " + point.settings() + " made no step after its first within closed.seconds " + plan.seconds()
-                    + "; raise it");
+                throw new LoadException("the run " + point.settings()
+                        + " made no step after its first within closed.seconds " + plan.seconds() + "; raise it");
             }
             return ClosedRun.of(point.settings(), point.eta() == 0, plan, steps, idle, processorLoad);
         }
     }
 
     /** @param condition that ends the waiting; the learner's own end does so too */
-    private static void await(BooleanSupplier condition, RoleThreads threads, Role learner, long deadlineNanos,
-            ClosedPlan plan) throws Exception {
+    private static void await(
+            BooleanSupplier condition, RoleThreads threads, Role learner, long deadlineNanos, ClosedPlan plan)
+            throws Exception {
         while (!condition.getAsBoolean()) {
             requireHealthy(threads);
             if (threads.hasEnded(learner)) {
                 return; // learner.max_steps
             }
             if (System.nanoTime() > deadlineNanos) {
-                throw new LoadException("the run has not used up its budget within closed.limit_seconds " + plan.limitSeconds()
-                    + "; raise it, or lower closed.tokens " + plan.tokens() + " or closed.seconds " + plan.seconds());
+                throw new LoadException("the run has not used up its budget within closed.limit_seconds "
+                        + plan.limitSeconds() + "; raise it, or lower closed.tokens " + plan.tokens()
+                        + " or closed.seconds " + plan.seconds());
             }
             Thread.sleep(LOOK_PERIOD_MS);
         }
@@ -133,7 +149,12 @@ final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> {
 
     private static boolean isUsedUp(ClosedPlan plan, List<StepRow> steps, double seconds) {
         return plan.seconds() > 0 && seconds >= plan.seconds()
-            || plan.tokens() > 0 && steps.stream().skip(1).mapToLong(StepRow::tokensTrained).sum() >= plan.tokens();
+                || plan.tokens() > 0
+                        && steps.stream()
+                                        .skip(1)
+                                        .mapToLong(StepRow::tokensTrained)
+                                        .sum()
+                                >= plan.tokens();
     }
 
     /** The steps within the budget; the first is where counting begins. */
@@ -147,7 +168,8 @@ final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> {
                 break;
             }
             tokens += row.tokensTrained();
-            counted.add(new ClosedStep(at, row.version(), row.reward(), row.stalenessMean(), row.essRatio(), row.tokensTrained()));
+            counted.add(new ClosedStep(
+                    at, row.version(), row.reward(), row.stalenessMean(), row.essRatio(), row.tokensTrained()));
         }
         return counted;
     }
@@ -167,10 +189,15 @@ final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> {
     private static void delete(LogConnection connection) throws InterruptedException {
         try (Admin admin = Admin.create(connection.admin())) {
             admin.deleteTopics(admin.listTopics().names().get().stream()
-                .filter(name -> name.startsWith(connection.topics().prefix())).toList()).all().get();
+                            .filter(name -> name.startsWith(connection.topics().prefix()))
+                            .toList())
+                    .all()
+                    .get();
         } catch (ExecutionException e) {
-            throw new LoadException("the topics of run " + connection.run().runId() + " could not be deleted: "
-                + e.getCause().getMessage(), e.getCause());
+            throw new LoadException(
+                    "the topics of run " + connection.run().runId() + " could not be deleted: "
+                            + e.getCause().getMessage(),
+                    e.getCause());
         }
     }
 }

@@ -28,12 +28,12 @@ final class ClosedFile {
     static final String KEY = "closed";
     /** What a load test decides by itself, and why nothing is to be said about it. */
     private static final Map<String, String> DECIDED = Map.of(
-        "goal", "a closed loop ends with its budget; give closed.seconds, closed.tokens and closed.reward",
-        "metrics", "a load test serves no metrics",
-        "broker", "the broker is a process of its own; its heap is closed.broker_heap_mb",
-        "run.id", "every run of a load test gets a name of its own",
-        "run.topic_prefix", "every run of a load test gets topics of its own",
-        "run.bootstrap_servers", "give the cluster with --bootstrap-servers");
+            "goal", "a closed loop ends with its budget; give closed.seconds, closed.tokens and closed.reward",
+            "metrics", "a load test serves no metrics",
+            "broker", "the broker is a process of its own; its heap is closed.broker_heap_mb",
+            "run.id", "every run of a load test gets a name of its own",
+            "run.topic_prefix", "every run of a load test gets topics of its own",
+            "run.bootstrap_servers", "give the cluster with --bootstrap-servers");
 
     private final ObjectNode tree;
 
@@ -69,7 +69,8 @@ final class ClosedFile {
      */
     List<ClosedPoint> points() {
         List<String> known = new ArrayList<>(ConfigBinder.keys(MillraceConfig.defaults()));
-        known.removeIf(key -> DECIDED.keySet().stream().anyMatch(decided -> key.equals(decided) || key.startsWith(decided + ".")));
+        known.removeIf(key ->
+                DECIDED.keySet().stream().anyMatch(decided -> key.equals(decided) || key.startsWith(decided + ".")));
         ConfigBinder.keys(ClosedPlan.defaults()).forEach(key -> known.add(KEY + "." + key));
         List<ClosedPoint> points = new ArrayList<>();
         for (Sweep.Combination combination : Sweep.of(tree, known)) {

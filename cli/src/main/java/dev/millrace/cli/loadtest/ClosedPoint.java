@@ -18,7 +18,8 @@ import java.util.Map;
  * @param settings by key, in the order of the file
  * @param tree what is left of the file: the run's configuration, with the sweep's values in it
  */
-record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectNode tree, MillraceConfig config) implements ClosedLoop.Point<ClosedPoint> {
+record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectNode tree, MillraceConfig config)
+        implements ClosedLoop.Point<ClosedPoint> {
     private static final long SHORT_TOKENS = 1500;
 
     static ClosedPoint of(Map<String, String> settings, ObjectNode file) {
@@ -51,14 +52,37 @@ record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectNode tre
 
     @Override
     public ClosedPoint shortened() {
-        long tokens = plan.tokens() == 0 ? SHORT_TOKENS : Math.min(SHORT_TOKENS, plan.tokens()); // steps, however long a cold one takes
-        return new ClosedPoint(settings, new ClosedPlan(plan.environmentMs(), plan.stepMs(), plan.batchSequences(), 0, tokens,
-            plan.reward(), plan.overSteps(), plan.limitSeconds(), plan.brokerHeapMb(), plan.seed()), tree, config);
+        long tokens = plan.tokens() == 0
+                ? SHORT_TOKENS
+                : Math.min(SHORT_TOKENS, plan.tokens()); // steps, however long a cold one takes
+        return new ClosedPoint(
+                settings,
+                new ClosedPlan(
+                        plan.environmentMs(),
+                        plan.stepMs(),
+                        plan.batchSequences(),
+                        0,
+                        tokens,
+                        plan.reward(),
+                        plan.overSteps(),
+                        plan.limitSeconds(),
+                        plan.brokerHeapMb(),
+                        plan.seed()),
+                tree,
+                config);
     }
 
     /** The configuration as a run of this name on this cluster. */
     MillraceConfig named(String id, String bootstrapServers) {
         RunConfig run = config.run();
-        return config.with(new RunConfig(id, run.epoch(), run.policyId(), "", bootstrapServers, run.schemaRegistryUrl(), run.seed(), run.device()));
+        return config.with(new RunConfig(
+                id,
+                run.epoch(),
+                run.policyId(),
+                "",
+                bootstrapServers,
+                run.schemaRegistryUrl(),
+                run.seed(),
+                run.device()));
     }
 }

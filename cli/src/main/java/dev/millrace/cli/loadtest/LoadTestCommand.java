@@ -36,29 +36,49 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace load-test}: a workload file in, curves of lag against throughput out, or of reward over time. */
-@Command(name = "load-test", mixinStandardHelpOptions = true, sortOptions = false,
-    description = "Publishes synthetic rollouts and scores on a schedule fixed in advance, has the topology make batches of them, and "
-        + "reports throughput, latency and the three lags, beside what the stock client does with the same bytes. A workload with a section "
-        + "'closed' runs the real roles in place of synthetic ones, synchronously and asynchronously, and reports reward over time.",
-    subcommands = {TopologyCommand.class, ReplayRateCommand.class},
-    footer = {"", "Without --bootstrap-servers a broker is started as a child process. Workloads: load-tests/workloads/."})
+@Command(
+        name = "load-test",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Publishes synthetic rollouts and scores on a schedule fixed in advance, has the topology make batches of them, and "
+                        + "reports throughput, latency and the three lags, beside what the stock client does with the same bytes. A workload with a section "
+                        + "'closed' runs the real roles in place of synthetic ones, synchronously and asynchronously, and reports reward over time.",
+        subcommands = {TopologyCommand.class, ReplayRateCommand.class},
+        footer = {
+            "",
+            "Without --bootstrap-servers a broker is started as a child process. Workloads: load-tests/workloads/."
+        })
 public final class LoadTestCommand implements Callable<Integer> {
     private static final int MOST_BROKERS = 9;
 
     @Option(names = "--workload", paramLabel = "FILE", description = "What to publish and what to sweep, as YAML.")
     private Path workload;
 
-    @Option(names = "--report", paramLabel = "DIR", description = "Where report.html, report.json, report.png and the CSV files go.")
+    @Option(
+            names = "--report",
+            paramLabel = "DIR",
+            description = "Where report.html, report.json, report.png and the CSV files go.")
     private Path report;
 
-    @Option(names = "--bootstrap-servers", paramLabel = "HOST:PORT", description = "A cluster to load; topics are made and deleted on it.")
+    @Option(
+            names = "--bootstrap-servers",
+            paramLabel = "HOST:PORT",
+            description = "A cluster to load; topics are made and deleted on it.")
     private String bootstrapServers = "";
 
-    @Option(names = "--brokers", paramLabel = "N",
-        description = "Brokers to start, each in a process of its own, in place of the workload's; of three each has a copy of everything.")
+    @Option(
+            names = "--brokers",
+            paramLabel = "N",
+            description =
+                    "Brokers to start, each in a process of its own, in place of the workload's; of three each has a copy of everything.")
     private Integer brokers;
 
-    @Option(names = "--compare", arity = "2", paramLabel = "DIR", description = "Two reports, the older one first, side by side.")
+    @Option(
+            names = "--compare",
+            arity = "2",
+            paramLabel = "DIR",
+            description = "Two reports, the older one first, side by side.")
     private List<Path> compare;
 
     @Spec
@@ -72,11 +92,14 @@ public final class LoadTestCommand implements Callable<Integer> {
             return 0;
         }
         if (workload == null || report == null) {
-            throw new ParameterException(spec.commandLine(), "--workload FILE and --report DIR are needed, or --compare OLD NEW");
+            throw new ParameterException(
+                    spec.commandLine(), "--workload FILE and --report DIR are needed, or --compare OLD NEW");
         }
         if (brokers != null && (brokers < 1 || brokers > MOST_BROKERS || !bootstrapServers.isEmpty())) {
-            throw new ParameterException(spec.commandLine(), "--brokers must be 1 to " + MOST_BROKERS
-                + ", and is for brokers that are started here, not beside --bootstrap-servers: " + brokers);
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--brokers must be 1 to " + MOST_BROKERS
+                            + ", and is for brokers that are started here, not beside --bootstrap-servers: " + brokers);
         }
         ObjectNode tree = ConfigTree.read(workload);
         String name = workload.getFileName().toString().replaceFirst("\\.ya?ml$", "");
@@ -91,13 +114,24 @@ public final class LoadTestCommand implements Callable<Integer> {
         return 0;
     }
 
-    private void open(WorkloadFile file, String name, Origin origin, PrintWriter out) throws IOException, InterruptedException {
+    private void open(WorkloadFile file, String name, Origin origin, PrintWriter out)
+            throws IOException, InterruptedException {
         List<SweepPoint> points = file.points();
         Workload first = points.get(0).workload();
         LoadReport measured;
-        try (Scratch scratch = Scratch.make(); Cluster cluster = cluster(scratch, brokers == null ? first.brokers() : brokers, first.brokerHeapMb())) {
-            measured = new LoadReport(LoadReport.FORMAT, name, origin, file.resolved(),
-                new LoadTest(Map.of("bootstrap.servers", cluster.bootstrapServers()), scratch.directory(), prefix(), said(out)).run(points));
+        try (Scratch scratch = Scratch.make();
+                Cluster cluster = cluster(scratch, brokers == null ? first.brokers() : brokers, first.brokerHeapMb())) {
+            measured = new LoadReport(
+                    LoadReport.FORMAT,
+                    name,
+                    origin,
+                    file.resolved(),
+                    new LoadTest(
+                                    Map.of("bootstrap.servers", cluster.bootstrapServers()),
+                                    scratch.directory(),
+                                    prefix(),
+                                    said(out))
+                            .run(points));
         }
         ReportFiles.write(measured, report);
         ReportTable.print(measured, out);
@@ -107,9 +141,21 @@ public final class LoadTestCommand implements Callable<Integer> {
     private void closed(ClosedFile file, String name, Origin origin, PrintWriter out) throws Exception {
         List<ClosedPoint> points = file.points();
         ClosedReport measured;
-        try (Scratch scratch = Scratch.make(); Cluster cluster = cluster(scratch, brokers == null ? 1 : brokers, points.get(0).plan().brokerHeapMb())) {
-            measured = new ClosedReport(ClosedReport.FORMAT, ClosedReport.KIND, name, origin, file.resolved(),
-                new ClosedLoop<>(new ClosedExecution(cluster.bootstrapServers(), scratch.directory(), prefix()), said(out)).run(points));
+        try (Scratch scratch = Scratch.make();
+                Cluster cluster = cluster(
+                        scratch,
+                        brokers == null ? 1 : brokers,
+                        points.get(0).plan().brokerHeapMb())) {
+            measured = new ClosedReport(
+                    ClosedReport.FORMAT,
+                    ClosedReport.KIND,
+                    name,
+                    origin,
+                    file.resolved(),
+                    new ClosedLoop<>(
+                                    new ClosedExecution(cluster.bootstrapServers(), scratch.directory(), prefix()),
+                                    said(out))
+                            .run(points));
         }
         ClosedPages.write(measured, report);
         ClosedPages.print(measured, out);
@@ -130,10 +176,13 @@ public final class LoadTestCommand implements Callable<Integer> {
 
     private Cluster cluster(Scratch scratch, int count, int heapMegabytes) {
         if (!bootstrapServers.isEmpty()) {
-            return new Cluster(bootstrapServers, () -> { });
+            return new Cluster(bootstrapServers, () -> {});
         }
-        BrokerCluster started = BrokerCluster.start(scratch.directory().resolve("brokers"), BrokerConfig.defaults(), count,
-            List.of("-Xmx" + heapMegabytes + "m"));
+        BrokerCluster started = BrokerCluster.start(
+                scratch.directory().resolve("brokers"),
+                BrokerConfig.defaults(),
+                count,
+                List.of("-Xmx" + heapMegabytes + "m"));
         return new Cluster(started.bootstrapServers(), started);
     }
 
@@ -164,14 +213,19 @@ public final class LoadTestCommand implements Callable<Integer> {
     private void compare(PrintWriter out) {
         boolean closed = kind(compare.get(0)).equals(ClosedReport.KIND);
         if (closed != kind(compare.get(1)).equals(ClosedReport.KIND)) {
-            throw new Refusal("one of " + compare.get(0) + " and " + compare.get(1) + " is a closed loop and the other is not; they cannot be compared");
+            throw new Refusal("one of " + compare.get(0) + " and " + compare.get(1)
+                    + " is a closed loop and the other is not; they cannot be compared");
         }
         if (closed) {
-            ClosedPages.compare(read(compare.get(0), ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT),
-                read(compare.get(1), ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT), out);
+            ClosedPages.compare(
+                    read(compare.get(0), ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT),
+                    read(compare.get(1), ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT),
+                    out);
         } else {
-            Comparison.print(read(compare.get(0), LoadReport.class, LoadReport::format, LoadReport.FORMAT),
-                read(compare.get(1), LoadReport.class, LoadReport::format, LoadReport.FORMAT), out);
+            Comparison.print(
+                    read(compare.get(0), LoadReport.class, LoadReport::format, LoadReport.FORMAT),
+                    read(compare.get(1), LoadReport.class, LoadReport::format, LoadReport.FORMAT),
+                    out);
         }
     }
 

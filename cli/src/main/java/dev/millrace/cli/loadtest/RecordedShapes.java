@@ -11,8 +11,7 @@ import picocli.CommandLine;
 
 /** Counts the rollouts of a recorded run: an archive, or the folder of a run, whose broker is started for it if it is down. */
 final class RecordedShapes {
-    private RecordedShapes() {
-    }
+    private RecordedShapes() {}
 
     /** @throws dev.millrace.cli.config.ConfigException if the folder holds neither */
     static RecordedShape read(String folder) {
@@ -23,7 +22,8 @@ final class RecordedShapes {
             }
         }
         RunOptions options = CommandLine.populateCommand(new RunOptions(), "--run-dir", folder);
-        try (AuditedRun audited = options.open(); LiveRun run = new LiveRun(audited.connection(), Optional.empty())) {
+        try (AuditedRun audited = options.open();
+                LiveRun run = new LiveRun(audited.connection(), Optional.empty())) {
             return RecordedShape.of(run);
         }
     }

@@ -18,19 +18,31 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace load-test replay}: replays beside the live topology over the same records. */
-@Command(name = "replay", mixinStandardHelpOptions = true, sortOptions = false,
-    description = "Measures replays, as recorded and of corrections, beside the live topology that made the run, on a broker of its own.",
-    footer = {"", "Takes four minutes or so. Exit codes: 0 the goal holds; 1 it is missed."})
+@Command(
+        name = "replay",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Measures replays, as recorded and of corrections, beside the live topology that made the run, on a broker of its own.",
+        footer = {"", "Takes four minutes or so. Exit codes: 0 the goal holds; 1 it is missed."})
 public final class ReplayRateCommand implements Callable<Integer> {
     private static final int MISSED = 1;
 
     @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where replay.json goes.")
     private Path report;
 
-    @Option(names = "--tokens", paramLabel = "N", split = ",", description = "Lengths of responses (default: 512,4096).")
+    @Option(
+            names = "--tokens",
+            paramLabel = "N",
+            split = ",",
+            description = "Lengths of responses (default: 512,4096).")
     private List<Integer> tokens = List.of(512, 4096);
 
-    @Option(names = "--megabytes", paramLabel = "N", split = ",", description = "Sizes of runs, rollouts and scores together (default: 192).")
+    @Option(
+            names = "--megabytes",
+            paramLabel = "N",
+            split = ",",
+            description = "Sizes of runs, rollouts and scores together (default: 192).")
     private List<Integer> megabytes = List.of(192);
 
     @Option(names = "--repetitions", paramLabel = "N", description = "Repetitions of each case (default: 5).")
@@ -49,10 +61,12 @@ public final class ReplayRateCommand implements Callable<Integer> {
         PrintWriter out = spec.commandLine().getOut();
         ReplayBenchmark.Report measured;
         try (Scratch scratch = Scratch.make()) {
-            measured = new ReplayBenchmark(new ReplayBenchmark.Plan(tokens, megabytes, repetitions), scratch.directory(), line -> {
-                out.println(line);
-                out.flush();
-            }).run(Scratch.typed(spec));
+            measured = new ReplayBenchmark(
+                            new ReplayBenchmark.Plan(tokens, megabytes, repetitions), scratch.directory(), line -> {
+                                out.println(line);
+                                out.flush();
+                            })
+                    .run(Scratch.typed(spec));
         }
         JsonFile.write(report.resolve("replay.json"), measured);
         print(measured, out);
@@ -60,20 +74,40 @@ public final class ReplayRateCommand implements Callable<Integer> {
     }
 
     private static void print(ReplayBenchmark.Report report, PrintWriter out) {
-        out.printf(Locale.ROOT, "%s, %d threads; %s; Kafka %s; commit %s; %s%n%s%n%n", report.origin().machine(), report.threads(),
-            report.origin().jvm(), report.origin().kafka(), report.origin().commit(), report.origin().startedAt(), report.origin().command());
-        out.println("| tokens, rollouts | topology, rollouts/s | as recorded | corrections | three corrections | as recorded : topology"
-            + " | corrections : topology | three : topology | heap, MB |");
+        out.printf(
+                Locale.ROOT,
+                "%s, %d threads; %s; Kafka %s; commit %s; %s%n%s%n%n",
+                report.origin().machine(),
+                report.threads(),
+                report.origin().jvm(),
+                report.origin().kafka(),
+                report.origin().commit(),
+                report.origin().startedAt(),
+                report.origin().command());
+        out.println(
+                "| tokens, rollouts | topology, rollouts/s | as recorded | corrections | three corrections | as recorded : topology"
+                        + " | corrections : topology | three : topology | heap, MB |");
         out.println("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
         for (Result r : report.results()) {
-            out.printf(Locale.ROOT, "| %d, %d | %.0f | %.0f | %.0f | %.0f | %s | %s | %s | %.0f |%n", r.responseTokens(), r.rollouts(),
-                r.topology().median(), r.asRecorded().median(), r.corrections().median(), r.threeCorrections().median(),
-                range(r.ratios().asRecorded()), range(r.ratios().corrections()), range(r.ratios().threeCorrections()),
-                r.heapMegabytes().max());
+            out.printf(
+                    Locale.ROOT,
+                    "| %d, %d | %.0f | %.0f | %.0f | %.0f | %s | %s | %s | %.0f |%n",
+                    r.responseTokens(),
+                    r.rollouts(),
+                    r.topology().median(),
+                    r.asRecorded().median(),
+                    r.corrections().median(),
+                    r.threeCorrections().median(),
+                    range(r.ratios().asRecorded()),
+                    range(r.ratios().corrections()),
+                    range(r.ratios().threeCorrections()),
+                    r.heapMegabytes().max());
         }
         out.println();
-        report.goals().forEach(goal ->
-            out.printf("%s: %s, asked for %s: %s%n", goal.name(), goal.measured(), goal.bound(), goal.holds() ? "holds" : "MISSED"));
+        report.goals()
+                .forEach(goal -> out.printf(
+                        "%s: %s, asked for %s: %s%n",
+                        goal.name(), goal.measured(), goal.bound(), goal.holds() ? "holds" : "MISSED"));
         out.flush();
     }
 

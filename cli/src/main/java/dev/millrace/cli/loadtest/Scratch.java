@@ -18,7 +18,8 @@ record Scratch(Path directory) implements AutoCloseable {
 
     /** What was typed, as a command line. */
     static String typed(CommandSpec spec) {
-        return "./millrace " + String.join(" ", spec.root().commandLine().getParseResult().originalArgs());
+        return "./millrace "
+                + String.join(" ", spec.root().commandLine().getParseResult().originalArgs());
     }
 
     @Override

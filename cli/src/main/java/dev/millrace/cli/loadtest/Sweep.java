@@ -15,16 +15,14 @@ final class Sweep {
     /** The key that holds the lists. */
     static final String KEY = "sweep";
 
-    private Sweep() {
-    }
+    private Sweep() {}
 
     /**
      * A file without its sweep, and with what one combination sets.
      *
      * @param settings what that is, by key, in the order of the file; empty where nothing is swept
      */
-    record Combination(Map<String, String> settings, ObjectNode tree) {
-    }
+    record Combination(Map<String, String> settings, ObjectNode tree) {}
 
     /**
      * Every combination, in the order of the lists.
@@ -36,7 +34,8 @@ final class Sweep {
         ObjectNode base = file.deepCopy();
         JsonNode sweep = base.remove(KEY);
         List<Combination> combinations = new ArrayList<>();
-        for (Map<String, JsonNode> values : sweep == null ? List.<Map<String, JsonNode>>of(Map.of()) : combinations(sweep, known)) {
+        for (Map<String, JsonNode> values :
+                sweep == null ? List.<Map<String, JsonNode>>of(Map.of()) : combinations(sweep, known)) {
             ObjectNode tree = base.deepCopy();
             Map<String, String> settings = new LinkedHashMap<>();
             values.forEach((key, value) -> {
@@ -50,13 +49,17 @@ final class Sweep {
 
     private static List<Map<String, JsonNode>> combinations(JsonNode sweep, List<String> known) {
         if (!(sweep instanceof ObjectNode lists) || lists.isEmpty()) {
-            throw new ConfigException("sweep must hold keys with lists of values, such as '" + known.get(0) + ": [1, 2]': " + sweep);
+            throw new ConfigException(
+                    "sweep must hold keys with lists of values, such as '" + known.get(0) + ": [1, 2]': " + sweep);
         }
         List<Map<String, JsonNode>> combinations = new ArrayList<>(List.of(Map.of()));
         for (Map.Entry<String, JsonNode> list : lists.properties()) {
             String key = list.getKey();
             if (known.stream().noneMatch(name -> name.equals(key) || name.startsWith(key + "."))) {
-                throw new ConfigException("unknown key " + key + " in sweep" + NearestKey.of(key, known).map(k -> "; did you mean " + k + "?").orElse(""));
+                throw new ConfigException("unknown key " + key + " in sweep"
+                        + NearestKey.of(key, known)
+                                .map(k -> "; did you mean " + k + "?")
+                                .orElse(""));
             }
             if (!(list.getValue() instanceof ArrayNode values) || values.isEmpty()) {
                 throw new ConfigException("sweep." + key + " must be a list of values: " + list.getValue());

@@ -16,10 +16,17 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace load-test topology}: the topology against a raw copy of the same bytes, and against its goals. */
-@Command(name = "topology", mixinStandardHelpOptions = true, sortOptions = false,
-    description = "Measures the topology beside a raw transactional copy of the same bytes, on a broker of its own: throughput, bytes "
-        + "written, added latency, restarts, memory.",
-    footer = {"", "Takes a few minutes with --quick, half an hour without. Exit codes: 0 every goal holds; 1 one is missed."})
+@Command(
+        name = "topology",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description =
+                "Measures the topology beside a raw transactional copy of the same bytes, on a broker of its own: throughput, bytes "
+                        + "written, added latency, restarts, memory.",
+        footer = {
+            "",
+            "Takes a few minutes with --quick, half an hour without. Exit codes: 0 every goal holds; 1 one is missed."
+        })
 public final class TopologyCommand implements Callable<Integer> {
     private static final int MISSED = 1;
 
@@ -29,11 +36,17 @@ public final class TopologyCommand implements Callable<Integer> {
     @Option(names = "--quick", description = "One thread, 512 and 4096 tokens, small backlogs.")
     private boolean quick;
 
-    @Option(names = "--repetitions", paramLabel = "N", description = "Repetitions of each case (default: 5, with --quick 3).")
+    @Option(
+            names = "--repetitions",
+            paramLabel = "N",
+            description = "Repetitions of each case (default: 5, with --quick 3).")
     private Integer repetitions;
 
-    @Option(names = "--only", split = ",", paramLabel = "PART",
-        description = "Measure only this: ${COMPLETION-CANDIDATES} (default: all of it). May be repeated.")
+    @Option(
+            names = "--only",
+            split = ",",
+            paramLabel = "PART",
+            description = "Measure only this: ${COMPLETION-CANDIDATES} (default: all of it). May be repeated.")
     private List<TopologyBenchmark.Part> only = List.of();
 
     @Spec
@@ -55,9 +68,10 @@ public final class TopologyCommand implements Callable<Integer> {
         TopologyBenchmark.Report measured;
         try (Scratch scratch = Scratch.make()) {
             measured = new TopologyBenchmark(plan, scratch.directory(), line -> {
-                out.println(line);
-                out.flush();
-            }).run(Scratch.typed(spec));
+                        out.println(line);
+                        out.flush();
+                    })
+                    .run(Scratch.typed(spec));
         }
         JsonFile.write(report.resolve("topology.json"), measured);
         TopologyTable.print(measured, out);

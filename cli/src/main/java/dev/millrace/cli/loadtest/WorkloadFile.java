@@ -28,8 +28,8 @@ import java.util.Map;
  */
 final class WorkloadFile {
     /** What a recorded run says about its rollouts. */
-    private static final List<String> COUNTED =
-        List.of("group_size", "prompt_tokens", "response_tokens", "versions_behind", "unscored_share", "garbage_share");
+    private static final List<String> COUNTED = List.of(
+            "group_size", "prompt_tokens", "response_tokens", "versions_behind", "unscored_share", "garbage_share");
 
     private final ObjectNode tree;
     private final Map<String, RecordedShape> recorded = new HashMap<>();
@@ -61,8 +61,12 @@ final class WorkloadFile {
             if (!from.isEmpty()) {
                 requireNotStated(combination.tree());
             }
-            points.add(new SweepPoint(combination.settings(), from.isEmpty() ? stated
-                : stated.with(stated.rollouts().with(recorded.computeIfAbsent(from, RecordedShapes::read)))));
+            points.add(new SweepPoint(
+                    combination.settings(),
+                    from.isEmpty()
+                            ? stated
+                            : stated.with(
+                                    stated.rollouts().with(recorded.computeIfAbsent(from, RecordedShapes::read)))));
         }
         for (String key : List.of("brokers", "broker_heap_mb")) {
             if (points.get(0).settings().containsKey(key)) {
@@ -71,7 +75,7 @@ final class WorkloadFile {
         }
         if (points.get(0).workload().knee().search() && points.get(0).settings().containsKey(LoadTest.RATE)) {
             throw new ConfigException("knee.search chooses the rates itself, so sweep must not list " + LoadTest.RATE
-                + "; leave one of them out");
+                    + "; leave one of them out");
         }
         return points;
     }
@@ -79,7 +83,9 @@ final class WorkloadFile {
     private static void requireNotStated(ObjectNode combination) {
         for (String key : COUNTED) {
             if (combination.path("rollouts").has(key)) {
-                throw new ConfigException("rollouts." + key + " is given and so is rollouts.from, the recorded run that says it too; leave one of them out");
+                throw new ConfigException(
+                        "rollouts." + key
+                                + " is given and so is rollouts.from, the recorded run that says it too; leave one of them out");
             }
         }
     }

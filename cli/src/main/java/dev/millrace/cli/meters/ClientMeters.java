@@ -25,9 +25,17 @@ public final class ClientMeters implements MetricsReporter {
     /** The setting that holds the registry, an object. */
     static final String REGISTRY = "millrace.meter.registry";
 
-    private static final Set<String> READ = Set.of("records-lag-max", "records-consumed-rate", "bytes-consumed-rate",
-        "fetch-latency-avg", "rebalance-total", "record-send-rate", "outgoing-byte-rate", "request-latency-avg",
-        "record-error-total", "txn-commit-time-ns-total");
+    private static final Set<String> READ = Set.of(
+            "records-lag-max",
+            "records-consumed-rate",
+            "bytes-consumed-rate",
+            "fetch-latency-avg",
+            "rebalance-total",
+            "record-send-rate",
+            "outgoing-byte-rate",
+            "request-latency-avg",
+            "record-error-total",
+            "txn-commit-time-ns-total");
 
     private final Map<MetricName, Meter> meters = new ConcurrentHashMap<>();
     private MeterRegistry registry;
@@ -61,11 +69,20 @@ public final class ClientMeters implements MetricsReporter {
         if (!READ.contains(name.name()) || !name.tags().keySet().equals(Set.of("client-id"))) {
             return;
         }
-        String meter = "millrace.kafka." + name.name().replaceFirst("-total$", "").replace('-', '.');
+        String meter =
+                "millrace.kafka." + name.name().replaceFirst("-total$", "").replace('-', '.');
         String client = name.tags().get("client-id");
-        meters.put(name, name.name().endsWith("-total")
-            ? FunctionCounter.builder(meter, metric, ClientMeters::value).tag("client", client).description(name.description()).register(registry)
-            : Gauge.builder(meter, metric, ClientMeters::value).tag("client", client).description(name.description()).register(registry));
+        meters.put(
+                name,
+                name.name().endsWith("-total")
+                        ? FunctionCounter.builder(meter, metric, ClientMeters::value)
+                                .tag("client", client)
+                                .description(name.description())
+                                .register(registry)
+                        : Gauge.builder(meter, metric, ClientMeters::value)
+                                .tag("client", client)
+                                .description(name.description())
+                                .register(registry));
     }
 
     private static double value(KafkaMetric metric) {

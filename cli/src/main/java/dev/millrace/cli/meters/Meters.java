@@ -13,9 +13,13 @@ import java.util.Set;
 /** The registry that all roles report to. */
 public final class Meters implements AutoCloseable {
     /** Of the hundreds of meters of Kafka Streams, those that a person reads when something is slow; clients': {@link ClientMeters}. */
-    private static final Set<String> STREAMS = Set.of("kafka.stream.thread.process.rate", "kafka.stream.thread.process.latency.avg",
-        "kafka.stream.thread.commit.latency.avg", "kafka.stream.thread.poll.latency.avg", "kafka.stream.task.dropped.records.total",
-        "kafka.stream.state.restore.records.total");
+    private static final Set<String> STREAMS = Set.of(
+            "kafka.stream.thread.process.rate",
+            "kafka.stream.thread.process.latency.avg",
+            "kafka.stream.thread.commit.latency.avg",
+            "kafka.stream.thread.poll.latency.avg",
+            "kafka.stream.task.dropped.records.total",
+            "kafka.stream.state.restore.records.total");
 
     private final PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     private final JvmGcMetrics collector = new JvmGcMetrics();
@@ -26,7 +30,8 @@ public final class Meters implements AutoCloseable {
             @Override
             public MeterFilterReply accept(Meter.Id id) {
                 return id.getName().startsWith("kafka.") && !STREAMS.contains(id.getName())
-                    ? MeterFilterReply.DENY : MeterFilterReply.NEUTRAL;
+                        ? MeterFilterReply.DENY
+                        : MeterFilterReply.NEUTRAL;
             }
         });
         new JvmMemoryMetrics().bindTo(registry);

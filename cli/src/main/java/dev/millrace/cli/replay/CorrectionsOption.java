@@ -18,8 +18,7 @@ import java.nio.file.Path;
  * the decoupled presets, put in place of the run's weights and rejection; or {@code none}.
  */
 final class CorrectionsOption {
-    private CorrectionsOption() {
-    }
+    private CorrectionsOption() {}
 
     static Alternative parse(String named, CorrectionConfig ofRun) {
         if (named.equals("none")) {
@@ -34,21 +33,42 @@ final class CorrectionsOption {
         }
         RolloutCorrectionOptions defaults = RolloutCorrectionOptions.defaults();
         try {
-            RolloutCorrectionOptions preset = new RolloutCorrectionOptions(named, ofRun.rolloutCorrection().compare(),
-                defaults.rolloutIs(), defaults.rolloutIsThreshold(), "", "");
-            return new Alternative(named, new CorrectionConfig(preset, ofRun.advantage(), ofRun.staleness(), ofRun.sequenceMask(),
-                ofRun.m2po(), ofRun.ess(), ofRun.missingOldLogProbs()));
+            RolloutCorrectionOptions preset = new RolloutCorrectionOptions(
+                    named,
+                    ofRun.rolloutCorrection().compare(),
+                    defaults.rolloutIs(),
+                    defaults.rolloutIsThreshold(),
+                    "",
+                    "");
+            return new Alternative(
+                    named,
+                    new CorrectionConfig(
+                            preset,
+                            ofRun.advantage(),
+                            ofRun.staleness(),
+                            ofRun.sequenceMask(),
+                            ofRun.m2po(),
+                            ofRun.ess(),
+                            ofRun.missingOldLogProbs()));
         } catch (IllegalArgumentException e) {
-            throw new ConfigException("--corrections " + named + " is neither a file, nor none, nor a preset: " + e.getMessage(), e);
+            throw new ConfigException(
+                    "--corrections " + named + " is neither a file, nor none, nor a preset: " + e.getMessage(), e);
         }
     }
 
     /** Neither weights nor masks nor a scaled step; only the limit on staleness, which says what is in the batch at all. */
     static CorrectionConfig none(CorrectionConfig ofRun) {
-        RolloutCorrectionOptions nothing = new RolloutCorrectionOptions("", ofRun.rolloutCorrection().compare(), "", "", "", "");
+        RolloutCorrectionOptions nothing =
+                new RolloutCorrectionOptions("", ofRun.rolloutCorrection().compare(), "", "", "", "");
         AdvantageConfig advantage = ofRun.advantage();
-        return new CorrectionConfig(nothing, advantage, ofRun.staleness(), new SequenceMaskConfig(false, ofRun.sequenceMask().threshold()),
-            new M2poConfig(false, ofRun.m2po().threshold(), ofRun.m2po().harmfulOnly()),
-            new EssConfig(EssConfig.Rule.NONE, ofRun.ess().weights(), ofRun.ess().baseRatio()), ofRun.missingOldLogProbs());
+        return new CorrectionConfig(
+                nothing,
+                advantage,
+                ofRun.staleness(),
+                new SequenceMaskConfig(false, ofRun.sequenceMask().threshold()),
+                new M2poConfig(false, ofRun.m2po().threshold(), ofRun.m2po().harmfulOnly()),
+                new EssConfig(
+                        EssConfig.Rule.NONE, ofRun.ess().weights(), ofRun.ess().baseRatio()),
+                ofRun.missingOldLogProbs());
     }
 }

@@ -14,13 +14,13 @@ import java.util.stream.Collectors;
 
 /** Steps learnt again, evaluations and gradients, a line for each step and course; an empty field is a number that there is not. */
 final class CounterfactualCsv {
-    private CounterfactualCsv() {
-    }
+    private CounterfactualCsv() {}
 
     /** {@code retrain.csv} and {@code evaluations.csv}. */
     static void write(Path folder, RetrainSeeds found) throws IOException {
-        List<String> lines = new ArrayList<>(List.of("seed,rollouts,version,batch,recorded_reward,recorded_staleness,course,as_recorded,weights_sha256,"
-            + CourseFigure.STEP.stream().map(CourseFigure::key).collect(Collectors.joining(","))));
+        List<String> lines = new ArrayList<>(List.of(
+                "seed,rollouts,version,batch,recorded_reward,recorded_staleness,course,as_recorded,weights_sha256,"
+                        + CourseFigure.STEP.stream().map(CourseFigure::key).collect(Collectors.joining(","))));
         List<String> tried = new ArrayList<>(List.of("seed,rollouts,version,course,reward"));
         for (int seed = 0; seed < found.each().size(); seed++) {
             String start = (seed + 1) + "," + (found.live() ? "own" : "recorded") + ",";
@@ -36,9 +36,11 @@ final class CounterfactualCsv {
             for (int c = 0; c < found.names().size(); c++) {
                 Optional<CourseStep> one = step.courses().get(c);
                 if (one.isPresent()) {
-                    lines.add(start + step.version() + "," + step.batchId() + "," + step.recordedReward() + "," + step.recordedStaleness() + ","
-                        + name(found.names().get(c)) + "," + one.get().isAsRecorded() + "," + one.get().weightsSha256() + ","
-                        + numbers(CourseFigure.STEP, one.get()));
+                    lines.add(start + step.version() + "," + step.batchId() + "," + step.recordedReward() + ","
+                            + step.recordedStaleness() + ","
+                            + name(found.names().get(c)) + "," + one.get().isAsRecorded() + ","
+                            + one.get().weightsSha256() + ","
+                            + numbers(CourseFigure.STEP, one.get()));
                 }
             }
         }
@@ -48,22 +50,28 @@ final class CounterfactualCsv {
         for (int c = 0; c < found.names().size(); c++) {
             double[] rewards = found.rewards(c);
             for (int e = 0; e < rewards.length; e++) {
-                lines.add(start + (long) found.evaluatedAt()[e] + "," + name(found.names().get(c)) + "," + rewards[e]);
+                lines.add(start + (long) found.evaluatedAt()[e] + ","
+                        + name(found.names().get(c)) + "," + rewards[e]);
             }
         }
     }
 
     /** {@code gradients.csv}. */
     static void write(Path folder, GradientRecord found) throws IOException {
-        List<String> lines = new ArrayList<>(List.of("version,batch,recorded_reward,update_norm,reference_sequences,reference_norm,"
-            + "reference_signal,reference_noise,course," + CourseFigure.GRADIENT.stream().map(CourseFigure::key).collect(Collectors.joining(","))));
+        List<String> lines =
+                new ArrayList<>(List.of("version,batch,recorded_reward,update_norm,reference_sequences,reference_norm,"
+                        + "reference_signal,reference_noise,course,"
+                        + CourseFigure.GRADIENT.stream().map(CourseFigure::key).collect(Collectors.joining(","))));
         for (GradientStep step : found.steps()) {
-            String reference = step.reference().map(of -> of.sequences() + "," + of.norm() + "," + of.signal() + "," + of.noise()).orElse(",,,");
+            String reference = step.reference()
+                    .map(of -> of.sequences() + "," + of.norm() + "," + of.signal() + "," + of.noise())
+                    .orElse(",,,");
             for (int c = 0; c < found.names().size(); c++) {
                 Optional<CourseGradient> one = step.courses().get(c);
                 if (one.isPresent()) {
-                    lines.add(step.version() + "," + step.batchId() + "," + step.recordedReward() + "," + step.updateNorm() + "," + reference
-                        + "," + name(found.names().get(c)) + "," + numbers(CourseFigure.GRADIENT, one.get()));
+                    lines.add(step.version() + "," + step.batchId() + "," + step.recordedReward() + ","
+                            + step.updateNorm() + "," + reference + ","
+                            + name(found.names().get(c)) + "," + numbers(CourseFigure.GRADIENT, one.get()));
                 }
             }
         }
@@ -71,8 +79,10 @@ final class CounterfactualCsv {
     }
 
     private static <T> String numbers(List<CourseFigure<T>> figures, T of) {
-        return figures.stream().map(figure -> figure.of().applyAsDouble(of)).map(value -> Double.isNaN(value) ? "" : String.valueOf(value))
-            .collect(Collectors.joining(","));
+        return figures.stream()
+                .map(figure -> figure.of().applyAsDouble(of))
+                .map(value -> Double.isNaN(value) ? "" : String.valueOf(value))
+                .collect(Collectors.joining(","));
     }
 
     private static String name(String name) {

@@ -7,35 +7,66 @@ import picocli.CommandLine.Option;
 
 /** The options of what learning would have been. */
 final class CounterfactualOptions {
-    @Option(names = "--retrain", description = {"Continue learning from version A (--from-version, default the oldest) to B (--to-version) over the",
-        "recorded batches: by the run's own settings, which shows that the recorded weights come out bit for bit, and by each --corrections."})
+    @Option(
+            names = "--retrain",
+            description = {
+                "Continue learning from version A (--from-version, default the oldest) to B (--to-version) over the",
+                "recorded batches: by the run's own settings, which shows that the recorded weights come out bit for bit, and by each --corrections."
+            })
     private boolean retrain;
 
-    @Option(names = "--live", description = {"With --retrain: each course samples its own rollouts, of the recorded prompts and as many versions behind as the",
-        "recorded ones were, in place of the recorded rollouts, which another policy sampled once it has parted from the run."})
+    @Option(
+            names = "--live",
+            description = {
+                "With --retrain: each course samples its own rollouts, of the recorded prompts and as many versions behind as the",
+                "recorded ones were, in place of the recorded rollouts, which another policy sampled once it has parted from the run."
+            })
     private boolean live;
 
-    @Option(names = "--seeds", paramLabel = "N", defaultValue = "1",
-        description = "With --live: sets of draws to sample by, one after the other (default: ${DEFAULT-VALUE}); the first are the recorded ones.")
+    @Option(
+            names = "--seeds",
+            paramLabel = "N",
+            defaultValue = "1",
+            description =
+                    "With --live: sets of draws to sample by, one after the other (default: ${DEFAULT-VALUE}); the first are the recorded ones.")
     private int seeds;
 
-    @Option(names = "--gradients", description = {"The gradient of recorded batches under each --corrections, held against what the run did and against",
-        "an on-policy gradient, at the steps between --from-version and --to-version or those of --at-version."})
+    @Option(
+            names = "--gradients",
+            description = {
+                "The gradient of recorded batches under each --corrections, held against what the run did and against",
+                "an on-policy gradient, at the steps between --from-version and --to-version or those of --at-version."
+            })
     private boolean gradients;
 
-    @Option(names = "--at-version", paramLabel = "V", split = ",", description = "With --gradients: only the steps that began with these versions.")
+    @Option(
+            names = "--at-version",
+            paramLabel = "V",
+            split = ",",
+            description = "With --gradients: only the steps that began with these versions.")
     private List<Long> atVersions = new ArrayList<>();
 
-    @Option(names = "--evaluate-every", paramLabel = "N", defaultValue = "8",
-        description = "With --retrain: steps between tries of the policies in the run's task (default: ${DEFAULT-VALUE}).")
+    @Option(
+            names = "--evaluate-every",
+            paramLabel = "N",
+            defaultValue = "8",
+            description =
+                    "With --retrain: steps between tries of the policies in the run's task (default: ${DEFAULT-VALUE}).")
     private int evaluateEvery;
 
-    @Option(names = "--evaluation-prompts", paramLabel = "N", defaultValue = "256",
-        description = "Prompts of a try, the same ones every time (default: ${DEFAULT-VALUE}); 0 tries nothing.")
+    @Option(
+            names = "--evaluation-prompts",
+            paramLabel = "N",
+            defaultValue = "256",
+            description = "Prompts of a try, the same ones every time (default: ${DEFAULT-VALUE}); 0 tries nothing.")
     private int evaluationPrompts;
 
-    @Option(names = "--reference-groups", paramLabel = "N", defaultValue = "64",
-        description = "With --gradients: groups sampled for the on-policy gradient (default: ${DEFAULT-VALUE}); 0 leaves it out.")
+    @Option(
+            names = "--reference-groups",
+            paramLabel = "N",
+            defaultValue = "64",
+            description =
+                    "With --gradients: groups sampled for the on-policy gradient (default: ${DEFAULT-VALUE}); 0 leaves it out.")
     private int referenceGroups;
 
     boolean isGiven() {
@@ -45,7 +76,8 @@ final class CounterfactualOptions {
     /** @throws ConfigException if one of them cannot be, or says something about what is not asked for */
     void check() {
         if (!gradients && !atVersions.isEmpty()) {
-            throw new ConfigException("--at-version chooses steps for --gradients; give that too, or a range with --from-version and --to-version");
+            throw new ConfigException(
+                    "--at-version chooses steps for --gradients; give that too, or a range with --from-version and --to-version");
         }
         if (live && !retrain) {
             throw new ConfigException("--live says what --retrain learns from; give that too");
@@ -54,14 +86,16 @@ final class CounterfactualOptions {
             throw new ConfigException("--seeds must be at least 1: " + seeds);
         }
         if (seeds > 1 && !live) {
-            throw new ConfigException("--seeds=" + seeds + " asks for other draws, and without --live nothing is drawn: give that too, or leave out --seeds");
+            throw new ConfigException(
+                    "--seeds=" + seeds
+                            + " asks for other draws, and without --live nothing is drawn: give that too, or leave out --seeds");
         }
         if (evaluateEvery < 1) {
             throw new ConfigException("--evaluate-every must be at least 1: " + evaluateEvery);
         }
         if (evaluationPrompts < 0 || referenceGroups < 0) {
-            throw new ConfigException("--evaluation-prompts and --reference-groups must be at least 0: " + evaluationPrompts + " and "
-                + referenceGroups);
+            throw new ConfigException("--evaluation-prompts and --reference-groups must be at least 0: "
+                    + evaluationPrompts + " and " + referenceGroups);
         }
     }
 

@@ -35,8 +35,13 @@ final class CounterfactualReplay {
     private final PrintWriter out;
     private final PrintWriter err;
 
-    CounterfactualReplay(ReplayedRun replayed, CounterfactualOptions options, StepRangeOptions range, List<String> corrections,
-                         PrintWriter out, PrintWriter err) {
+    CounterfactualReplay(
+            ReplayedRun replayed,
+            CounterfactualOptions options,
+            StepRangeOptions range,
+            List<String> corrections,
+            PrintWriter out,
+            PrintWriter err) {
         this.replayed = replayed;
         this.options = options;
         this.range = range;
@@ -46,8 +51,8 @@ final class CounterfactualReplay {
     }
 
     private static List<Course> courses(List<String> corrections, MillraceConfig config) {
-        List<Course> courses = new ArrayList<>(
-            List.of(new Course("recorded", config.topology().corrections(), config.learner().step())));
+        List<Course> courses = new ArrayList<>(List.of(new Course(
+                "recorded", config.topology().corrections(), config.learner().step())));
         corrections.forEach(named -> courses.add(CourseOption.parse(named, config)));
         List<String> names = courses.stream().map(Course::name).toList();
         if (new HashSet<>(names).size() < names.size()) {
@@ -65,27 +70,40 @@ final class CounterfactualReplay {
     int run(Path folder) throws IOException {
         options.check();
         if (range.isByTimeOrOffset()) {
-            throw new ConfigException("--retrain and --gradients go from version to version; choose with --from-version and --to-version"
-                + " in place of times and offsets");
+            throw new ConfigException(
+                    "--retrain and --gradients go from version to version; choose with --from-version and --to-version"
+                            + " in place of times and offsets");
         }
         if (folder != null) {
             Files.createDirectories(folder);
         }
         Engine engine = new Engine(Device.parse(replayed.config().run().device()), 1);
-        try (RecordedVersions versions = new RecordedVersions(replayed.recorded(), replayed.config().weights().store());
-             RunTask task = task(versions, engine)) {
+        try (RecordedVersions versions = new RecordedVersions(
+                        replayed.recorded(), replayed.config().weights().store());
+                RunTask task = task(versions, engine)) {
             VersionRange steps = steps(versions);
             CounterfactualReport report = folder == null ? null : new CounterfactualReport(folder, err);
             int status = 0;
             if (options.retrain()) {
-                status = retrain(versions, steps, engine, Optional.ofNullable(options.evaluationPrompts() == 0 ? null : task), report);
+                status = retrain(
+                        versions,
+                        steps,
+                        engine,
+                        Optional.ofNullable(options.evaluationPrompts() == 0 ? null : task),
+                        report);
             }
             if (options.gradients()) {
-                gradients(versions, steps, engine, Optional.ofNullable(options.referenceGroups() == 0 ? null : task), report);
+                gradients(
+                        versions,
+                        steps,
+                        engine,
+                        Optional.ofNullable(options.referenceGroups() == 0 ? null : task),
+                        report);
             }
             if (report != null) {
                 report.write(replayed.recorded().run().runId());
-                out.println("all of it is in " + folder + ": counterfactual.html, counterfactual.json, CSV files and pictures");
+                out.println("all of it is in " + folder
+                        + ": counterfactual.html, counterfactual.json, CSV files and pictures");
             }
             out.flush();
             return status;
@@ -98,7 +116,8 @@ final class CounterfactualReplay {
                 return held(range.fromVersion(), range.toVersion(), versions);
             }
             if (options.retrain() || range.isGiven()) {
-                throw new ConfigException("--at-version chooses steps by itself; leave out --from-version, --to-version and --retrain");
+                throw new ConfigException(
+                        "--at-version chooses steps by itself; leave out --from-version, --to-version and --retrain");
             }
             TreeSet<Long> at = new TreeSet<>(options.atVersions());
             return held(at.first(), at.last() + 1, versions);
@@ -109,16 +128,24 @@ final class CounterfactualReplay {
 
     private VersionRange held(Long from, Long to, RecordedVersions versions) {
         Optional<HeldRange> some = replayed.some();
-        return some.isEmpty() ? VersionRange.of(from, to, versions) : VersionRange.within(some.get(), from, to, versions);
+        return some.isEmpty()
+                ? VersionRange.of(from, to, versions)
+                : VersionRange.within(some.get(), from, to, versions);
     }
 
     /** An archive of some batches holds one optimiser's state. */
     private void requireOptimizer(VersionRange steps) {
-        replayed.some().filter(held -> held.store().isEmpty() && held.optimizerVersion() != steps.from()).ifPresent(held -> {
-            throw new ConfigException("training cannot go on from version " + steps.from() + ": the archive of some batches holds "
-                + (held.optimizerVersion() < 0 ? "no optimiser's state; export it from a log that still stores that of version " + held.startVersion()
-                    : "the optimiser's state of version " + held.optimizerVersion() + " alone, from which its first step began; leave out --from-version"));
-        });
+        replayed.some()
+                .filter(held -> held.store().isEmpty() && held.optimizerVersion() != steps.from())
+                .ifPresent(held -> {
+                    throw new ConfigException("training cannot go on from version " + steps.from()
+                            + ": the archive of some batches holds "
+                            + (held.optimizerVersion() < 0
+                                    ? "no optimiser's state; export it from a log that still stores that of version "
+                                            + held.startVersion()
+                                    : "the optimiser's state of version " + held.optimizerVersion()
+                                            + " alone, from which its first step began; leave out --from-version"));
+                });
     }
 
     /** The run's task; null, with a sentence, where the configured one says nothing of the run. */
@@ -127,20 +154,39 @@ final class CounterfactualReplay {
             return null;
         }
         MillraceConfig config = replayed.config();
-        Optional<String> refusal = RunTask.refusal(config, versions.manifest(versions.newest().getAsLong()).getTokenizerHash());
+        Optional<String> refusal = RunTask.refusal(
+                config, versions.manifest(versions.newest().getAsLong()).getTokenizerHash());
         if (refusal.isPresent()) {
-            Lines.wrapped("", refusal.get() + ", so nothing is sampled: no rewards of the policies, no on-policy gradient").forEach(out::println);
+            Lines.wrapped(
+                            "",
+                            refusal.get()
+                                    + ", so nothing is sampled: no rewards of the policies, no on-policy gradient")
+                    .forEach(out::println);
             return null;
         }
-        return new RunTask(replayed.recorded().run(), config, versions.shape(), engine, options.evaluationPrompts(), options.referenceGroups());
+        return new RunTask(
+                replayed.recorded().run(),
+                config,
+                versions.shape(),
+                engine,
+                options.evaluationPrompts(),
+                options.referenceGroups());
     }
 
-    private int retrain(RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task, CounterfactualReport report)
+    private int retrain(
+            RecordedVersions versions,
+            VersionRange steps,
+            Engine engine,
+            Optional<TaskTrials> task,
+            CounterfactualReport report)
             throws IOException {
         requireOptimizer(steps);
         long start = System.nanoTime();
-        RetrainSeeds found = new RetrainSeeds(options.live() ? live(versions, steps, engine, task)
-            : List.of(learn(versions, steps, engine, task, Optional.empty(), new AtomicLong())), options.live());
+        RetrainSeeds found = new RetrainSeeds(
+                options.live()
+                        ? live(versions, steps, engine, task)
+                        : List.of(learn(versions, steps, engine, task, Optional.empty(), new AtomicLong())),
+                options.live());
         List<String> text = RetrainText.lines(found, steps, (System.nanoTime() - start) / 1e9);
         text.forEach(out::println);
         if (report != null) {
@@ -149,12 +195,19 @@ final class CounterfactualReplay {
         return found.first().parted().isEmpty() ? 0 : ReplayCommand.DIFFERS;
     }
 
-    private List<RetrainRecord> live(RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task) {
+    private List<RetrainRecord> live(
+            RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task) {
         MillraceConfig config = replayed.config();
         AtomicLong before = new AtomicLong();
         List<RetrainRecord> found = new ArrayList<>();
         try (RunRollouts source = new RunRollouts(config, versions.shape(), engine);
-             LiveSampling sampling = new LiveSampling(replayed.recorded(), versions, steps, source, engine, config.learner().step().tokensPerMicrobatch())) {
+                LiveSampling sampling = new LiveSampling(
+                        replayed.recorded(),
+                        versions,
+                        steps,
+                        source,
+                        engine,
+                        config.learner().step().tokensPerMicrobatch())) {
             for (int seed = 0; seed < options.seeds(); seed++) {
                 found.add(learn(versions, steps, engine, task, Optional.of(new LiveRollouts(sampling, seed)), before));
                 before.addAndGet(steps.steps());
@@ -164,27 +217,46 @@ final class CounterfactualReplay {
     }
 
     /** @param before steps taken with other draws */
-    private RetrainRecord learn(RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task, Optional<LiveRollouts> live,
-                                AtomicLong before) {
-        RetrainRecord found = new RetrainRecord(courses.stream().map(Course::name).toList());
-        Retraining retraining = new Retraining(replayed.recorded(), versions, engine, courses, live, task, options.evaluateEvery());
-        ProgressLine.during("learning again", () -> before.get() + retraining.passed(), steps.steps() * options.seeds(), err, () -> {
-            retraining.replay(steps, found);
-            return null;
-        });
+    private RetrainRecord learn(
+            RecordedVersions versions,
+            VersionRange steps,
+            Engine engine,
+            Optional<TaskTrials> task,
+            Optional<LiveRollouts> live,
+            AtomicLong before) {
+        RetrainRecord found =
+                new RetrainRecord(courses.stream().map(Course::name).toList());
+        Retraining retraining =
+                new Retraining(replayed.recorded(), versions, engine, courses, live, task, options.evaluateEvery());
+        ProgressLine.during(
+                "learning again",
+                () -> before.get() + retraining.passed(),
+                steps.steps() * options.seeds(),
+                err,
+                () -> {
+                    retraining.replay(steps, found);
+                    return null;
+                });
         return found;
     }
 
-    private void gradients(RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task, CounterfactualReport report)
+    private void gradients(
+            RecordedVersions versions,
+            VersionRange steps,
+            Engine engine,
+            Optional<TaskTrials> task,
+            CounterfactualReport report)
             throws IOException {
-        GradientRecord found = new GradientRecord(courses.stream().map(Course::name).toList());
+        GradientRecord found =
+                new GradientRecord(courses.stream().map(Course::name).toList());
         StepGradients gradients = new StepGradients(replayed.recorded(), versions, engine, courses, task);
         List<Long> at = options.atVersions();
         long start = System.nanoTime();
-        ProgressLine.during("gradients", gradients::passed, at.isEmpty() ? steps.steps() : new TreeSet<>(at).size(), err, () -> {
-            gradients.replay(steps, version -> at.isEmpty() || at.contains(version), found::add);
-            return null;
-        });
+        ProgressLine.during(
+                "gradients", gradients::passed, at.isEmpty() ? steps.steps() : new TreeSet<>(at).size(), err, () -> {
+                    gradients.replay(steps, version -> at.isEmpty() || at.contains(version), found::add);
+                    return null;
+                });
         List<String> text = GradientText.lines(found, (System.nanoTime() - start) / 1e9);
         text.forEach(out::println);
         if (report != null) {

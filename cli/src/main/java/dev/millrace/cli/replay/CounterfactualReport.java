@@ -44,25 +44,57 @@ final class CounterfactualReport {
         CounterfactualCsv.write(folder, found);
         said.addAll(text);
         rollouts = found.live() ? "own" : "recorded";
-        double[] versions = found.steps().stream().mapToDouble(RetrainedStep::version).toArray();
+        double[] versions =
+                found.steps().stream().mapToDouble(RetrainedStep::version).toArray();
         String means = found.each().size() == 1 ? "" : ", mean over seeds";
-        plot("reward of the policy in the run's task" + means, "version", found.evaluatedAt(), found.names(), found::rewards);
+        plot(
+                "reward of the policy in the run's task" + means,
+                "version",
+                found.evaluatedAt(),
+                found.names(),
+                found::rewards);
         for (int seed = 0; seed < found.each().size() && found.each().size() > 1; seed++) {
             RetrainRecord one = found.each().get(seed);
-            plot("reward of the policy in the run's task, seed " + (seed + 1), "version", found.evaluatedAt(), found.names(),
-                c -> padded(one.rewards(c), found.evaluatedAt().length));
+            plot(
+                    "reward of the policy in the run's task, seed " + (seed + 1),
+                    "version",
+                    found.evaluatedAt(),
+                    found.names(),
+                    c -> padded(one.rewards(c), found.evaluatedAt().length));
         }
-        plot("reward of the batch (recorded)", "version", versions, List.of("recorded"),
-            c -> found.steps().stream().mapToDouble(RetrainedStep::recordedReward).toArray());
-        plot("staleness of the batch, versions (recorded)", "version", versions, List.of("recorded"),
-            c -> found.steps().stream().mapToDouble(RetrainedStep::recordedStaleness).toArray());
+        plot(
+                "reward of the batch (recorded)",
+                "version",
+                versions,
+                List.of("recorded"),
+                c -> found.steps().stream()
+                        .mapToDouble(RetrainedStep::recordedReward)
+                        .toArray());
+        plot(
+                "staleness of the batch, versions (recorded)",
+                "version",
+                versions,
+                List.of("recorded"),
+                c -> found.steps().stream()
+                        .mapToDouble(RetrainedStep::recordedStaleness)
+                        .toArray());
         for (CourseFigure<CourseStep> figure : CourseFigure.STEP) {
             plot(figure.title() + means, "version", versions, found.names(), c -> found.curve(c, figure.of()));
         }
         List<XYChart> panels = new ArrayList<>();
-        panels.add(chart("reward in the task" + means, found.evaluatedAt(), found.names(), found::rewards, LegendPosition.InsideSW));
+        panels.add(chart(
+                "reward in the task" + means,
+                found.evaluatedAt(),
+                found.names(),
+                found::rewards,
+                LegendPosition.InsideSW));
         panels.add(chart("ESS ratio", versions, found.names(), c -> found.curve(c, CourseStep::essRatio), null));
-        panels.add(chart("KL to the recorded policy", versions, found.names(), c -> found.curve(c, CourseStep::klToRecorded), null));
+        panels.add(chart(
+                "KL to the recorded policy",
+                versions,
+                found.names(),
+                c -> found.curve(c, CourseStep::klToRecorded),
+                null));
         panels.add(chart("gradient norm", versions, found.names(), c -> found.curve(c, CourseStep::gradNorm), null));
         picture(panels, "retrain.png");
     }
@@ -72,12 +104,21 @@ final class CounterfactualReport {
         CounterfactualCsv.write(folder, found);
         said.addAll(text);
         for (var figure : CourseFigure.GRADIENT) {
-            plot(figure.title(), "version that the step began with", found.versions(), found.names(), c -> found.curve(c, figure.of()));
+            plot(
+                    figure.title(),
+                    "version that the step began with",
+                    found.versions(),
+                    found.names(),
+                    c -> found.curve(c, figure.of()));
         }
         List<XYChart> panels = new ArrayList<>();
         for (var figure : CourseFigure.GRADIENT.subList(0, 4)) {
-            panels.add(chart(figure.title(), found.versions(), found.names(), c -> found.curve(c, figure.of()),
-                panels.isEmpty() ? LegendPosition.InsideNE : null));
+            panels.add(chart(
+                    figure.title(),
+                    found.versions(),
+                    found.names(),
+                    c -> found.curve(c, figure.of()),
+                    panels.isEmpty() ? LegendPosition.InsideNE : null));
         }
         picture(panels, "gradients.png");
     }
@@ -117,29 +158,52 @@ final class CounterfactualReport {
 
     /** @param legend where it is; null for none */
     private static XYChart chart(String title, double[] x, List<String> names, Curve curve, LegendPosition legend) {
-        XYChart chart = new XYChartBuilder().width(560).height(320).title(title).xAxisTitle("version").build();
+        XYChart chart = new XYChartBuilder()
+                .width(560)
+                .height(320)
+                .title(title)
+                .xAxisTitle("version")
+                .build();
         if (legend != null) {
             chart.getStyler().setLegendPosition(legend);
         }
-        chart.getStyler().setLegendVisible(legend != null).setChartBackgroundColor(Color.WHITE)
-            .setPlotBorderVisible(false).setAntiAlias(true);
+        chart.getStyler()
+                .setLegendVisible(legend != null)
+                .setChartBackgroundColor(Color.WHITE)
+                .setPlotBorderVisible(false)
+                .setAntiAlias(true);
         chart.getStyler().setXAxisMaxLabelCount(8);
         for (int c = 0; c < names.size(); c++) {
             double[] y = curve.of(c);
-            int[] there = IntStream.range(0, Math.min(x.length, y.length)).filter(i -> Double.isFinite(y[i])).toArray();
-            chart.addSeries(names.get(c), there.length == 0 ? new double[] {0} : Arrays.stream(there).mapToDouble(i -> x[i]).toArray(),
-                there.length == 0 ? new double[] {0} : Arrays.stream(there).mapToDouble(i -> y[i]).toArray()).setMarker(SeriesMarkers.NONE);
+            int[] there = IntStream.range(0, Math.min(x.length, y.length))
+                    .filter(i -> Double.isFinite(y[i]))
+                    .toArray();
+            chart.addSeries(
+                            names.get(c),
+                            there.length == 0
+                                    ? new double[] {0}
+                                    : Arrays.stream(there)
+                                            .mapToDouble(i -> x[i])
+                                            .toArray(),
+                            there.length == 0
+                                    ? new double[] {0}
+                                    : Arrays.stream(there)
+                                            .mapToDouble(i -> y[i])
+                                            .toArray())
+                    .setMarker(SeriesMarkers.NONE);
         }
         return chart;
     }
 
     private void picture(List<XYChart> panels, String name) {
         try {
-            BitmapEncoder.saveBitmap(panels, panels.size() / 2, 2, folder.resolve(name).toString(), BitmapFormat.PNG);
+            BitmapEncoder.saveBitmap(
+                    panels, panels.size() / 2, 2, folder.resolve(name).toString(), BitmapFormat.PNG);
         } catch (IOException e) {
             throw new Refusal("cannot write " + folder.resolve(name) + ": " + e.getMessage(), e);
         } catch (LinkageError | NullPointerException | IllegalStateException e) {
-            err.println("there is no picture: this machine has no fonts that Java can draw with (" + e.getMessage() + ")");
+            err.println(
+                    "there is no picture: this machine has no fonts that Java can draw with (" + e.getMessage() + ")");
         }
     }
 }

@@ -22,8 +22,7 @@ final class CourseOption {
     private static final String CORRECTIONS = "corrections";
     private static final String STEP = "step";
 
-    private CourseOption() {
-    }
+    private CourseOption() {}
 
     static Course parse(String named, MillraceConfig ofRun) {
         CorrectionConfig corrections = ofRun.topology().corrections();
@@ -33,28 +32,32 @@ final class CourseOption {
         Course course;
         if (tree.has(CORRECTIONS) || tree.has(STEP)) {
             refuseOthers(tree, named);
-            course = new Course(file.getFileName().toString(),
-                tree.has(CORRECTIONS) ? ConfigBinder.bind(corrections, tree.get(CORRECTIONS)) : corrections,
-                tree.has(STEP) ? ConfigBinder.bind(step, tree.get(STEP)) : step);
+            course = new Course(
+                    file.getFileName().toString(),
+                    tree.has(CORRECTIONS) ? ConfigBinder.bind(corrections, tree.get(CORRECTIONS)) : corrections,
+                    tree.has(STEP) ? ConfigBinder.bind(step, tree.get(STEP)) : step);
         } else {
             Alternative alternative = CorrectionsOption.parse(named, corrections);
             course = new Course(alternative.name(), alternative.corrections(), step);
         }
         try {
-            MillraceConfig.requireConsistentRatios(course.corrections().rolloutCorrection(), course.step().objective());
+            MillraceConfig.requireConsistentRatios(
+                    course.corrections().rolloutCorrection(), course.step().objective());
         } catch (ConfigException e) {
-            throw new ConfigException("--corrections " + named + ": " + e.getMessage()
-                + ". A file with the sections corrections and step can change the objective with them", e);
+            throw new ConfigException(
+                    "--corrections " + named + ": " + e.getMessage()
+                            + ". A file with the sections corrections and step can change the objective with them",
+                    e);
         }
         return course;
     }
 
     private static void refuseOthers(ObjectNode tree, String named) {
-        for (Iterator<String> keys = tree.fieldNames(); keys.hasNext();) {
+        for (Iterator<String> keys = tree.fieldNames(); keys.hasNext(); ) {
             String key = keys.next();
             if (!key.equals(CORRECTIONS) && !key.equals(STEP)) {
-                throw new ConfigException("--corrections " + named + " has the section " + key + " beside " + CORRECTIONS + " and "
-                    + STEP + "; leave it out, or put it under the one that it belongs to");
+                throw new ConfigException("--corrections " + named + " has the section " + key + " beside "
+                        + CORRECTIONS + " and " + STEP + "; leave it out, or put it under the one that it belongs to");
             }
         }
     }

@@ -34,11 +34,17 @@ final class GradientRecord {
 
     /** A number over steps; NaN where there is none. */
     double[] curve(int course, ToDoubleFunction<CourseGradient> of) {
-        return steps.stream().mapToDouble(step -> step.courses().get(course).map(of::applyAsDouble).orElse(Double.NaN)).toArray();
+        return steps.stream()
+                .mapToDouble(step ->
+                        step.courses().get(course).map(of::applyAsDouble).orElse(Double.NaN))
+                .toArray();
     }
 
     /** Its mean over the steps that have it; NaN if none has. */
     double mean(int course, ToDoubleFunction<CourseGradient> of) {
-        return Arrays.stream(curve(course, of)).filter(Double::isFinite).average().orElse(Double.NaN);
+        return Arrays.stream(curve(course, of))
+                .filter(Double::isFinite)
+                .average()
+                .orElse(Double.NaN);
     }
 }

@@ -14,38 +14,74 @@ import java.util.Locale;
 final class GradientText {
     private static final int NAME = 24;
 
-    private GradientText() {
-    }
+    private GradientText() {}
 
     static List<String> lines(GradientRecord found, double seconds) {
         List<String> lines = new ArrayList<>();
-        lines.add(String.format(Locale.ROOT, "gradients of %s, %s in %.1f s", count(found.steps().size(), "step"), count(found.names().size(), "course"), seconds));
+        lines.add(String.format(
+                Locale.ROOT,
+                "gradients of %s, %s in %.1f s",
+                count(found.steps().size(), "step"),
+                count(found.names().size(), "course"),
+                seconds));
         lines.addAll(Lines.wrapped("", reference(found)));
-        lines.add(String.format(Locale.ROOT, "%-" + NAME + "s %8s %8s %8s %8s %8s %8s", "means over steps", "cosine", "cosine", "SGA",
-            "norm", "noise", "ESS"));
-        lines.add(String.format(Locale.ROOT, "%-" + NAME + "s %8s %8s %8s %8s %8s %8s", "course", "on-pol.", "update", "progress", "",
-            "/ norm^2", ""));
+        lines.add(String.format(
+                Locale.ROOT,
+                "%-" + NAME + "s %8s %8s %8s %8s %8s %8s",
+                "means over steps",
+                "cosine",
+                "cosine",
+                "SGA",
+                "norm",
+                "noise",
+                "ESS"));
+        lines.add(String.format(
+                Locale.ROOT,
+                "%-" + NAME + "s %8s %8s %8s %8s %8s %8s",
+                "course",
+                "on-pol.",
+                "update",
+                "progress",
+                "",
+                "/ norm^2",
+                ""));
         for (int c = 0; c < found.names().size(); c++) {
             String name = found.names().get(c);
             double power = found.mean(c, gradient -> gradient.norm() * gradient.norm());
-            lines.add(String.format(Locale.ROOT, "%-" + NAME + "s %8s %8s %8s %8s %8s %8s",
-                name.length() <= NAME ? name : name.substring(0, NAME - 3) + "...", number(found.mean(c, CourseGradient::cosineToReference)),
-                number(found.mean(c, CourseGradient::cosineToUpdate)), number(found.mean(c, CourseGradient::sgaProgress)),
-                number(found.mean(c, CourseGradient::norm)),
-                power > 0 ? number(found.mean(c, CourseGradient::noise) / power) : "-", number(found.mean(c, CourseGradient::essRatio))));
+            lines.add(String.format(
+                    Locale.ROOT,
+                    "%-" + NAME + "s %8s %8s %8s %8s %8s %8s",
+                    name.length() <= NAME ? name : name.substring(0, NAME - 3) + "...",
+                    number(found.mean(c, CourseGradient::cosineToReference)),
+                    number(found.mean(c, CourseGradient::cosineToUpdate)),
+                    number(found.mean(c, CourseGradient::sgaProgress)),
+                    number(found.mean(c, CourseGradient::norm)),
+                    power > 0 ? number(found.mean(c, CourseGradient::noise) / power) : "-",
+                    number(found.mean(c, CourseGradient::essRatio))));
         }
         return lines;
     }
 
     /** What the on-policy gradient is made of. */
     static String reference(GradientRecord found) {
-        long known = found.steps().stream().filter(step -> step.reference().isPresent()).count();
+        long known = found.steps().stream()
+                .filter(step -> step.reference().isPresent())
+                .count();
         if (known == 0) {
             return "without an on-policy gradient to hold them against, since nothing was sampled";
         }
-        GradientStep first = found.steps().stream().filter(step -> step.reference().isPresent()).findFirst().orElseThrow();
-        long noisy = found.steps().stream().filter(step -> step.reference().map(of -> !of.isSomething()).orElse(false)).count();
-        return "the on-policy gradient is that of " + first.reference().get().sequences() + " sequences sampled afresh at each step's weights"
-            + (noisy == 0 ? "" : "; at " + noisy + " of " + known + " steps it is nothing but noise, or nothing, and progress is left out there");
+        GradientStep first = found.steps().stream()
+                .filter(step -> step.reference().isPresent())
+                .findFirst()
+                .orElseThrow();
+        long noisy = found.steps().stream()
+                .filter(step -> step.reference().map(of -> !of.isSomething()).orElse(false))
+                .count();
+        return "the on-policy gradient is that of " + first.reference().get().sequences()
+                + " sequences sampled afresh at each step's weights"
+                + (noisy == 0
+                        ? ""
+                        : "; at " + noisy + " of " + known
+                                + " steps it is nothing but noise, or nothing, and progress is left out there");
     }
 }

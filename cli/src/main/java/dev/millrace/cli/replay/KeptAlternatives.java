@@ -16,11 +16,14 @@ final class KeptAlternatives implements AutoCloseable {
     private KeptAlternatives(Path folder, KeptFiles files, PrintWriter err) {
         this.folder = folder;
         this.files = files;
-        this.whenInterrupted = new Thread(() -> {
-            err.println("interrupted: what is in " + folder + " is not whole, and its files end in " + KeptFiles.UNFINISHED + " ("
-                + files.steps() + " batches); the next replay with this report begins them anew");
-            err.flush();
-        }, "kept files");
+        this.whenInterrupted = new Thread(
+                () -> {
+                    err.println("interrupted: what is in " + folder + " is not whole, and its files end in "
+                            + KeptFiles.UNFINISHED + " (" + files.steps()
+                            + " batches); the next replay with this report begins them anew");
+                    err.flush();
+                },
+                "kept files");
         Runtime.getRuntime().addShutdownHook(whenInterrupted);
     }
 
@@ -41,9 +44,10 @@ final class KeptAlternatives implements AutoCloseable {
         }
         files.finish();
         List<String> others = files.others();
-        return "what each alternative makes of " + (files.steps() == 1 ? "1 batch" : String.format(Locale.ROOT, "%,d batches", files.steps()))
-            + " is kept, with the trajectories, in " + folder + (others.isEmpty() ? ""
-            : "; beside it lies what another replay kept: " + String.join(", ", others));
+        return "what each alternative makes of "
+                + (files.steps() == 1 ? "1 batch" : String.format(Locale.ROOT, "%,d batches", files.steps()))
+                + " is kept, with the trajectories, in " + folder
+                + (others.isEmpty() ? "" : "; beside it lies what another replay kept: " + String.join(", ", others));
     }
 
     @Override

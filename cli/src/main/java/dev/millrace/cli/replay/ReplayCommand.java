@@ -24,18 +24,27 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace replay}: decides a recorded run again. */
-@Command(name = "replay", mixinStandardHelpOptions = true, sortOptions = false,
-    description = {"Decides a recorded run again. Without --corrections by its own settings: says that every trajectory, batch,",
-        "outcome and dead letter comes out byte for byte, or shows the first difference. With --corrections: what others would",
-        "have made of the same batches, step by step; with --retrain or --gradients: what would have been learnt from them.",
-        "Reads only: no consumer group, no writes, so it can run beside the run."},
-    footer = {"", "millrace replay --run-dir runs/<run id>",
-        "millrace replay --archive my-run.archive --corrections none --corrections decoupled_k3_rs_token_tis --report report",
-        "millrace replay --archive my-run.archive --retrain --from-version 20 --corrections decoupled_geo_rs --report report",
-        "millrace replay --archive my-run.archive --retrain --live --seeds 3 --from-version 20 --corrections decoupled_geo_rs",
-        "millrace replay --run-dir runs/<run id> --rescore own,at-step --corrections none",
-        "millrace replay --run-dir runs/<run id> --corrections decoupled_geo_rs --report report --keep", "",
-        "Exit codes: 0 the same; 4 a difference; 5 not all could be replayed; 1 a failure; 2 a mistake in the command line."})
+@Command(
+        name = "replay",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Decides a recorded run again. Without --corrections by its own settings: says that every trajectory, batch,",
+            "outcome and dead letter comes out byte for byte, or shows the first difference. With --corrections: what others would",
+            "have made of the same batches, step by step; with --retrain or --gradients: what would have been learnt from them.",
+            "Reads only: no consumer group, no writes, so it can run beside the run."
+        },
+        footer = {
+            "",
+            "millrace replay --run-dir runs/<run id>",
+            "millrace replay --archive my-run.archive --corrections none --corrections decoupled_k3_rs_token_tis --report report",
+            "millrace replay --archive my-run.archive --retrain --from-version 20 --corrections decoupled_geo_rs --report report",
+            "millrace replay --archive my-run.archive --retrain --live --seeds 3 --from-version 20 --corrections decoupled_geo_rs",
+            "millrace replay --run-dir runs/<run id> --rescore own,at-step --corrections none",
+            "millrace replay --run-dir runs/<run id> --corrections decoupled_geo_rs --report report --keep",
+            "",
+            "Exit codes: 0 the same; 4 a difference; 5 not all could be replayed; 1 a failure; 2 a mistake in the command line."
+        })
 public final class ReplayCommand implements Callable<Integer> {
     /** Exit status if the replay and the run differ. */
     public static final int DIFFERS = 4;
@@ -45,26 +54,41 @@ public final class ReplayCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
-    @Option(names = "--archive", paramLabel = "DIR", description = "An archive that 'millrace export' wrote, in place of a run.")
+    @Option(
+            names = "--archive",
+            paramLabel = "DIR",
+            description = "An archive that 'millrace export' wrote, in place of a run.")
     private Path archive;
 
-    @Option(names = "--corrections", paramLabel = "WHAT",
-        description = {"Other corrections, beside the run's own: a preset, none, or a YAML file with keys of topology.corrections; may be given",
-            "often. With --retrain and --gradients the file may have the sections corrections and step, the latter with keys of learner.step."})
+    @Option(
+            names = "--corrections",
+            paramLabel = "WHAT",
+            description = {
+                "Other corrections, beside the run's own: a preset, none, or a YAML file with keys of topology.corrections; may be given",
+                "often. With --retrain and --gradients the file may have the sections corrections and step, the latter with keys of learner.step."
+            })
     private List<String> corrections = new ArrayList<>();
 
-    @Option(names = "--rescore", paramLabel = "WHAT",
-        description = "Log-probs computed again: own (old ones, under the versions that sampled) and one of recorded, at-step or a version "
-            + "(proximal ones, under the version of the record, of the step's beginning, or that one), such as own,at-step. Corrections see these.")
+    @Option(
+            names = "--rescore",
+            paramLabel = "WHAT",
+            description =
+                    "Log-probs computed again: own (old ones, under the versions that sampled) and one of recorded, at-step or a version "
+                            + "(proximal ones, under the version of the record, of the step's beginning, or that one), such as own,at-step. Corrections see these.")
     private String rescore;
 
-    @Option(names = "--report", paramLabel = "DIR",
-        description = "Folder for a page, JSON, CSV and pictures (with --corrections, --rescore, --retrain or --gradients).")
+    @Option(
+            names = "--report",
+            paramLabel = "DIR",
+            description =
+                    "Folder for a page, JSON, CSV and pictures (with --corrections, --rescore, --retrain or --gradients).")
     private Path report;
 
-    @Option(names = "--keep",
-        description = "Keep, under kept/ in the report's folder, the batches that each of the other corrections makes, and their trajectories "
-            + "with the weights that it gives them: Avro container files.")
+    @Option(
+            names = "--keep",
+            description =
+                    "Keep, under kept/ in the report's folder, the batches that each of the other corrections makes, and their trajectories "
+                            + "with the weights that it gives them: Avro container files.")
     private boolean keep;
 
     @Mixin
@@ -73,7 +97,10 @@ public final class ReplayCommand implements Callable<Integer> {
     @Mixin
     private CounterfactualOptions counterfactual;
 
-    @Option(names = "--threads", paramLabel = "N", description = "Tasks that are replayed at once (default: one a processor).")
+    @Option(
+            names = "--threads",
+            paramLabel = "N",
+            description = "Tasks that are replayed at once (default: one a processor).")
     private int threads = Runtime.getRuntime().availableProcessors();
 
     @Spec
@@ -85,26 +112,38 @@ public final class ReplayCommand implements Callable<Integer> {
             throw new ParameterException(spec.commandLine(), "--threads must be at least 1: " + threads);
         }
         if (archive != null && run.isGiven()) {
-            throw new ConfigException("--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
+            throw new ConfigException(
+                    "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
         }
         PrintWriter out = spec.commandLine().getOut();
         try (ReplayedRun replayed = archive != null ? ReplayedRun.open(archive, run.file()) : ReplayedRun.open(run)) {
-            out.println("run " + replayed.recorded().run().runId() + ", topics " + replayed.recorded().topics().prefix() + "*");
+            out.println("run " + replayed.recorded().run().runId() + ", topics "
+                    + replayed.recorded().topics().prefix() + "*");
             out.flush();
             if (counterfactual.isGiven() && rescore != null) {
-                throw new ConfigException("--rescore belongs to --corrections; --retrain and --gradients compute log-probs at their own weights, so leave it out");
+                throw new ConfigException(
+                        "--rescore belongs to --corrections; --retrain and --gradients compute log-probs at their own weights, so leave it out");
             }
             if (keep && (report == null || counterfactual.isGiven() || corrections.isEmpty() && rescore == null)) {
-                throw new ConfigException("--keep keeps in the folder of --report what --corrections or --rescore make of the run; "
-                    + "give --report and one of these, or leave it out");
+                throw new ConfigException(
+                        "--keep keeps in the folder of --report what --corrections or --rescore make of the run; "
+                                + "give --report and one of these, or leave it out");
             }
             if (counterfactual.isGiven()) {
-                return new CounterfactualReplay(replayed, counterfactual, range, corrections, out, spec.commandLine().getErr()).run(report);
+                return new CounterfactualReplay(
+                                replayed,
+                                counterfactual,
+                                range,
+                                corrections,
+                                out,
+                                spec.commandLine().getErr())
+                        .run(report);
             }
             counterfactual.check();
             if (corrections.isEmpty() && rescore == null) {
                 if (report != null || range.isGiven()) {
-                    throw new ConfigException("--report and ranges belong to --corrections and --rescore; a run is replayed as recorded from its beginning, so leave them out");
+                    throw new ConfigException(
+                            "--report and ranges belong to --corrections and --rescore; a run is replayed as recorded from its beginning, so leave them out");
                 }
                 return asRecorded(replayed, out);
             }
@@ -129,23 +168,36 @@ public final class ReplayCommand implements Callable<Integer> {
         ReplayTotals totals = new ReplayTotals(names);
         long start = System.nanoTime();
         try (RescoreSetup rescoring = new RescoreSetup(rescore, replayed);
-             KeptAlternatives kept = keep ? KeptAlternatives.begin(report, names, spec.commandLine().getErr()) : null;
-             StepsCsv csv = report == null ? null : steps(names)) {
-            WhatIf replay = new WhatIf(replayed.recorded(), range.range(), alternatives, rescoring.rescorer(),
-                rescoring.isLearnersDecision(replayed.config()));
+                KeptAlternatives kept = keep
+                        ? KeptAlternatives.begin(
+                                report, names, spec.commandLine().getErr())
+                        : null;
+                StepsCsv csv = report == null ? null : steps(names)) {
+            WhatIf replay = new WhatIf(
+                    replayed.recorded(),
+                    range.range(),
+                    alternatives,
+                    rescoring.rescorer(),
+                    rescoring.isLearnersDecision(replayed.config()));
             if (kept != null) {
                 replay.keeping(kept.files());
             }
-            ProgressLine.during("replaying", replay::passed, replay.toPass(), spec.commandLine().getErr(), () -> {
-                replay.replay(threads, step -> {
-                    totals.add(step);
-                    if (csv != null) {
-                        csv.write(step);
-                    }
-                });
-                return null;
-            });
-            WhatIfText.lines(totals, replay.tokens(), (System.nanoTime() - start) / 1e9).forEach(out::println);
+            ProgressLine.during(
+                    "replaying",
+                    replay::passed,
+                    replay.toPass(),
+                    spec.commandLine().getErr(),
+                    () -> {
+                        replay.replay(threads, step -> {
+                            totals.add(step);
+                            if (csv != null) {
+                                csv.write(step);
+                            }
+                        });
+                        return null;
+                    });
+            WhatIfText.lines(totals, replay.tokens(), (System.nanoTime() - start) / 1e9)
+                    .forEach(out::println);
             RescoreText.lines(totals, replay.untrained()).forEach(out::println);
             if (csv != null) {
                 csv.finish();
@@ -155,7 +207,11 @@ public final class ReplayCommand implements Callable<Integer> {
             }
         }
         if (report != null) {
-            ReplayReport.write(report, replayed.recorded().run().runId(), totals, spec.commandLine().getErr());
+            ReplayReport.write(
+                    report,
+                    replayed.recorded().run().runId(),
+                    totals,
+                    spec.commandLine().getErr());
             out.println("all of it is in " + report + ": report.html, report.json, steps.csv");
         }
         out.flush();
@@ -169,18 +225,31 @@ public final class ReplayCommand implements Callable<Integer> {
 
     private int asRecorded(ReplayedRun replayed, PrintWriter out) throws InterruptedException {
         if (replayed.some().isPresent()) {
-            Lines.wrapped("", "not replayed as recorded: the archive begins in the middle of the run, at batch "
-                + replayed.some().get().firstBatch() + ", and every decision rests on all before it; try other corrections on it"
-                + " (--corrections), or export the whole run").forEach(out::println);
+            Lines.wrapped(
+                            "",
+                            "not replayed as recorded: the archive begins in the middle of the run, at batch "
+                                    + replayed.some().get().firstBatch()
+                                    + ", and every decision rests on all before it; try other corrections on it"
+                                    + " (--corrections), or export the whole run")
+                    .forEach(out::println);
             out.flush();
             return NOT_PROVED;
         }
-        AsRecorded replay = new AsRecorded(replayed.recorded(), replayed.config().topology(), replayed.maxValueBytes());
+        AsRecorded replay =
+                new AsRecorded(replayed.recorded(), replayed.config().topology(), replayed.maxValueBytes());
         long start = System.nanoTime();
         List<TaskVerdict> verdicts = ProgressLine.during(
-            "replaying", replay::passed, replay.toPass(), spec.commandLine().getErr(), () -> replay.replay(threads));
-        AsRecordedText.lines(verdicts, replayed.recorded().topics().prefix(), (System.nanoTime() - start) / 1e9,
-            replayed.recorded().hasGrown()).forEach(out::println);
+                "replaying",
+                replay::passed,
+                replay.toPass(),
+                spec.commandLine().getErr(),
+                () -> replay.replay(threads));
+        AsRecordedText.lines(
+                        verdicts,
+                        replayed.recorded().topics().prefix(),
+                        (System.nanoTime() - start) / 1e9,
+                        replayed.recorded().hasGrown())
+                .forEach(out::println);
         out.flush();
         if (verdicts.stream().anyMatch(verdict -> verdict.difference().isPresent())) {
             return DIFFERS;

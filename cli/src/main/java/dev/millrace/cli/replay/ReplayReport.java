@@ -28,8 +28,7 @@ final class ReplayReport {
     static final String STEPS = "steps.csv";
     private static final List<Integer> PICTURED = List.of(0, 2, 5, 10);
 
-    private ReplayReport() {
-    }
+    private ReplayReport() {}
 
     /**
      * Makes the folder, and deletes what an earlier replay wrote there: one that is interrupted must not leave its steps beside
@@ -62,25 +61,33 @@ final class ReplayReport {
                 picture(folder, totals, figure);
             }
         } catch (IOException | LinkageError | NullPointerException | IllegalStateException e) {
-            err.println("there are no pictures: this machine has no fonts that Java can draw with (" + e.getMessage() + ")");
+            err.println("there are no pictures: this machine has no fonts that Java can draw with (" + e.getMessage()
+                    + ")");
         }
     }
 
     private static ObjectNode tree(String runId, ReplayTotals totals) {
         ObjectNode tree = JsonNodeFactory.instance.objectNode();
-        tree.put("run", runId).put("steps", totals.steps()).put("steps_not_as_recorded", totals.notAsRecorded())
-            .put("steps_per_point", totals.stride());
+        tree.put("run", runId)
+                .put("steps", totals.steps())
+                .put("steps_not_as_recorded", totals.notAsRecorded())
+                .put("steps_per_point", totals.stride());
         if (totals.agreement().computed() > 0) {
-            tree.putObject("rescored").put("vectors", totals.agreement().computed()).put("vectors_as_recorded", totals.agreement().same())
-                .put("vectors_not_as_recorded", totals.agreement().different()).put("largest_difference", totals.agreement().largest())
-                .put("steps_as_trained", totals.asTrained()).put("steps_not_as_trained", totals.notAsTrained());
+            tree.putObject("rescored")
+                    .put("vectors", totals.agreement().computed())
+                    .put("vectors_as_recorded", totals.agreement().same())
+                    .put("vectors_not_as_recorded", totals.agreement().different())
+                    .put("largest_difference", totals.agreement().largest())
+                    .put("steps_as_trained", totals.asTrained())
+                    .put("steps_not_as_trained", totals.notAsTrained());
         }
         numbers(tree.putArray("batch"), totals.batches());
         numbers(tree.putArray("version"), totals.versions());
         numbers(tree.putArray("reward"), totals.rewards());
         numbers(tree.putArray("staleness"), totals.staleness());
         ArrayNode figures = tree.putArray("figures");
-        Figure.ALL.forEach(figure -> figures.addObject().put("key", figure.key()).put("title", figure.title()));
+        Figure.ALL.forEach(
+                figure -> figures.addObject().put("key", figure.key()).put("title", figure.title()));
         ArrayNode alternatives = tree.putArray("alternatives");
         for (int a = 0; a < totals.names().size(); a++) {
             alternatives.add(alternative(totals, a));
@@ -108,7 +115,8 @@ final class ReplayReport {
     }
 
     private static void shares(ArrayNode into, Map<Long, Share> shares) {
-        shares.forEach((least, share) -> into.addObject().put("from", least).put("of", share.of()).put("masked", share.masked()));
+        shares.forEach((least, share) ->
+                into.addObject().put("from", least).put("of", share.of()).put("masked", share.masked()));
     }
 
     /** What is not finite becomes null. */
@@ -123,9 +131,17 @@ final class ReplayReport {
     }
 
     private static void picture(Path folder, ReplayTotals totals, int figure) throws IOException {
-        XYChart chart = new XYChartBuilder().width(900).height(320).title(Figure.ALL.get(figure).title()).xAxisTitle("batch").build();
-        chart.getStyler().setLegendPosition(LegendPosition.OutsideE).setChartBackgroundColor(Color.WHITE).setPlotBorderVisible(false)
-            .setAntiAlias(true);
+        XYChart chart = new XYChartBuilder()
+                .width(900)
+                .height(320)
+                .title(Figure.ALL.get(figure).title())
+                .xAxisTitle("batch")
+                .build();
+        chart.getStyler()
+                .setLegendPosition(LegendPosition.OutsideE)
+                .setChartBackgroundColor(Color.WHITE)
+                .setPlotBorderVisible(false)
+                .setAntiAlias(true);
         double[] x = totals.steps() == 0 ? new double[] {0} : totals.batches();
         for (int a = 0; a < totals.names().size(); a++) {
             double[] y = totals.steps() == 0 ? new double[] {0} : totals.curve(a, figure);

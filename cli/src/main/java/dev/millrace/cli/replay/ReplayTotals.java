@@ -212,10 +212,14 @@ final class ReplayTotals {
     }
 
     double[] staleness() {
-        return points.stream().mapToDouble(point -> point.staleness / point.steps).toArray();
+        return points.stream()
+                .mapToDouble(point -> point.staleness / point.steps)
+                .toArray();
     }
 
     double[] curve(int alternative, int figure) {
-        return points.stream().mapToDouble(point -> point.sums[alternative][figure] / point.steps).toArray();
+        return points.stream()
+                .mapToDouble(point -> point.sums[alternative][figure] / point.steps)
+                .toArray();
     }
 }

@@ -31,8 +31,12 @@ final class ReplayedRun implements AutoCloseable {
     static ReplayedRun open(RunOptions options) {
         AuditedRun audited = options.open();
         try {
-            return new ReplayedRun(new LiveRun(audited.connection(), Optional.of(ConfigTree.write(ConfigBinder.unbind(audited.config())))),
-                audited.config(), MillraceTopology.maxValueBytes(audited.connection()), audited);
+            return new ReplayedRun(
+                    new LiveRun(
+                            audited.connection(), Optional.of(ConfigTree.write(ConfigBinder.unbind(audited.config())))),
+                    audited.config(),
+                    MillraceTopology.maxValueBytes(audited.connection()),
+                    audited);
         } catch (RuntimeException e) {
             audited.close();
             throw e;
@@ -44,11 +48,16 @@ final class ReplayedRun implements AutoCloseable {
         ArchivedRun run = new ArchivedRun(archive);
         run.verify();
         if (file == null && run.configuration().isEmpty()) {
-            throw new ConfigException("the archive in " + archive + " has no configuration; give the run's with --config FILE");
+            throw new ConfigException(
+                    "the archive in " + archive + " has no configuration; give the run's with --config FILE");
         }
-        MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), file != null ? ConfigTree.read(file)
-            : ConfigTree.parse(run.configuration().get(), "the archive's configuration"));
-        return new ReplayedRun(run, config, MillraceTopology.maxValueBytes(config.topics().maxRecordBytes()), null);
+        MillraceConfig config = ConfigBinder.bind(
+                MillraceConfig.defaults(),
+                file != null
+                        ? ConfigTree.read(file)
+                        : ConfigTree.parse(run.configuration().get(), "the archive's configuration"));
+        return new ReplayedRun(
+                run, config, MillraceTopology.maxValueBytes(config.topics().maxRecordBytes()), null);
     }
 
     RecordedRun recorded() {

@@ -13,12 +13,13 @@ import java.nio.file.Path;
 final class ReportPage {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    private ReportPage() {
-    }
+    private ReportPage() {}
 
     /** @param page the resource with the page's layout */
     static void write(Path file, String page, JsonNode data) throws IOException {
-        Files.writeString(file, resource(page).replace("/*PLOTS*/", resource("plots.js")).replace("/*DATA*/null", embedded(data)));
+        Files.writeString(
+                file,
+                resource(page).replace("/*PLOTS*/", resource("plots.js")).replace("/*DATA*/null", embedded(data)));
     }
 
     /** A name that holds "&lt;/script&gt;" must not end the script. */

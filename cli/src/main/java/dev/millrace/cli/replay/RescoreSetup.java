@@ -31,8 +31,12 @@ final class RescoreSetup implements AutoCloseable {
         }
         MillraceConfig config = run.config();
         versions = new RecordedVersions(run.recorded(), config.weights().store());
-        rescorer = new Rescorer(versions, what, new Engine(Device.parse(config.run().device()), 1),
-            config.scorer().cachedVersions(), config.scorer().tokenBudget());
+        rescorer = new Rescorer(
+                versions,
+                what,
+                new Engine(Device.parse(config.run().device()), 1),
+                config.scorer().cachedVersions(),
+                config.scorer().tokenBudget());
     }
 
     /** Null if nothing is computed again. */
@@ -45,9 +49,11 @@ final class RescoreSetup implements AutoCloseable {
      * penalty in the reward.
      */
     boolean isLearnersDecision(MillraceConfig config) {
-        return rescorer != null && rescorer.what().isAtStep() && config.learner().step().proximal() == ProximalSource.RECOMPUTED
-            && !(config.learner().step().kl() instanceof KlConfig.InReward)
-            && config.topology().corrections().missingOldLogProbs() == MissingOldLogProbs.RECOMPUTE;
+        return rescorer != null
+                && rescorer.what().isAtStep()
+                && config.learner().step().proximal() == ProximalSource.RECOMPUTED
+                && !(config.learner().step().kl() instanceof KlConfig.InReward)
+                && config.topology().corrections().missingOldLogProbs() == MissingOldLogProbs.RECOMPUTE;
     }
 
     @Override

@@ -33,7 +33,8 @@ final class RetrainRecord implements RetrainListener {
     @Override
     public void step(RetrainedStep step) {
         steps.add(step);
-        if (parted.isEmpty() && !step.courses().get(0).map(CourseStep::isAsRecorded).orElse(false)) {
+        if (parted.isEmpty()
+                && !step.courses().get(0).map(CourseStep::isAsRecorded).orElse(false)) {
             parted = OptionalLong.of(step.version());
         }
     }
@@ -69,7 +70,12 @@ final class RetrainRecord implements RetrainListener {
 
     /** Those of them that the run's own course learnt from as recorded. */
     long sameRollouts() {
-        return steps.stream().mapToLong(step -> step.courses().get(0).map(CourseStep::rolloutsAsRecorded).orElse(0)).sum();
+        return steps.stream()
+                .mapToLong(step -> step.courses()
+                        .get(0)
+                        .map(CourseStep::rolloutsAsRecorded)
+                        .orElse(0))
+                .sum();
     }
 
     /** Why a course ended early; null if it did not. */
@@ -83,14 +89,20 @@ final class RetrainRecord implements RetrainListener {
 
     /** Rewards of a course's policies, as far as it went. */
     double[] rewards(int course) {
-        return evaluations.stream().map(rewards -> rewards.get(course)).filter(OptionalDouble::isPresent)
-            .mapToDouble(OptionalDouble::getAsDouble).toArray();
+        return evaluations.stream()
+                .map(rewards -> rewards.get(course))
+                .filter(OptionalDouble::isPresent)
+                .mapToDouble(OptionalDouble::getAsDouble)
+                .toArray();
     }
 
     /** Mean of the last evaluations, as many as the rule of a collapse looks at. */
     double lastReward(int course) {
         double[] all = rewards(course);
-        return Arrays.stream(all).skip(Math.max(0, all.length - Collapse.STAYS)).average().orElse(Double.NaN);
+        return Arrays.stream(all)
+                .skip(Math.max(0, all.length - Collapse.STAYS))
+                .average()
+                .orElse(Double.NaN);
     }
 
     /** The version from which a course's reward did not come back; empty if it did not collapse. */
@@ -101,12 +113,18 @@ final class RetrainRecord implements RetrainListener {
 
     /** A number over steps; NaN where there is none. */
     double[] curve(int course, ToDoubleFunction<CourseStep> of) {
-        return steps.stream().mapToDouble(step -> step.courses().get(course).map(of::applyAsDouble).orElse(Double.NaN)).toArray();
+        return steps.stream()
+                .mapToDouble(step ->
+                        step.courses().get(course).map(of::applyAsDouble).orElse(Double.NaN))
+                .toArray();
     }
 
     /** Its mean over the steps that have it; NaN if none has. */
     double mean(int course, ToDoubleFunction<CourseStep> of) {
-        return Arrays.stream(curve(course, of)).filter(Double::isFinite).average().orElse(Double.NaN);
+        return Arrays.stream(curve(course, of))
+                .filter(Double::isFinite)
+                .average()
+                .orElse(Double.NaN);
     }
 
     /** Its last; NaN if there is none. */

@@ -53,11 +53,18 @@ record RetrainSeeds(List<RetrainRecord> each, boolean live) {
     }
 
     private double[] means(Function<RetrainRecord, double[]> of, int length) {
-        List<double[]> all = each.stream().map(of).map(values -> {
-            double[] padded = Arrays.copyOf(values, length);
-            Arrays.fill(padded, Math.min(values.length, length), length, Double.NaN); // a course that ended early has no more
-            return padded;
-        }).toList();
+        List<double[]> all = each.stream()
+                .map(of)
+                .map(values -> {
+                    double[] padded = Arrays.copyOf(values, length);
+                    Arrays.fill(
+                            padded,
+                            Math.min(values.length, length),
+                            length,
+                            Double.NaN); // a course that ended early has no more
+                    return padded;
+                })
+                .toList();
         double[] means = new double[length];
         for (int i = 0; i < length; i++) {
             int at = i;

@@ -13,22 +13,50 @@ import java.util.stream.Collectors;
 final class RetrainText {
     private static final int NAME = 24;
 
-    private RetrainText() {
-    }
+    private RetrainText() {}
 
     static List<String> lines(RetrainSeeds found, VersionRange range, double seconds) {
         List<String> lines = new ArrayList<>();
-        lines.add(String.format(Locale.ROOT, "learnt again from version %d to %d: %s, %s%s in %.1f s",
-            range.from(), range.to(), count(found.steps().size(), "step"), count(found.names().size(), "course"),
-            found.each().size() == 1 ? "" : ", " + found.each().size() + " seeds", seconds));
+        lines.add(String.format(
+                Locale.ROOT,
+                "learnt again from version %d to %d: %s, %s%s in %.1f s",
+                range.from(),
+                range.to(),
+                count(found.steps().size(), "step"),
+                count(found.names().size(), "course"),
+                found.each().size() == 1 ? "" : ", " + found.each().size() + " seeds",
+                seconds));
         if (found.live()) {
-            lines.addAll(Lines.wrapped("", "live: every course samples its own rollouts, of the recorded prompts and as many versions behind"
-                + " as the recorded ones were" + (found.each().size() == 1 ? "" : "; seed 1 has the recorded draws, and KL is its; the other numbers are means over the seeds")));
+            lines.addAll(
+                    Lines.wrapped(
+                            "",
+                            "live: every course samples its own rollouts, of the recorded prompts and as many versions behind"
+                                    + " as the recorded ones were"
+                                    + (found.each().size() == 1
+                                            ? ""
+                                            : "; seed 1 has the recorded draws, and KL is its; the other numbers are means over the seeds")));
         }
         lines.addAll(Lines.wrapped("", proof(found, range)));
-        lines.add(String.format(Locale.ROOT, "%-" + NAME + "s %17s %8s %8s %9s %8s", "", "reward", "mean", "mean", "last KL to", "last"));
-        lines.add(String.format(Locale.ROOT, "%-" + NAME + "s %5s %5s %5s %8s %8s %9s %8s", "course", "first", "best", "last", "ESS",
-            "|grad|", "recorded", "distance"));
+        lines.add(String.format(
+                Locale.ROOT,
+                "%-" + NAME + "s %17s %8s %8s %9s %8s",
+                "",
+                "reward",
+                "mean",
+                "mean",
+                "last KL to",
+                "last"));
+        lines.add(String.format(
+                Locale.ROOT,
+                "%-" + NAME + "s %5s %5s %5s %8s %8s %9s %8s",
+                "course",
+                "first",
+                "best",
+                "last",
+                "ESS",
+                "|grad|",
+                "recorded",
+                "distance"));
         for (int c = 0; c < found.names().size(); c++) {
             lines.add(row(found, c));
         }
@@ -40,36 +68,50 @@ final class RetrainText {
 
     private static String row(RetrainSeeds found, int c) {
         String name = found.names().get(c);
-        return String.format(Locale.ROOT, "%-" + NAME + "s %5s %5s %5s %8s %8s %9s %8s",
-            name.length() <= NAME ? name : name.substring(0, NAME - 3) + "...",
-            reward(found.mean(one -> Arrays.stream(one.rewards(c)).findFirst().orElse(Double.NaN))),
-            reward(found.mean(one -> Arrays.stream(one.rewards(c)).max().orElse(Double.NaN))),
-            reward(found.mean(one -> one.lastReward(c))), number(found.mean(one -> one.mean(c, CourseStep::essRatio))),
-            number(found.mean(one -> one.mean(c, CourseStep::gradNorm))),
-            number(found.first().last(c, CourseStep::klToRecorded)), number(found.mean(one -> one.last(c, CourseStep::distance))));
+        return String.format(
+                Locale.ROOT,
+                "%-" + NAME + "s %5s %5s %5s %8s %8s %9s %8s",
+                name.length() <= NAME ? name : name.substring(0, NAME - 3) + "...",
+                reward(found.mean(
+                        one -> Arrays.stream(one.rewards(c)).findFirst().orElse(Double.NaN))),
+                reward(found.mean(one -> Arrays.stream(one.rewards(c)).max().orElse(Double.NaN))),
+                reward(found.mean(one -> one.lastReward(c))),
+                number(found.mean(one -> one.mean(c, CourseStep::essRatio))),
+                number(found.mean(one -> one.mean(c, CourseStep::gradNorm))),
+                number(found.first().last(c, CourseStep::klToRecorded)),
+                number(found.mean(one -> one.last(c, CourseStep::distance))));
     }
 
     /** Whether the run's own course is the run. */
     static String proof(RetrainSeeds found, VersionRange range) {
         if (found.first().parted().isEmpty()) {
             return "as recorded: the run's own settings " + (found.live() ? sampledAgain(found.first()) + ", and " : "")
-                + "make the weights of " + (range.steps() == 1 ? "version " + range.to() : "all " + count(range.steps(), "version")) + " again, bit for bit";
+                    + "make the weights of "
+                    + (range.steps() == 1 ? "version " + range.to() : "all " + count(range.steps(), "version"))
+                    + " again, bit for bit";
         }
         long parted = found.first().parted().getAsLong();
         if (found.live()) {
-            return "not as recorded: the run's own settings " + sampledAgain(found.first()) + ", and the weights part from the recorded ones at version "
-                + parted + ". Without --live the replay says whether it is the sampling: keys and values that outlived a swap, another kind of machine,"
-                + " or other settings of the generator; what follows is still one course against another";
+            return "not as recorded: the run's own settings " + sampledAgain(found.first())
+                    + ", and the weights part from the recorded ones at version "
+                    + parted
+                    + ". Without --live the replay says whether it is the sampling: keys and values that outlived a swap, another kind of machine,"
+                    + " or other settings of the generator; what follows is still one course against another";
         }
         return "not as recorded: under these settings the weights part from the recorded ones at version " + parted
-            + ". The run had another configuration (give it with --config), another kind of machine or another number of learner.step.shards;"
-            + " what follows is still one learner against another, from the same version over the same batches";
+                + ". The run had another configuration (give it with --config), another kind of machine or another number of learner.step.shards;"
+                + " what follows is still one learner against another, from the same version over the same batches";
     }
 
     private static String sampledAgain(RetrainRecord found) {
         return found.sameRollouts() == found.sequences()
-            ? String.format(Locale.ROOT, "sample its rollouts again, all %,d of them token for token", found.sequences())
-            : String.format(Locale.ROOT, "sample %,d of its %,d rollouts again token for token", found.sameRollouts(), found.sequences());
+                ? String.format(
+                        Locale.ROOT, "sample its rollouts again, all %,d of them token for token", found.sequences())
+                : String.format(
+                        Locale.ROOT,
+                        "sample %,d of its %,d rollouts again token for token",
+                        found.sameRollouts(),
+                        found.sequences());
     }
 
     /** What became of a course, in words. */
@@ -80,17 +122,25 @@ final class RetrainText {
         if (found.each().stream().allMatch(one -> one.ending(course) == null && one.rewards(course).length == 0)) {
             return "not tried in the task";
         }
-        long collapsed = found.each().stream().filter(one -> one.ending(course) == null && one.collapsedAt(course).isPresent()).count();
+        long collapsed = found.each().stream()
+                .filter(one ->
+                        one.ending(course) == null && one.collapsedAt(course).isPresent())
+                .count();
         long all = found.each().size();
-        return "collapsed with " + (collapsed == 0 ? "none of " + all : collapsed == all ? "all " + all : collapsed + " of " + all)
-            + " seeds; reward at the end " + found.each().stream().map(one -> brief(one, course)).collect(Collectors.joining(", "));
+        return "collapsed with "
+                + (collapsed == 0 ? "none of " + all : collapsed == all ? "all " + all : collapsed + " of " + all)
+                + " seeds; reward at the end "
+                + found.each().stream().map(one -> brief(one, course)).collect(Collectors.joining(", "));
     }
 
     private static String brief(RetrainRecord one, int course) {
         if (one.ending(course) != null) {
             return "- (" + one.ending(course) + ")";
         }
-        return reward(one.lastReward(course)) + (one.collapsedAt(course).isPresent() ? " (from " + one.collapsedAt(course).getAsLong() + " on)" : "");
+        return reward(one.lastReward(course))
+                + (one.collapsedAt(course).isPresent()
+                        ? " (from " + one.collapsedAt(course).getAsLong() + " on)"
+                        : "");
     }
 
     private static String fate(RetrainRecord found, int course) {
@@ -101,8 +151,9 @@ final class RetrainText {
             return "not tried in the task";
         }
         return found.collapsedAt(course).isPresent()
-            ? "collapsed: from version " + found.collapsedAt(course).getAsLong() + " on its reward stays below half of its best"
-            : "did not collapse";
+                ? "collapsed: from version " + found.collapsedAt(course).getAsLong()
+                        + " on its reward stays below half of its best"
+                : "did not collapse";
     }
 
     private static String reward(double value) {

@@ -41,24 +41,35 @@ final class RunRollouts implements RolloutSource, AutoCloseable {
         try {
             environments.named(request.getEnvironment()).begin(request.getEnvironmentState());
         } catch (IllegalArgumentException e) {
-            return Optional.of(e.getMessage() + "; what another program plays is not at hand here, so leave out --live");
+            return Optional.of(
+                    e.getMessage() + "; what another program plays is not at hand here, so leave out --live");
         }
         int prompt = PackedInts.length(request.getPromptTokens());
         long needed = (long) prompt + request.getSampling().getMaxTokens();
-        return needed <= config.capacityTokens() ? Optional.empty()
-            : Optional.of("its prompt of " + prompt + " tokens and max_tokens=" + request.getSampling().getMaxTokens() + " need " + needed
-                + " positions, and generator.capacity_tokens is " + config.capacityTokens() + "; give the run's configuration with --config");
+        return needed <= config.capacityTokens()
+                ? Optional.empty()
+                : Optional.of("its prompt of " + prompt + " tokens and max_tokens="
+                        + request.getSampling().getMaxTokens() + " need " + needed
+                        + " positions, and generator.capacity_tokens is " + config.capacityTokens()
+                        + "; give the run's configuration with --config");
     }
 
     @Override
     public List<Rollout> sample(List<Sample> samples, LongFunction<Weights> weights) {
         if (sampler == null) {
-            sampler = new RolloutSampler(engine, shape, environments, config.withSlots(slots(samples.size()), config.capacityTokens(),
-                config.tokensPerCall()), NO_TIME);
+            sampler = new RolloutSampler(
+                    engine,
+                    shape,
+                    environments,
+                    config.withSlots(slots(samples.size()), config.capacityTokens(), config.tokensPerCall()),
+                    NO_TIME);
         }
         try {
-            return sampler.sample(samples.stream()
-                .map(sample -> new VersionedSample(sample.request(), sample.index(), sample.versions())).toList(), weights);
+            return sampler.sample(
+                    samples.stream()
+                            .map(sample -> new VersionedSample(sample.request(), sample.index(), sample.versions()))
+                            .toList(),
+                    weights);
         } catch (NonFiniteScoreException e) {
             close(); // what was in its slots is of no use to the next
             throw e;

@@ -75,22 +75,27 @@ final class RunTask implements TaskTrials, AutoCloseable {
      */
     static Optional<String> refusal(MillraceConfig config, String tokenizerHash) {
         if (!tokenizerHash.equals(config.task().task().tokenizer().hash())) {
-            return Optional.of("the task " + config.task().name() + " has another vocabulary than the run (" + tokenizerHash + ")");
+            return Optional.of("the task " + config.task().name() + " has another vocabulary than the run ("
+                    + tokenizerHash + ")");
         }
-        return config.topology().join().reward() ? Optional.of("the run's rollouts were rewarded by records of their own"
-            + " (topology.join.reward), and the task's environment says nothing of that reward") : Optional.empty();
+        return config.topology().join().reward()
+                ? Optional.of("the run's rollouts were rewarded by records of their own"
+                        + " (topology.join.reward), and the task's environment says nothing of that reward")
+                : Optional.empty();
     }
 
     @Override
     public double meanReward(Weights weights, long version) {
         return sample(requests(EVALUATION_SEED, "evaluate", prompts, 1), weights, version).stream()
-            .mapToDouble(Rollout::getReward).average().orElseThrow();
+                .mapToDouble(Rollout::getReward)
+                .average()
+                .orElseThrow();
     }
 
     @Override
     public TrainingBatch onPolicy(Weights weights, long version) {
-        List<Rollout> rollouts =
-            sample(requests(REFERENCE_SEED, "reference", groups, config.admission().groupSize()), weights, version);
+        List<Rollout> rollouts = sample(
+                requests(REFERENCE_SEED, "reference", groups, config.admission().groupSize()), weights, version);
         List<Trajectory> made = trajectories.make(ScoredRollouts.of(rollouts, scoring, weights), version);
         return TrainingBatch.of(batches.make(version, made, version), made);
     }
@@ -110,15 +115,26 @@ final class RunTask implements TaskTrials, AutoCloseable {
     private List<PromptRequest> requests(long seed, String name, int count, int samples) {
         var sampling = config.admission().sampling();
         int maxTokens = sampling.maxTokens() == 0 ? task.responseTokens() : sampling.maxTokens();
-        return LongStream.range(0, count).mapToObj(ordinal -> {
-            Prompt prompt = task.prompts().prompt(seed, ordinal);
-            return PromptRequest.newBuilder()
-                .setRunId(run.runId()).setEpoch(run.epoch()).setGroupId(name + "-" + ordinal).setOrdinal(ordinal)
-                .setEnvironment(task.environment().name()).setEnvironmentState(prompt.environmentState())
-                .setPromptTokens(PackedInts.of(prompt.tokens())).setSamples(samples)
-                .setSampling(new SamplingParameters(sampling.temperature(), sampling.topK(), sampling.topP(), maxTokens, seed))
-                .setTokenizerHash(task.tokenizer().hash()).setAdmittedVersion(0).setReleasedAtMs(0).build();
-        }).toList();
+        return LongStream.range(0, count)
+                .mapToObj(ordinal -> {
+                    Prompt prompt = task.prompts().prompt(seed, ordinal);
+                    return PromptRequest.newBuilder()
+                            .setRunId(run.runId())
+                            .setEpoch(run.epoch())
+                            .setGroupId(name + "-" + ordinal)
+                            .setOrdinal(ordinal)
+                            .setEnvironment(task.environment().name())
+                            .setEnvironmentState(prompt.environmentState())
+                            .setPromptTokens(PackedInts.of(prompt.tokens()))
+                            .setSamples(samples)
+                            .setSampling(new SamplingParameters(
+                                    sampling.temperature(), sampling.topK(), sampling.topP(), maxTokens, seed))
+                            .setTokenizerHash(task.tokenizer().hash())
+                            .setAdmittedVersion(0)
+                            .setReleasedAtMs(0)
+                            .build();
+                })
+                .toList();
     }
 
     private void dropSampler() {

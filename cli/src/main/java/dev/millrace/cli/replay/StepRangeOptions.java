@@ -8,19 +8,31 @@ import picocli.CommandLine.Option;
 
 /** The options that say which batches are meant. */
 public final class StepRangeOptions {
-    @Option(names = "--from-version", paramLabel = "A", description = "Only batches assembled against this version and newer ones.")
+    @Option(
+            names = "--from-version",
+            paramLabel = "A",
+            description = "Only batches assembled against this version and newer ones.")
     private Long fromVersion;
 
-    @Option(names = "--to-version", paramLabel = "B", description = "Only batches assembled against this version and older ones.")
+    @Option(
+            names = "--to-version",
+            paramLabel = "B",
+            description = "Only batches assembled against this version and older ones.")
     private Long toVersion;
 
-    @Option(names = "--from-time", paramLabel = "TIME", description = "Only batches assembled at this time or later, such as 2026-05-01T10:00:00Z.")
+    @Option(
+            names = "--from-time",
+            paramLabel = "TIME",
+            description = "Only batches assembled at this time or later, such as 2026-05-01T10:00:00Z.")
     private String fromTime;
 
     @Option(names = "--to-time", paramLabel = "TIME", description = "Only batches assembled at this time or earlier.")
     private String toTime;
 
-    @Option(names = "--from-offset", paramLabel = "N", description = "Only batches from this offset of the topic batches on.")
+    @Option(
+            names = "--from-offset",
+            paramLabel = "N",
+            description = "Only batches from this offset of the topic batches on.")
     private Long fromOffset;
 
     @Option(names = "--to-offset", paramLabel = "N", description = "Only batches up to this offset.")
@@ -28,7 +40,12 @@ public final class StepRangeOptions {
 
     /** Whether any of them was given. */
     public boolean isGiven() {
-        return fromVersion != null || toVersion != null || fromTime != null || toTime != null || fromOffset != null || toOffset != null;
+        return fromVersion != null
+                || toVersion != null
+                || fromTime != null
+                || toTime != null
+                || fromOffset != null
+                || toOffset != null;
     }
 
     /** The least version that was given; null without one. */
@@ -49,8 +66,13 @@ public final class StepRangeOptions {
     /** All of them together. */
     public StepRange range() {
         try {
-            return new StepRange(least(fromVersion), most(toVersion), fromTime == null ? Long.MIN_VALUE : ms(fromTime),
-                toTime == null ? Long.MAX_VALUE : ms(toTime), least(fromOffset), most(toOffset));
+            return new StepRange(
+                    least(fromVersion),
+                    most(toVersion),
+                    fromTime == null ? Long.MIN_VALUE : ms(fromTime),
+                    toTime == null ? Long.MAX_VALUE : ms(toTime),
+                    least(fromOffset),
+                    most(toOffset));
         } catch (IllegalArgumentException e) {
             throw new ConfigException(e.getMessage(), e);
         }

@@ -28,22 +28,42 @@ final class StepsCsv implements AutoCloseable {
         this.out = Files.newBufferedWriter(unfinished);
         this.names = names;
         out.write("batch,version,assembled_at_ms,reward,staleness_mean,as_recorded,corrections,tokens,sequences,"
-            + Figure.ALL.stream().map(Figure::key).collect(Collectors.joining(",")) + ",diagnosis\n");
+                + Figure.ALL.stream().map(Figure::key).collect(Collectors.joining(",")) + ",diagnosis\n");
     }
 
     void write(ReplayedStep step) {
         try {
             for (int a = 0; a < names.size(); a++) {
                 StepFigures figures = step.figures().get(a);
-                StringBuilder line = new StringBuilder().append(step.batchId()).append(',').append(step.version()).append(',')
-                    .append(step.assembledAtMs()).append(',').append(step.reward()).append(',').append(step.stalenessMean()).append(',')
-                    .append(step.isAsRecorded()).append(',').append(names.get(a).replace(',', ';')).append(',')
-                    .append(figures.tokens().of()).append(',').append(figures.sequences().of());
+                StringBuilder line = new StringBuilder()
+                        .append(step.batchId())
+                        .append(',')
+                        .append(step.version())
+                        .append(',')
+                        .append(step.assembledAtMs())
+                        .append(',')
+                        .append(step.reward())
+                        .append(',')
+                        .append(step.stalenessMean())
+                        .append(',')
+                        .append(step.isAsRecorded())
+                        .append(',')
+                        .append(names.get(a).replace(',', ';'))
+                        .append(',')
+                        .append(figures.tokens().of())
+                        .append(',')
+                        .append(figures.sequences().of());
                 for (Figure figure : Figure.ALL) {
                     line.append(',').append(figure.of().applyAsDouble(figures));
                 }
-                out.append(line).append(',')
-                    .append(step.diagnoses().get(a).map(diagnosis -> String.valueOf(diagnosis.cause().letter())).orElse("")).append('\n');
+                out.append(line)
+                        .append(',')
+                        .append(step.diagnoses()
+                                .get(a)
+                                .map(diagnosis ->
+                                        String.valueOf(diagnosis.cause().letter()))
+                                .orElse(""))
+                        .append('\n');
             }
         } catch (IOException e) {
             throw new UncheckedIOException(e);

@@ -17,8 +17,7 @@ public final class RunPicture {
     private static final int WIDTH = 900;
     private static final int HEIGHT = 260;
 
-    private RunPicture() {
-    }
+    private RunPicture() {}
 
     /**
      * Writes the picture as PNG.
@@ -45,19 +44,29 @@ public final class RunPicture {
     }
 
     private static XYChart chart(String title, String yAxis) {
-        XYChart chart = new XYChartBuilder().width(WIDTH).height(HEIGHT).title(title).yAxisTitle(yAxis).build();
+        XYChart chart = new XYChartBuilder()
+                .width(WIDTH)
+                .height(HEIGHT)
+                .title(title)
+                .yAxisTitle(yAxis)
+                .build();
         chart.getStyler()
-            .setLegendPosition(LegendPosition.InsideSE)
-            .setChartBackgroundColor(Color.WHITE)
-            .setPlotBorderVisible(false)
-            .setChartTitleVisible(!title.isEmpty())
-            .setAntiAlias(true);
+                .setLegendPosition(LegendPosition.InsideSE)
+                .setChartBackgroundColor(Color.WHITE)
+                .setPlotBorderVisible(false)
+                .setChartTitleVisible(!title.isEmpty())
+                .setAntiAlias(true);
         return chart;
     }
 
-    private static void line(XYChart chart, String name, List<StepRow> steps, ToDoubleFunction<StepRow> value, Color color) {
-        double[] x = steps.isEmpty() ? new double[] {0} : steps.stream().mapToDouble(StepRow::step).toArray();
-        double[] y = steps.isEmpty() ? new double[] {0} : steps.stream().mapToDouble(value).toArray();
+    private static void line(
+            XYChart chart, String name, List<StepRow> steps, ToDoubleFunction<StepRow> value, Color color) {
+        double[] x = steps.isEmpty()
+                ? new double[] {0}
+                : steps.stream().mapToDouble(StepRow::step).toArray();
+        double[] y = steps.isEmpty()
+                ? new double[] {0}
+                : steps.stream().mapToDouble(value).toArray();
         chart.addSeries(name, x, y).setMarker(SeriesMarkers.NONE).setLineColor(color);
     }
 }

@@ -20,12 +20,20 @@ import java.util.Map;
  * @param idle fraction of this invocation's wall-clock in which a role waited for input, by role
  * @param goalReached whether the run stopped because its goal was reached
  */
-public record RunSummary(String runId, List<StepRow> steps, int newSteps, double secondsToFirstStep, double secondsTotal,
-    Tokens tokens, Balance balance, Map<String, Double> idle, boolean goalReached, String stoppedBecause) {
+public record RunSummary(
+        String runId,
+        List<StepRow> steps,
+        int newSteps,
+        double secondsToFirstStep,
+        double secondsTotal,
+        Tokens tokens,
+        Balance balance,
+        Map<String, Double> idle,
+        boolean goalReached,
+        String stoppedBecause) {
 
     /** Policy tokens over a whole run. */
-    public record Tokens(long generated, long scored, long trained) {
-    }
+    public record Tokens(long generated, long scored, long trained) {}
 
     /** The version of the newest step; 0 if there is none. */
     public long policyVersion() {
@@ -75,8 +83,14 @@ public record RunSummary(String runId, List<StepRow> steps, int newSteps, double
             seconds.put("to_first_step", secondsToFirstStep);
         }
         seconds.put("total", secondsTotal);
-        json.putObject("reward").put("first", rewards.first()).put("best", rewards.best()).put("last", rewards.last());
-        json.putObject("tokens").put("generated", tokens.generated()).put("scored", tokens.scored()).put("trained", tokens.trained());
+        json.putObject("reward")
+                .put("first", rewards.first())
+                .put("best", rewards.best())
+                .put("last", rewards.last());
+        json.putObject("tokens")
+                .put("generated", tokens.generated())
+                .put("scored", tokens.scored())
+                .put("trained", tokens.trained());
         ObjectNode rollouts = json.putObject("rollouts");
         Tally all = balance.all();
         rollouts.put("generated", all.generated()).put("trained", all.trained()).put("masked", all.maskedInAll());

@@ -45,14 +45,19 @@ public final class Pipeline implements AutoCloseable {
     private final List<TopologyRunner> topologies = new CopyOnWriteArrayList<>();
 
     public Pipeline(MillraceConfig config, LogConnection connection, MeterRegistry meters, Clock clock) {
-        this(config, connection, meters, clock, Environments.builtIn(), batchId -> { });
+        this(config, connection, meters, clock, Environments.builtIn(), batchId -> {});
     }
 
     /**
      * @param environments that the generator serves
      * @param steps is told of the learner's
      */
-    public Pipeline(MillraceConfig config, LogConnection connection, MeterRegistry meters, Clock clock, Environments environments,
+    public Pipeline(
+            MillraceConfig config,
+            LogConnection connection,
+            MeterRegistry meters,
+            Clock clock,
+            Environments environments,
             StepObserver steps) {
         this.config = config;
         this.environments = environments;
@@ -84,7 +89,8 @@ public final class Pipeline implements AutoCloseable {
 
     /** Samples. */
     public Role generator() {
-        Generator generator = keep(new Generator(connection, feed(), environments, engine(), config.generator(), meters, clock));
+        Generator generator =
+                keep(new Generator(connection, feed(), environments, engine(), config.generator(), meters, clock));
         return new Role("generator", generator::run, generator::stop);
     }
 
@@ -115,7 +121,9 @@ public final class Pipeline implements AutoCloseable {
 
     /** What the stages of the topologies made here wait for without progress, a sentence each. Thread-safe. */
     public List<String> alarms() {
-        return topologies.stream().flatMap(topology -> topology.alarms().stream()).toList();
+        return topologies.stream()
+                .flatMap(topology -> topology.alarms().stream())
+                .toList();
     }
 
     /** Trains and publishes. */
@@ -133,10 +141,21 @@ public final class Pipeline implements AutoCloseable {
     private Learner newLearner() {
         DecoderShape shape = config.model().shape(task.tokenizer().vocabSize());
         InitialPolicy initial = config.model().checkpoint().isEmpty()
-            ? InitialPolicy.random(shape, task.tokenizer().hash(), config.run().seed())
-            : new InitialPolicy(shape, task.tokenizer().hash(), () -> new CheckpointModel(config.model().checkpoint()).weights());
-        Learner learner = keep(new Learner(connection, config.learner(), config.topology().corrections(),
-            config.weights(), initial, engine(), meters, clock));
+                ? InitialPolicy.random(
+                        shape, task.tokenizer().hash(), config.run().seed())
+                : new InitialPolicy(
+                        shape,
+                        task.tokenizer().hash(),
+                        () -> new CheckpointModel(config.model().checkpoint()).weights());
+        Learner learner = keep(new Learner(
+                connection,
+                config.learner(),
+                config.topology().corrections(),
+                config.weights(),
+                initial,
+                engine(),
+                meters,
+                clock));
         learner.observe(steps);
         for (ScorerPurpose purpose : List.of(ScorerPurpose.REFERENCE, ScorerPurpose.TEACHER)) {
             if (config.scorer().fixed(purpose).version() >= 0) {

@@ -20,17 +20,18 @@ import picocli.CommandLine.Spec;
  * start does not matter, since each waits, within a limit, for what it needs.
  */
 public final class RoleCommands {
-    private RoleCommands() {
-    }
+    private RoleCommands() {}
 
     /** What all five have in common: options in, one role until a signal or a failure. */
     private static int run(ConfigOptions options, CommandSpec spec, Function<Pipeline, Role> role) throws Exception {
         MillraceConfig config = options.resolve(ConfigTree.empty());
         if (config.run().embedded()) {
-            throw new ConfigException("run.bootstrap_servers is empty; a role of its own works on a cluster, so give --bootstrap-servers HOST:PORT");
+            throw new ConfigException(
+                    "run.bootstrap_servers is empty; a role of its own works on a cluster, so give --bootstrap-servers HOST:PORT");
         }
         if (config.run().id().isEmpty()) {
-            throw new ConfigException("run.id is empty; the roles of a run share its id, so give all of them the same --set run.id=NAME");
+            throw new ConfigException(
+                    "run.id is empty; the roles of a run share its id, so give all of them the same --set run.id=NAME");
         }
         return new SingleRole(config, spec.commandLine().getOut()).run(role);
     }
@@ -38,11 +39,17 @@ public final class RoleCommands {
     private static final String FOOTER = "Needs --bootstrap-servers and --set run.id=NAME; ends with Ctrl-C.";
 
     /** Releases prompts. */
-    @Command(name = "admit", mixinStandardHelpOptions = true, sortOptions = false, footer = {"", FOOTER},
-        description = "Releases the task's prompts to generators, as far ahead of the learner as admission.eta allows. One per run.")
+    @Command(
+            name = "admit",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            footer = {"", FOOTER},
+            description =
+                    "Releases the task's prompts to generators, as far ahead of the learner as admission.eta allows. One per run.")
     public static final class Admit implements Callable<Integer> {
         @Mixin
         private ConfigOptions options;
+
         @Spec
         private CommandSpec spec;
 
@@ -53,12 +60,16 @@ public final class RoleCommands {
     }
 
     /** Samples. */
-    @Command(name = "generate", mixinStandardHelpOptions = true, sortOptions = false,
-        footer = {"", FOOTER, "Several generators share the prompts; give each a generator.id of its own."},
-        description = "Samples rollouts with the newest weights and publishes them.")
+    @Command(
+            name = "generate",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            footer = {"", FOOTER, "Several generators share the prompts; give each a generator.id of its own."},
+            description = "Samples rollouts with the newest weights and publishes them.")
     public static final class Generate implements Callable<Integer> {
         @Mixin
         private ConfigOptions options;
+
         @Spec
         private CommandSpec spec;
 
@@ -69,15 +80,24 @@ public final class RoleCommands {
     }
 
     /** Recomputes log-probs. */
-    @Command(name = "score", mixinStandardHelpOptions = true, sortOptions = false,
-        footer = {"", FOOTER, "Several scorers share the rollouts; give each a scorer.id of its own."},
-        description = "Recomputes rollouts' log-probs on the learner's engine and publishes them.")
+    @Command(
+            name = "score",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            footer = {"", FOOTER, "Several scorers share the rollouts; give each a scorer.id of its own."},
+            description = "Recomputes rollouts' log-probs on the learner's engine and publishes them.")
     public static final class Score implements Callable<Integer> {
         @Mixin
         private ConfigOptions options;
-        @Option(names = "--for", paramLabel = "PURPOSE", defaultValue = "LEARNER",
-            description = "What for: ${COMPLETION-CANDIDATES}. The last two score under scorer.reference or scorer.teacher.")
+
+        @Option(
+                names = "--for",
+                paramLabel = "PURPOSE",
+                defaultValue = "LEARNER",
+                description =
+                        "What for: ${COMPLETION-CANDIDATES}. The last two score under scorer.reference or scorer.teacher.")
         private ScorerPurpose purpose;
+
         @Spec
         private CommandSpec spec;
 
@@ -88,15 +108,23 @@ public final class RoleCommands {
     }
 
     /** Runs the topology. */
-    @Command(name = "stream", mixinStandardHelpOptions = true, sortOptions = false,
-        footer = {"", FOOTER, "Several instances share the partitions."},
-        description = "Runs the Kafka Streams topology: joins rollouts and scores, corrects, assembles batches.")
+    @Command(
+            name = "stream",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            footer = {"", FOOTER, "Several instances share the partitions."},
+            description = "Runs the Kafka Streams topology: joins rollouts and scores, corrects, assembles batches.")
     public static final class Stream implements Callable<Integer> {
         @Mixin
         private ConfigOptions options;
-        @Option(names = "--state-dir", paramLabel = "DIR", required = true,
-            description = "Folder for this instance's state; it may be lost, and is then restored from the log.")
+
+        @Option(
+                names = "--state-dir",
+                paramLabel = "DIR",
+                required = true,
+                description = "Folder for this instance's state; it may be lost, and is then restored from the log.")
         private Path stateDirectory;
+
         @Spec
         private CommandSpec spec;
 
@@ -107,15 +135,22 @@ public final class RoleCommands {
     }
 
     /** Trains and publishes. */
-    @Command(name = "learn", mixinStandardHelpOptions = true, sortOptions = false,
-        footer = {"", FOOTER, "One per run: a second one takes over and the first stops."},
-        description = "Trains on batches and publishes each new version of the weights, exactly once.")
+    @Command(
+            name = "learn",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            footer = {"", FOOTER, "One per run: a second one takes over and the first stops."},
+            description = "Trains on batches and publishes each new version of the weights, exactly once.")
     public static final class Learn implements Callable<Integer> {
         @Mixin
         private ConfigOptions options;
-        @Option(names = "--first-version",
-            description = "Publish the initial weights as version 0, if the run has none yet, and end: for a trainer that is not this one.")
+
+        @Option(
+                names = "--first-version",
+                description =
+                        "Publish the initial weights as version 0, if the run has none yet, and end: for a trainer that is not this one.")
         private boolean firstVersion;
+
         @Spec
         private CommandSpec spec;
 

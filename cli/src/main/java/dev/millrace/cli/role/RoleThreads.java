@@ -83,7 +83,8 @@ public final class RoleThreads implements AutoCloseable {
         });
         threads.clear();
         for (String name : hanging) {
-            fail(new RoleFailure(name, "did not stop within the " + patience.toSeconds() + " s that all roles have together", null));
+            fail(new RoleFailure(
+                    name, "did not stop within the " + patience.toSeconds() + " s that all roles have together", null));
         }
     }
 

@@ -37,15 +37,23 @@ final class SingleRole {
 
     private int run(Function<Pipeline, Role> made, Map<String, Object> client, Meters meters) throws Exception {
         try (StopSignals signals = new StopSignals();
-             HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry());
-             RunLog log = signals.starting(() -> RunLog.open(client, config.run().topics(), config.run().identity(),
-                 config.topics(), config.run().schemaRegistryUrl(), Clock.systemUTC()));
-             Pipeline pipeline = new Pipeline(config, log.connection(), meters.registry(), Clock.systemUTC());
-             RoleThreads threads = new RoleThreads(STOP_PATIENCE)) {
+                HttpEndpoint endpoint =
+                        HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry());
+                RunLog log = signals.starting(() -> RunLog.open(
+                        client,
+                        config.run().topics(),
+                        config.run().identity(),
+                        config.topics(),
+                        config.run().schemaRegistryUrl(),
+                        Clock.systemUTC()));
+                Pipeline pipeline = new Pipeline(config, log.connection(), meters.registry(), Clock.systemUTC());
+                RoleThreads threads = new RoleThreads(STOP_PATIENCE)) {
             endpoint.serve(log.registryContents());
             Role role = made.apply(pipeline);
-            out.println(role.name() + " of run " + config.run().id() + " on " + config.run().bootstrapServers() + ", topics "
-                + config.run().topics().prefix() + "*" + (endpoint.port() < 0 ? "" : ", metrics at http://127.0.0.1:" + endpoint.port() + "/metrics"));
+            out.println(role.name() + " of run " + config.run().id() + " on "
+                    + config.run().bootstrapServers() + ", topics "
+                    + config.run().topics().prefix() + "*"
+                    + (endpoint.port() < 0 ? "" : ", metrics at http://127.0.0.1:" + endpoint.port() + "/metrics"));
             out.flush();
             threads.start(role);
             watch(role, new Rates(meters.registry()), signals, threads);
@@ -64,9 +72,10 @@ final class SingleRole {
             Double tokens = rates.tokensPerSecond().get(role.name());
             Double idle = rates.idle().get(role.name());
             Long version = rates.serving().get(role.name());
-            out.println(role.name() + (version == null ? "" : "  version " + version)
-                + (tokens == null ? "" : String.format(Locale.ROOT, "  tokens/s %.0f", tokens))
-                + (idle == null ? "" : String.format(Locale.ROOT, "  idle %.0f%%", 100 * idle)));
+            out.println(role.name()
+                    + (version == null ? "" : "  version " + version)
+                    + (tokens == null ? "" : String.format(Locale.ROOT, "  tokens/s %.0f", tokens))
+                    + (idle == null ? "" : String.format(Locale.ROOT, "  idle %.0f%%", 100 * idle)));
             out.flush();
         }
     }

@@ -21,6 +21,7 @@ public final class StopSignals implements AutoCloseable {
     private final CountDownLatch first = new CountDownLatch(1);
     /** Waits for something outside to come up, and is to be interrupted; null while nobody does. Guarded by this. */
     private Thread starting;
+
     private final Object previousInterrupt;
     private final Object previousTerminate;
 

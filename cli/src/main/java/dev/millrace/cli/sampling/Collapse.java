@@ -10,8 +10,7 @@ public final class Collapse {
     /** Evaluations at the end that must lie below half. */
     public static final int STAYS = 4;
 
-    private Collapse() {
-    }
+    private Collapse() {}
 
     /** The first evaluation of the fall; empty if there was none. */
     public static OptionalInt at(double[] rewards) {

@@ -32,8 +32,11 @@ public final class GivenRollouts {
     public List<Trajectory> make(ScoredRollouts scored, long currentVersion) {
         List<Trajectory> made = new ArrayList<>(scored.rollouts().size());
         for (int s = 0; s < scored.rollouts().size(); s++) {
-            made.add(make(scored.rollouts().get(s), scored.of(scored.behavior(), s), scored.of(scored.current(), s),
-                currentVersion));
+            made.add(make(
+                    scored.rollouts().get(s),
+                    scored.of(scored.behavior(), s),
+                    scored.of(scored.current(), s),
+                    currentVersion));
         }
         return made;
     }
@@ -41,23 +44,37 @@ public final class GivenRollouts {
     private Trajectory make(Rollout rollout, float[] behavior, float[] proximal, long proximalVersion) {
         int tokens = behavior.length;
         float[] weights = new float[tokens];
-        List<StageReport> stages =
-            weighting.compute(new TokenBatch(new int[] {0, tokens}, PackedMask.toArray(rollout.getMask())),
-                new PolicyLogProbs(behavior, behavior, proximal), weights);
+        List<StageReport> stages = weighting.compute(
+                new TokenBatch(new int[] {0, tokens}, PackedMask.toArray(rollout.getMask())),
+                new PolicyLogProbs(behavior, behavior, proximal),
+                weights);
         return Trajectory.newBuilder()
-            .setRunId(run.runId()).setEpoch(run.epoch()).setPolicyId(run.policyId())
-            .setRolloutId(rollout.getRolloutId()).setGroupId(rollout.getGroupId()).setOrdinal(rollout.getOrdinal())
-            .setSampleIndex(rollout.getSampleIndex()).setGroupSize(rollout.getGroupSize())
-            .setRolloutSource(NOWHERE).setScoreSource(NOWHERE)
-            .setPromptTokens(rollout.getPromptTokens()).setResponseTokens(rollout.getResponseTokens())
-            .setMask(rollout.getMask()).setTemperature(rollout.getSampling().getTemperature())
-            .setVersionSpans(rollout.getVersionSpans())
-            .setBehaviorLogProbs(rollout.getBehaviorLogProbs()).setOldLogProbs(rollout.getBehaviorLogProbs())
-            .setProximalLogProbs(PackedFloats.of(proximal)).setProximalVersion(proximalVersion)
-            .setImportanceWeights(PackedFloats.of(weights)).setStages(stages)
-            .setReward(rollout.getReward()).setFinishReason(rollout.getFinishReason().name())
-            .setFinishedAtMs(rollout.getFinishedAtMs()).setScoredAtMs(rollout.getFinishedAtMs())
-            .build();
+                .setRunId(run.runId())
+                .setEpoch(run.epoch())
+                .setPolicyId(run.policyId())
+                .setRolloutId(rollout.getRolloutId())
+                .setGroupId(rollout.getGroupId())
+                .setOrdinal(rollout.getOrdinal())
+                .setSampleIndex(rollout.getSampleIndex())
+                .setGroupSize(rollout.getGroupSize())
+                .setRolloutSource(NOWHERE)
+                .setScoreSource(NOWHERE)
+                .setPromptTokens(rollout.getPromptTokens())
+                .setResponseTokens(rollout.getResponseTokens())
+                .setMask(rollout.getMask())
+                .setTemperature(rollout.getSampling().getTemperature())
+                .setVersionSpans(rollout.getVersionSpans())
+                .setBehaviorLogProbs(rollout.getBehaviorLogProbs())
+                .setOldLogProbs(rollout.getBehaviorLogProbs())
+                .setProximalLogProbs(PackedFloats.of(proximal))
+                .setProximalVersion(proximalVersion)
+                .setImportanceWeights(PackedFloats.of(weights))
+                .setStages(stages)
+                .setReward(rollout.getReward())
+                .setFinishReason(rollout.getFinishReason().name())
+                .setFinishedAtMs(rollout.getFinishedAtMs())
+                .setScoredAtMs(rollout.getFinishedAtMs())
+                .build();
     }
 
     /** Tokens of a batch that are trained on with a weight above 0. */
@@ -68,7 +85,9 @@ public final class GivenRollouts {
             ByteBuffer mask = left == null ? trajectories.get(s).getMask() : left;
             for (int t = 0; t < PackedMask.length(mask); t++) {
                 weighed += PackedMask.get(mask, t) == 1
-                    && PackedFloats.get(trajectories.get(s).getImportanceWeights(), t) > 0 ? 1 : 0;
+                                && PackedFloats.get(trajectories.get(s).getImportanceWeights(), t) > 0
+                        ? 1
+                        : 0;
             }
         }
         return weighed;

@@ -12,5 +12,4 @@ import java.util.List;
  * @param place of the record that tells of it, without the run's prefix
  * @param data the same for a program
  */
-record Event(long timeMs, String what, List<String> details, String place, ObjectNode data) {
-}
+record Event(long timeMs, String what, List<String> details, String place, ObjectNode data) {}

@@ -27,16 +27,22 @@ record Fate(String word, String detail) {
             }
             StepEntry word = trace.lastWord(found, step.get());
             return word.getTrainedTokens() > 0
-                ? new Fate("trained", batch + ", version " + step.get().getVersion())
-                : new Fate("masked", batch + (word.getMaskedBy() == null ? "" : ", by " + word.getMaskedBy()));
+                    ? new Fate("trained", batch + ", version " + step.get().getVersion())
+                    : new Fate("masked", batch + (word.getMaskedBy() == null ? "" : ", by " + word.getMaskedBy()));
         }
-        Optional<Outcome> outcome = trace.outcomes().stream().map(Found::value)
-            .filter(it -> it.getSource().getTopic().equals(prefix + "rollouts") && !it.getReason().equals("duplicate")).findFirst();
+        Optional<Outcome> outcome = trace.outcomes().stream()
+                .map(Found::value)
+                .filter(it -> it.getSource().getTopic().equals(prefix + "rollouts")
+                        && !it.getReason().equals("duplicate"))
+                .findFirst();
         if (outcome.isPresent()) {
             return new Fate("dropped", outcome.get().getReason());
         }
-        Optional<FoundLetter> letter = trace.letters().stream().filter(it -> it.newOffset() < 0 && (it.letter().sourceTopic().equals(prefix + "rollouts")
-            || it.letter().sourceTopic().equals(prefix + "trajectories"))).findFirst();
+        Optional<FoundLetter> letter = trace.letters().stream()
+                .filter(it -> it.newOffset() < 0
+                        && (it.letter().sourceTopic().equals(prefix + "rollouts")
+                                || it.letter().sourceTopic().equals(prefix + "trajectories")))
+                .findFirst();
         if (letter.isPresent()) {
             return new Fate("refused", letter.get().letter().reason());
         }

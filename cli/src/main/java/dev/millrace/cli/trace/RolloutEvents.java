@@ -68,56 +68,96 @@ final class RolloutEvents {
 
     private void released(Found<PromptRequest> found) {
         PromptRequest prompt = found.value();
-        add(prompt.getReleasedAtMs(), "prompt released", List.of("at version " + prompt.getAdmittedVersion() + ": " + prompt.getSamples()
-            + " samples of '" + prompt.getEnvironment() + "', " + PackedInts.length(prompt.getPromptTokens()) + " prompt tokens"), place(found),
-            JSON.createObjectNode().put("admitted_version", prompt.getAdmittedVersion()).put("samples", prompt.getSamples())
-                .put("ordinal", prompt.getOrdinal()));
+        add(
+                prompt.getReleasedAtMs(),
+                "prompt released",
+                List.of("at version " + prompt.getAdmittedVersion() + ": " + prompt.getSamples() + " samples of '"
+                        + prompt.getEnvironment() + "', " + PackedInts.length(prompt.getPromptTokens())
+                        + " prompt tokens"),
+                place(found),
+                JSON.createObjectNode()
+                        .put("admitted_version", prompt.getAdmittedVersion())
+                        .put("samples", prompt.getSamples())
+                        .put("ordinal", prompt.getOrdinal()));
     }
 
     private void sampled(Found<Rollout> found) {
         Rollout rollout = found.value();
         int tokens = PackedInts.length(rollout.getResponseTokens());
         int trainable = PackedMask.count(rollout.getMask());
-        ObjectNode data = JSON.createObjectNode().put("generator", rollout.getGeneratorId()).put("tokens", tokens)
-            .put("policy_tokens", trainable).put("started_at_ms", rollout.getStartedAtMs())
-            .put("finish_reason", rollout.getFinishReason().name()).put("reward", rollout.getReward()).put("epoch", rollout.getEpoch());
+        ObjectNode data = JSON.createObjectNode()
+                .put("generator", rollout.getGeneratorId())
+                .put("tokens", tokens)
+                .put("policy_tokens", trainable)
+                .put("started_at_ms", rollout.getStartedAtMs())
+                .put("finish_reason", rollout.getFinishReason().name())
+                .put("reward", rollout.getReward())
+                .put("epoch", rollout.getEpoch());
         spans(data, rollout.getVersionSpans());
-        add(rollout.getFinishedAtMs(), "sampled", List.of("by " + rollout.getGeneratorId() + " in "
-            + (rollout.getFinishedAtMs() - rollout.getStartedAtMs()) + " ms: " + tokens + " tokens, " + trainable + " of the policy, by "
-            + spansText(rollout.getVersionSpans()), "ended by " + rollout.getFinishReason() + ", reward " + number(rollout.getReward())),
-            place(found), data);
+        add(
+                rollout.getFinishedAtMs(),
+                "sampled",
+                List.of(
+                        "by " + rollout.getGeneratorId() + " in "
+                                + (rollout.getFinishedAtMs() - rollout.getStartedAtMs()) + " ms: " + tokens
+                                + " tokens, " + trainable + " of the policy, by "
+                                + spansText(rollout.getVersionSpans()),
+                        "ended by " + rollout.getFinishReason() + ", reward " + number(rollout.getReward())),
+                place(found),
+                data);
     }
 
     private static void spans(ObjectNode data, List<VersionSpan> spans) {
         var array = data.putArray("version_spans");
-        spans.forEach(span -> array.addObject().put("version", span.getVersion()).put("start", span.getStart()).put("end", span.getEnd()));
+        spans.forEach(span -> array.addObject()
+                .put("version", span.getVersion())
+                .put("start", span.getStart())
+                .put("end", span.getEnd()));
     }
 
     private static String spansText(List<VersionSpan> spans) {
-        return (spans.size() == 1 ? "version " : "versions ") + spans.stream()
-            .map(span -> span.getVersion() + (spans.size() == 1 ? "" : " [" + span.getStart() + "," + span.getEnd() + ")"))
-            .collect(Collectors.joining(", "));
+        return (spans.size() == 1 ? "version " : "versions ")
+                + spans.stream()
+                        .map(span -> span.getVersion()
+                                + (spans.size() == 1 ? "" : " [" + span.getStart() + "," + span.getEnd() + ")"))
+                        .collect(Collectors.joining(", "));
     }
 
     private void scored(Found<Score> found) {
         Score score = found.value();
-        ObjectNode data = JSON.createObjectNode().put("scorer", score.getScorerId()).put("unavailable", score.getUnavailable());
+        ObjectNode data =
+                JSON.createObjectNode().put("scorer", score.getScorerId()).put("unavailable", score.getUnavailable());
         var vectors = data.putArray("vectors");
         for (LogProbVector vector : score.getVectors()) {
             spans(vectors.addObject().put("policy", vector.getPolicy().name()), vector.getVersionSpans());
         }
-        String what = score.getVectors().stream().map(vector -> vector.getPolicy().name().toLowerCase(Locale.ROOT) + " by "
-            + spansText(vector.getVersionSpans())).collect(Collectors.joining("; "));
-        add(score.getScoredAtMs(), "scored", List.of("by " + score.getScorerId() + (what.isEmpty() ? "" : ": " + what)
-            + (score.getUnavailable() == null ? "" : "; not to be had: " + score.getUnavailable())), place(found), data);
+        String what = score.getVectors().stream()
+                .map(vector -> vector.getPolicy().name().toLowerCase(Locale.ROOT) + " by "
+                        + spansText(vector.getVersionSpans()))
+                .collect(Collectors.joining("; "));
+        add(
+                score.getScoredAtMs(),
+                "scored",
+                List.of("by " + score.getScorerId() + (what.isEmpty() ? "" : ": " + what)
+                        + (score.getUnavailable() == null ? "" : "; not to be had: " + score.getUnavailable())),
+                place(found),
+                data);
     }
 
     private void rewarded(Found<Reward> found) {
         Reward reward = found.value();
-        add(reward.getScoredAtMs(), "rewarded", List.of("by " + reward.getRewarderId() + ": " + (reward.getUnavailable() == null
-            ? number(reward.getReward()) : "not to be had: " + reward.getUnavailable())), place(found),
-            JSON.createObjectNode().put("rewarder", reward.getRewarderId()).put("reward", reward.getReward())
-                .put("unavailable", reward.getUnavailable()));
+        add(
+                reward.getScoredAtMs(),
+                "rewarded",
+                List.of("by " + reward.getRewarderId() + ": "
+                        + (reward.getUnavailable() == null
+                                ? number(reward.getReward())
+                                : "not to be had: " + reward.getUnavailable())),
+                place(found),
+                JSON.createObjectNode()
+                        .put("rewarder", reward.getRewarderId())
+                        .put("reward", reward.getReward())
+                        .put("unavailable", reward.getUnavailable()));
     }
 
     private void joined(Found<Trajectory> found) {
@@ -132,8 +172,12 @@ final class RolloutEvents {
         weights(trajectory, data).ifPresent(details::add);
         var stages = data.putArray("stages");
         for (StageReport stage : trajectory.getStages()) {
-            stages.addObject().put("stage", stage.getStage()).put("tokens_seen", stage.getTokensSeen()).put("tokens_changed", stage.getTokensChanged());
-            details.add(stage.getStage() + " changed " + stage.getTokensChanged() + " of " + stage.getTokensSeen() + " tokens");
+            stages.addObject()
+                    .put("stage", stage.getStage())
+                    .put("tokens_seen", stage.getTokensSeen())
+                    .put("tokens_changed", stage.getTokensChanged());
+            details.add(stage.getStage() + " changed " + stage.getTokensChanged() + " of " + stage.getTokensSeen()
+                    + " tokens");
         }
         add(found.timestampMs(), "joined", details, place(found), data);
     }
@@ -160,76 +204,126 @@ final class RolloutEvents {
         if (count == 0) {
             return Optional.empty();
         }
-        data.putObject("importance_weights").put("least", least).put("mean", sum / count).put("most", most);
-        return Optional.of("importance weights " + number(least) + " to " + number(most) + ", mean " + number(sum / count));
+        data.putObject("importance_weights")
+                .put("least", least)
+                .put("mean", sum / count)
+                .put("most", most);
+        return Optional.of(
+                "importance weights " + number(least) + " to " + number(most) + ", mean " + number(sum / count));
     }
 
     private void batched(FoundEntry found) {
         BatchEntry entry = found.entry();
         LearnerBatch batch = found.batch().value();
-        Optional<Trajectory> trajectory = trace.trajectories().stream().filter(it -> it.isAt(entry.getPartition(), entry.getOffset()))
-            .map(Found::value).findFirst();
-        ObjectNode data = JSON.createObjectNode().put("batch_id", batch.getBatchId()).put("assembled_version", batch.getAssembledVersion())
-            .put("advantage", entry.getAdvantage()).put("trained_tokens", entry.getTrainedTokens()).put("masked_by", entry.getMaskedBy())
-            .put("oldest_version", entry.getOldestVersion());
+        Optional<Trajectory> trajectory = trace.trajectories().stream()
+                .filter(it -> it.isAt(entry.getPartition(), entry.getOffset()))
+                .map(Found::value)
+                .findFirst();
+        ObjectNode data = JSON.createObjectNode()
+                .put("batch_id", batch.getBatchId())
+                .put("assembled_version", batch.getAssembledVersion())
+                .put("advantage", entry.getAdvantage())
+                .put("trained_tokens", entry.getTrainedTokens())
+                .put("masked_by", entry.getMaskedBy())
+                .put("oldest_version", entry.getOldestVersion());
         List<String> details = new ArrayList<>();
-        details.add("batch " + batch.getBatchId() + ", assembled at version " + batch.getAssembledVersion() + "; advantage "
-            + number(entry.getAdvantage()));
+        details.add("batch " + batch.getBatchId() + ", assembled at version " + batch.getAssembledVersion()
+                + "; advantage " + number(entry.getAdvantage()));
         long staleness = batch.getAssembledVersion() - entry.getOldestVersion();
         if (trajectory.isPresent()) {
             long inFlight = trajectory.get().getProximalVersion() - entry.getOldestVersion();
             data.put("staleness_in_flight", inFlight).put("staleness_in_queue", staleness - inFlight);
-            details.add("staleness " + staleness + ": " + inFlight + " in flight until it was scored, " + (staleness - inFlight) + " in the queue after");
+            details.add("staleness " + staleness + ": " + inFlight + " in flight until it was scored, "
+                    + (staleness - inFlight) + " in the queue after");
         } else {
             details.add("staleness " + staleness);
         }
         data.put("staleness", staleness);
-        details.add(entry.getTrainedTokens() > 0 ? entry.getTrainedTokens() + " tokens left to train on"
-            : "masked" + (entry.getMaskedBy() == null ? ": it had no token to train on" : " by " + entry.getMaskedBy()));
+        details.add(
+                entry.getTrainedTokens() > 0
+                        ? entry.getTrainedTokens() + " tokens left to train on"
+                        : "masked"
+                                + (entry.getMaskedBy() == null
+                                        ? ": it had no token to train on"
+                                        : " by " + entry.getMaskedBy()));
         add(found.batch().timestampMs(), "batched", details, place(found.batch()), data);
         trace.stepOf(found).ifPresent(step -> trained(step, trace.lastWord(found, step)));
     }
 
     private void trained(TrainingStep step, StepEntry word) {
-        Found<TrainingStep> found = trace.steps().stream().filter(it -> it.value() == step).findFirst().orElseThrow();
+        Found<TrainingStep> found = trace.steps().stream()
+                .filter(it -> it.value() == step)
+                .findFirst()
+                .orElseThrow();
         List<String> details = new ArrayList<>();
         details.add("batch " + step.getBatchId() + " made version " + step.getVersion() + " with "
-            + (step.getRolloutsTrained() + step.getRolloutsMasked()) + " rollouts, learning rate " + number(step.getLearningRate()));
+                + (step.getRolloutsTrained() + step.getRolloutsMasked()) + " rollouts, learning rate "
+                + number(step.getLearningRate()));
         if (step.getEntries() != null) {
-            details.add("the learner decided anew: " + (word.getTrainedTokens() > 0 ? word.getTrainedTokens() + " tokens trained on"
-                : "masked" + (word.getMaskedBy() == null ? "" : " by " + word.getMaskedBy())));
+            details.add("the learner decided anew: "
+                    + (word.getTrainedTokens() > 0
+                            ? word.getTrainedTokens() + " tokens trained on"
+                            : "masked" + (word.getMaskedBy() == null ? "" : " by " + word.getMaskedBy())));
         }
-        add(step.getFinishedAtMs(), word.getTrainedTokens() > 0 ? "trained" : "masked", details, place(found),
-            JSON.createObjectNode().put("batch_id", step.getBatchId()).put("version", step.getVersion())
-                .put("trained_tokens", word.getTrainedTokens()).put("masked_by", word.getMaskedBy()));
+        add(
+                step.getFinishedAtMs(),
+                word.getTrainedTokens() > 0 ? "trained" : "masked",
+                details,
+                place(found),
+                JSON.createObjectNode()
+                        .put("batch_id", step.getBatchId())
+                        .put("version", step.getVersion())
+                        .put("trained_tokens", word.getTrainedTokens())
+                        .put("masked_by", word.getMaskedBy()));
     }
 
     private void dropped(Found<Outcome> found) {
         Outcome outcome = found.value();
         boolean itself = outcome.getSource().getTopic().equals(prefix + "rollouts");
-        add(found.timestampMs(), itself ? "dropped" : "its score left", List.of(outcome.getReason() + " (" + outcome.getStage() + "): " + outcome.getDetail()),
-            place(found), JSON.createObjectNode().put("reason", outcome.getReason()).put("stage", outcome.getStage())
-                .put("detail", outcome.getDetail()).put("source", outcome.getSource().getTopic() + "-" + outcome.getSource().getPartition()
-                    + "@" + outcome.getSource().getOffset()));
+        add(
+                found.timestampMs(),
+                itself ? "dropped" : "its score left",
+                List.of(outcome.getReason() + " (" + outcome.getStage() + "): " + outcome.getDetail()),
+                place(found),
+                JSON.createObjectNode()
+                        .put("reason", outcome.getReason())
+                        .put("stage", outcome.getStage())
+                        .put("detail", outcome.getDetail())
+                        .put(
+                                "source",
+                                outcome.getSource().getTopic() + "-"
+                                        + outcome.getSource().getPartition() + "@"
+                                        + outcome.getSource().getOffset()));
     }
 
     private void refused(FoundLetter found) {
         var letter = found.letter();
         List<String> details = new ArrayList<>();
         String source = letter.source().substring(letter.source().startsWith(prefix) ? prefix.length() : 0);
-        details.add(source + " for " + letter.reason() + (letter.field().isEmpty() ? "" : " of " + letter.field()) + ": " + letter.message());
+        details.add(source + " for " + letter.reason() + (letter.field().isEmpty() ? "" : " of " + letter.field())
+                + ": " + letter.message());
         if (found.newOffset() >= 0) {
             details.add("put back since, as " + source.substring(0, source.indexOf('@')) + "@" + found.newOffset());
         }
-        add(letter.writtenAtMs(), "refused", details, "dead-letters-" + letter.partition() + "@" + letter.offset(),
-            JSON.createObjectNode().put("reason", letter.reason()).put("field", letter.field()).put("message", letter.message())
-                .put("source", source).put("put_back_offset", found.newOffset()));
+        add(
+                letter.writtenAtMs(),
+                "refused",
+                details,
+                "dead-letters-" + letter.partition() + "@" + letter.offset(),
+                JSON.createObjectNode()
+                        .put("reason", letter.reason())
+                        .put("field", letter.field())
+                        .put("message", letter.message())
+                        .put("source", source)
+                        .put("put_back_offset", found.newOffset()));
     }
 
     static String number(double value) {
         if (value == Math.rint(value) && Math.abs(value) < 1e6) {
             return Long.toString((long) value);
         }
-        return Math.abs(value) >= 1e-3 && Math.abs(value) < 1e6 ? String.format(Locale.ROOT, "%.4f", value) : String.format(Locale.ROOT, "%.3g", value);
+        return Math.abs(value) >= 1e-3 && Math.abs(value) < 1e6
+                ? String.format(Locale.ROOT, "%.4f", value)
+                : String.format(Locale.ROOT, "%.3g", value);
     }
 }

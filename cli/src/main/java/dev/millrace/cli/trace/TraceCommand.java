@@ -29,12 +29,21 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace trace}: the way of one rollout from prompt to version, or the rollouts of a group. */
-@Command(name = "trace", mixinStandardHelpOptions = true, sortOptions = false,
-    description = {"Follows one rollout through the topics of a run: prompt, sampling, scoring, join, batch, step; or what became",
-        "of it instead, and why; with times, versions, and the place of every record. A group's id lists its rollouts."},
-    footer = {"", "millrace trace 0-17/3 --run-dir runs/<run id>",
-        "millrace trace 0-17 --bootstrap-servers kafka:9092 --run my-run", "",
-        "Exit codes: 0 it is there; 5 it is not; 1 a failure; 2 a mistake in the command line."})
+@Command(
+        name = "trace",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Follows one rollout through the topics of a run: prompt, sampling, scoring, join, batch, step; or what became",
+            "of it instead, and why; with times, versions, and the place of every record. A group's id lists its rollouts."
+        },
+        footer = {
+            "",
+            "millrace trace 0-17/3 --run-dir runs/<run id>",
+            "millrace trace 0-17 --bootstrap-servers kafka:9092 --run my-run",
+            "",
+            "Exit codes: 0 it is there; 5 it is not; 1 a failure; 2 a mistake in the command line."
+        })
 public final class TraceCommand implements Callable<Integer> {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
     private static final Pattern SAMPLE = Pattern.compile("(.+)/(\\d{1,9})");
@@ -43,10 +52,15 @@ public final class TraceCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
-    @Parameters(paramLabel = "ID", description = "A rollout, such as 0-17/3 (group, slash, sample), or a group, such as 0-17.")
+    @Parameters(
+            paramLabel = "ID",
+            description = "A rollout, such as 0-17/3 (group, slash, sample), or a group, such as 0-17.")
     private String id;
 
-    @Option(names = "--whole", description = "Read every topic from beginning to end, for what is there twice, in place of looking only where it should be.")
+    @Option(
+            names = "--whole",
+            description =
+                    "Read every topic from beginning to end, for what is there twice, in place of looking only where it should be.")
     private boolean whole;
 
     @Option(names = "--json", description = "Print JSON.")
@@ -64,14 +78,21 @@ public final class TraceCommand implements Callable<Integer> {
         try (AuditedRun audited = run.open()) {
             long begun = System.nanoTime();
             GroupTrace trace = new Tracer(audited.connection(), PATIENCE).trace(groupId, one ? id : "", whole);
-            String cost = String.format(Locale.ROOT, "read %,d records, %,.1f MB, in %.1f s", trace.recordsRead(), trace.bytesRead() / 1e6,
-                (System.nanoTime() - begun) / 1e9);
+            String cost = String.format(
+                    Locale.ROOT,
+                    "read %,d records, %,.1f MB, in %.1f s",
+                    trace.recordsRead(),
+                    trace.bytesRead() / 1e6,
+                    (System.nanoTime() - begun) / 1e9);
             String prefix = audited.connection().topics().prefix();
             if (trace.isEmpty()) {
                 throw new Unknown(hint(new Tracer(audited.connection(), PATIENCE), trace, one) + " (" + cost + ")");
             }
             if (json) {
-                out.println(one ? json(trace, prefix).toPrettyString() : groupJson(trace, prefix).toPrettyString());
+                out.println(
+                        one
+                                ? json(trace, prefix).toPrettyString()
+                                : groupJson(trace, prefix).toPrettyString());
             } else {
                 out.println(audited.title());
                 out.println();
@@ -91,13 +112,14 @@ public final class TraceCommand implements Callable<Integer> {
     private String hint(Tracer tracer, GroupTrace trace, boolean one) {
         if (trace.prompt().isPresent()) {
             var prompt = trace.prompt().get().value();
-            String group = "group " + trace.groupId() + " was released at " + Lines.time(prompt.getReleasedAtMs()) + " for samples 0 to "
-                + (prompt.getSamples() - 1);
+            String group = "group " + trace.groupId() + " was released at " + Lines.time(prompt.getReleasedAtMs())
+                    + " for samples 0 to " + (prompt.getSamples() - 1);
             if (!one) {
                 return group + ", and none of them has been sampled yet";
             }
             boolean asked = Integer.parseInt(id.substring(id.lastIndexOf('/') + 1)) < prompt.getSamples();
-            return "there is no rollout " + id + (asked ? " yet; " : "; ") + group + siblings(tracer.trace(trace.groupId(), "", false));
+            return "there is no rollout " + id + (asked ? " yet; " : "; ") + group
+                    + siblings(tracer.trace(trace.groupId(), "", false));
         }
         if (one) {
             GroupTrace group = tracer.trace(trace.groupId(), "", false);
@@ -106,13 +128,17 @@ public final class TraceCommand implements Callable<Integer> {
             }
         }
         return "there is neither a rollout nor a prompt of " + (one ? "group " + trace.groupId() : "a group " + id)
-            + (trace.newestGroup().isEmpty() ? "" : "; the newest group of the run is " + trace.newestGroup());
+                + (trace.newestGroup().isEmpty() ? "" : "; the newest group of the run is " + trace.newestGroup());
     }
 
     private static String siblings(GroupTrace group) {
-        TreeSet<Integer> samples = group.rollouts().stream().map(found -> found.value().getSampleIndex()).collect(Collectors.toCollection(TreeSet::new));
-        return samples.isEmpty() ? ", none of which is on the log" : ", of which " + samples.stream().map(String::valueOf).collect(Collectors.joining(", "))
-            + (samples.size() == 1 ? " is on the log" : " are on the log");
+        TreeSet<Integer> samples = group.rollouts().stream()
+                .map(found -> found.value().getSampleIndex())
+                .collect(Collectors.toCollection(TreeSet::new));
+        return samples.isEmpty()
+                ? ", none of which is on the log"
+                : ", of which " + samples.stream().map(String::valueOf).collect(Collectors.joining(", "))
+                        + (samples.size() == 1 ? " is on the log" : " are on the log");
     }
 
     private void printRollout(GroupTrace trace, String prefix, PrintWriter out) {
@@ -129,8 +155,12 @@ public final class TraceCommand implements Callable<Integer> {
     }
 
     private static void printGroup(GroupTrace trace, String prefix, PrintWriter out) {
-        out.println("group " + trace.groupId() + trace.prompt().map(found -> ", released at " + Lines.time(found.value().getReleasedAtMs())
-            + " for " + found.value().getSamples() + " samples").orElse(""));
+        out.println("group " + trace.groupId()
+                + trace.prompt()
+                        .map(found ->
+                                ", released at " + Lines.time(found.value().getReleasedAtMs()) + " for "
+                                        + found.value().getSamples() + " samples")
+                        .orElse(""));
         out.println();
         out.println(String.format(ROW, "sample", "version", "reward", "tokens", "what became of it"));
         for (String rolloutId : rolloutIds(trace)) {
@@ -141,12 +171,22 @@ public final class TraceCommand implements Callable<Integer> {
                 continue;
             }
             Rollout rollout = one.rollouts().get(one.rollouts().size() - 1).value();
-            out.println(String.format(ROW, sample, newest(rollout), RolloutEvents.number(rollout.getReward()), rollout.getMask().remaining(),
-                Fate.of(one, prefix) + (one.rollouts().size() > 1 ? " (" + one.rollouts().size() + " records)" : "")));
+            out.println(String.format(
+                    ROW,
+                    sample,
+                    newest(rollout),
+                    RolloutEvents.number(rollout.getReward()),
+                    rollout.getMask().remaining(),
+                    Fate.of(one, prefix)
+                            + (one.rollouts().size() > 1 ? " (" + one.rollouts().size() + " records)" : "")));
         }
         List<Found<Rollout>> found = trace.rollouts();
         trace.prompt().ifPresent(prompt -> {
-            long missing = prompt.value().getSamples() - found.stream().map(it -> it.value().getSampleIndex()).distinct().count();
+            long missing = prompt.value().getSamples()
+                    - found.stream()
+                            .map(it -> it.value().getSampleIndex())
+                            .distinct()
+                            .count();
             if (missing > 0) {
                 out.println(missing + " of its samples are not on the log");
             }
@@ -154,13 +194,20 @@ public final class TraceCommand implements Callable<Integer> {
     }
 
     private static long newest(Rollout rollout) {
-        return rollout.getVersionSpans().stream().mapToLong(VersionSpan::getVersion).max().orElse(-1);
+        return rollout.getVersionSpans().stream()
+                .mapToLong(VersionSpan::getVersion)
+                .max()
+                .orElse(-1);
     }
 
     private static List<String> rolloutIds(GroupTrace trace) {
-        TreeSet<String> ids = new TreeSet<>(java.util.Comparator.comparingInt((String it) -> it.length()).thenComparing(it -> it));
+        TreeSet<String> ids = new TreeSet<>(
+                java.util.Comparator.comparingInt((String it) -> it.length()).thenComparing(it -> it));
         trace.rollouts().forEach(found -> ids.add(found.value().getRolloutId()));
-        trace.letters().stream().map(found -> found.letter().rolloutId()).filter(it -> it.startsWith(trace.groupId() + "/")).forEach(ids::add);
+        trace.letters().stream()
+                .map(found -> found.letter().rolloutId())
+                .filter(it -> it.startsWith(trace.groupId() + "/"))
+                .forEach(ids::add);
         return List.copyOf(ids);
     }
 
@@ -170,7 +217,12 @@ public final class TraceCommand implements Callable<Integer> {
     }
 
     private static ObjectNode put(ObjectNode json, GroupTrace trace, String prefix) {
-        json.put("rollout_id", trace.rollouts().isEmpty() ? null : trace.rollouts().get(0).value().getRolloutId()).put("group_id", trace.groupId());
+        json.put(
+                        "rollout_id",
+                        trace.rollouts().isEmpty()
+                                ? null
+                                : trace.rollouts().get(0).value().getRolloutId())
+                .put("group_id", trace.groupId());
         Fate fate = Fate.of(trace, prefix);
         json.put("fate", fate.word()).put("detail", fate.detail());
         ArrayNode events = json.putArray("events");
@@ -185,7 +237,9 @@ public final class TraceCommand implements Callable<Integer> {
     private static ObjectNode groupJson(GroupTrace trace, String prefix) {
         ObjectNode json = new ObjectMapper().createObjectNode().put("group_id", trace.groupId());
         ArrayNode rollouts = json.putArray("rollouts");
-        rolloutIds(trace).forEach(rolloutId -> put(rollouts.addObject(), trace.of(rolloutId), prefix).put("rollout_id", rolloutId));
+        rolloutIds(trace)
+                .forEach(rolloutId ->
+                        put(rollouts.addObject(), trace.of(rolloutId), prefix).put("rollout_id", rolloutId));
         return json;
     }
 }

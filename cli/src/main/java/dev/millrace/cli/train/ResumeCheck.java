@@ -13,7 +13,8 @@ import java.util.List;
  * log, and what its version 0 was made of. Everything else may be changed from one invocation to the next.
  */
 final class ResumeCheck {
-    private static final List<String> FIXED = List.of("/run/id", "/run/policy_id", "/run/topic_prefix", "/run/seed", "/model");
+    private static final List<String> FIXED =
+            List.of("/run/id", "/run/policy_id", "/run/topic_prefix", "/run/seed", "/model");
 
     private final Path file;
     private final MillraceConfig begun;
@@ -56,10 +57,12 @@ final class ResumeCheck {
 
     private void same(String key, JsonNode old, JsonNode wanted) {
         if (old instanceof ObjectNode object) {
-            object.properties().forEach(entry -> same(key + "." + entry.getKey(), entry.getValue(), wanted.get(entry.getKey())));
+            object.properties()
+                    .forEach(entry -> same(key + "." + entry.getKey(), entry.getValue(), wanted.get(entry.getKey())));
         } else if (!old.equals(wanted)) {
-            throw new ConfigException(key + " is " + shown(old) + " in " + file + " and " + shown(wanted) + " is asked for; "
-                + "it cannot change once a run has begun, so leave it as it is, or give --run-dir a new folder");
+            throw new ConfigException(
+                    key + " is " + shown(old) + " in " + file + " and " + shown(wanted) + " is asked for; "
+                            + "it cannot change once a run has begun, so leave it as it is, or give --run-dir a new folder");
         }
     }
 

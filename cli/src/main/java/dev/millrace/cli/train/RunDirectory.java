@@ -54,7 +54,8 @@ public final class RunDirectory implements AutoCloseable {
         if (!Files.exists(path.resolve(LOCK))) {
             return false;
         }
-        try (FileChannel channel = FileChannel.open(path.resolve(LOCK), StandardOpenOption.WRITE); FileLock lock = tryLock(channel)) {
+        try (FileChannel channel = FileChannel.open(path.resolve(LOCK), StandardOpenOption.WRITE);
+                FileLock lock = tryLock(channel)) {
             return lock == null;
         } catch (IOException e) {
             throw new Refusal("cannot look at " + path + ": " + reason(e), e);
@@ -64,7 +65,9 @@ public final class RunDirectory implements AutoCloseable {
     /** Where the run that is going on in this folder has its broker, {@code host:port}; empty if it does not say. */
     public static String brokerAddress(Path path) {
         try {
-            return Files.exists(path.resolve(ADDRESS)) ? Files.readString(path.resolve(ADDRESS)).strip() : "";
+            return Files.exists(path.resolve(ADDRESS))
+                    ? Files.readString(path.resolve(ADDRESS)).strip()
+                    : "";
         } catch (IOException e) {
             throw new Refusal("cannot read " + path.resolve(ADDRESS) + ": " + reason(e), e);
         }
@@ -88,23 +91,29 @@ public final class RunDirectory implements AutoCloseable {
             }
             if (Files.exists(path) && !resumed && !isEmptyFolder(path)) {
                 throw new Refusal(path + " is not empty and holds no run (it has no config.yaml); "
-                    + "give --run-dir a new or empty folder, or one of an earlier run");
+                        + "give --run-dir a new or empty folder, or one of an earlier run");
             }
             Files.createDirectories(path);
             FileStore store = Files.getFileStore(path);
             if (store.getUsableSpace() < LEAST_FREE_BYTES) {
-                throw new Refusal("there are " + (store.getUsableSpace() >> 20) + " MB free for " + path.toAbsolutePath() + ", and a run needs at least "
-                    + (LEAST_FREE_BYTES >> 20) + " MB; make room or give --run-dir a folder on another disk");
+                throw new Refusal("there are " + (store.getUsableSpace() >> 20) + " MB free for "
+                        + path.toAbsolutePath() + ", and a run needs at least " + (LEAST_FREE_BYTES >> 20)
+                        + " MB; make room or give --run-dir a folder on another disk");
             }
-            FileChannel channel = FileChannel.open(path.resolve(LOCK), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+            FileChannel channel =
+                    FileChannel.open(path.resolve(LOCK), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
             FileLock lock = tryLock(channel);
             if (lock == null) {
                 channel.close();
-                throw new Refusal("another process is running in " + path + "; wait for it, or give --run-dir another folder");
+                throw new Refusal(
+                        "another process is running in " + path + "; wait for it, or give --run-dir another folder");
             }
             return new RunDirectory(path, resumed, channel, lock);
         } catch (IOException e) {
-            throw new Refusal("cannot use " + path + " as run directory (" + reason(e) + "); give --run-dir a folder that can be written", e);
+            throw new Refusal(
+                    "cannot use " + path + " as run directory (" + reason(e)
+                            + "); give --run-dir a folder that can be written",
+                    e);
         }
     }
 
@@ -200,7 +209,10 @@ public final class RunDirectory implements AutoCloseable {
                 }
             }
         } catch (IOException e) {
-            throw new Refusal("cannot empty " + path + " after a beginning that failed: " + reason(e) + "; delete it before the next one", e);
+            throw new Refusal(
+                    "cannot empty " + path + " after a beginning that failed: " + reason(e)
+                            + "; delete it before the next one",
+                    e);
         }
     }
 

@@ -30,8 +30,14 @@ final class RunMonitor {
     private boolean clusterSilent;
     private double lagReadAt = Double.NEGATIVE_INFINITY;
 
-    RunMonitor(String runId, GoalConfig goal, long maxSteps, List<StepRow> steps, MeterRegistry meters, ConsumerLag consumerLag,
-               Supplier<List<String>> alarms) {
+    RunMonitor(
+            String runId,
+            GoalConfig goal,
+            long maxSteps,
+            List<StepRow> steps,
+            MeterRegistry meters,
+            ConsumerLag consumerLag,
+            Supplier<List<String>> alarms) {
         this.runId = runId;
         this.goal = goal;
         this.maxSteps = maxSteps;
@@ -53,7 +59,10 @@ final class RunMonitor {
 
     private double meanOfLast(int count) {
         List<StepRow> all = List.copyOf(steps);
-        return all.subList(Math.max(0, all.size() - count), all.size()).stream().mapToDouble(StepRow::reward).average().orElse(Double.NaN);
+        return all.subList(Math.max(0, all.size() - count), all.size()).stream()
+                .mapToDouble(StepRow::reward)
+                .average()
+                .orElse(Double.NaN);
     }
 
     RunStatus status(double elapsedSeconds, String phase) throws InterruptedException {
@@ -67,13 +76,30 @@ final class RunMonitor {
         StepRow last = all.isEmpty() ? null : all.get(all.size() - 1);
         double mean = meanOfLast(goal.overSteps());
         double first = all.isEmpty() ? Double.NaN : all.get(0).reward();
-        double progress = goal.meanReward() <= 0 || Double.isNaN(mean) ? 0
-            : goal.meanReward() <= first ? 1 : (mean - first) / (goal.meanReward() - first);
-        return new RunStatus(runId, elapsedSeconds, awaited, goal.meanReward() > 0 ? goal.meanReward() : Double.NaN,
-            Math.max(0, Math.min(1, progress)), all.size(), maxSteps, last == null ? 0 : last.version(),
-            all.stream().map(StepRow::reward).toList(), mean, last == null ? Double.NaN : last.stalenessMean(),
-            last == null ? 0 : last.stalenessMax(), last == null ? Double.NaN : last.essRatio(), rates.tokensPerSecond(),
-            rates.idle(), lag, rates.serving(), rates.unserved(), alarms.get(), rates.lost());
+        double progress = goal.meanReward() <= 0 || Double.isNaN(mean)
+                ? 0
+                : goal.meanReward() <= first ? 1 : (mean - first) / (goal.meanReward() - first);
+        return new RunStatus(
+                runId,
+                elapsedSeconds,
+                awaited,
+                goal.meanReward() > 0 ? goal.meanReward() : Double.NaN,
+                Math.max(0, Math.min(1, progress)),
+                all.size(),
+                maxSteps,
+                last == null ? 0 : last.version(),
+                all.stream().map(StepRow::reward).toList(),
+                mean,
+                last == null ? Double.NaN : last.stalenessMean(),
+                last == null ? 0 : last.stalenessMax(),
+                last == null ? Double.NaN : last.essRatio(),
+                rates.tokensPerSecond(),
+                rates.idle(),
+                lag,
+                rates.serving(),
+                rates.unserved(),
+                alarms.get(),
+                rates.lost());
     }
 
     private void readLag() throws InterruptedException {

@@ -49,7 +49,10 @@ final class RunResults {
         try {
             Files.writeString(copy, summary.json().toPrettyString() + "\n");
         } catch (IOException e) {
-            throw new Refusal("cannot write the summary to " + copy + " (" + RunDirectory.reason(e) + "); it is in " + directory.summary(), e);
+            throw new Refusal(
+                    "cannot write the summary to " + copy + " (" + RunDirectory.reason(e) + "); it is in "
+                            + directory.summary(),
+                    e);
         }
     }
 
@@ -57,22 +60,60 @@ final class RunResults {
     static void print(RunSummary summary, PrintWriter out) {
         Rewards rewards = Rewards.over(summary.steps());
         boolean resumed = summary.newSteps() < summary.steps().size();
-        row(out, "steps", summary.steps().size() + " to version " + summary.policyVersion()
-            + (resumed ? ", " + summary.newSteps() + " of them in these " : " in ") + format("%.1f s", summary.secondsTotal())
-            + (Double.isNaN(summary.secondsToFirstStep()) ? "" : format(", the first after %.1f s", summary.secondsToFirstStep())));
-        row(out, "reward", format("%.3f first, %.3f best, %.3f last (means of %d steps)", rewards.first(), rewards.best(), rewards.last(), Rewards.WINDOW));
-        row(out, "staleness", format("%.2f versions on average, %d at most", summary.stalenessMean(), summary.stalenessMax()));
+        row(
+                out,
+                "steps",
+                summary.steps().size() + " to version " + summary.policyVersion()
+                        + (resumed ? ", " + summary.newSteps() + " of them in these " : " in ")
+                        + format("%.1f s", summary.secondsTotal())
+                        + (Double.isNaN(summary.secondsToFirstStep())
+                                ? ""
+                                : format(", the first after %.1f s", summary.secondsToFirstStep())));
+        row(
+                out,
+                "reward",
+                format(
+                        "%.3f first, %.3f best, %.3f last (means of %d steps)",
+                        rewards.first(), rewards.best(), rewards.last(), Rewards.WINDOW));
+        row(
+                out,
+                "staleness",
+                format("%.2f versions on average, %d at most", summary.stalenessMean(), summary.stalenessMax()));
         row(out, "ESS ratio", format("%.3f median, %.3f least", summary.essMedian(), summary.essMin()));
-        row(out, "tokens", format("%,d generated, %,d scored, %,d trained on", summary.tokens().generated(), summary.tokens().scored(), summary.tokens().trained()));
+        row(
+                out,
+                "tokens",
+                format(
+                        "%,d generated, %,d scored, %,d trained on",
+                        summary.tokens().generated(),
+                        summary.tokens().scored(),
+                        summary.tokens().trained()));
         var balance = summary.balance();
         Tally all = balance.all();
-        String dropped = all.dropped().isEmpty() ? "0 dropped" : all.droppedInAll() + " dropped ("
-            + all.dropped().entrySet().stream().map(e -> e.getKey() + " " + e.getValue()).collect(Collectors.joining(", ")) + ")";
-        row(out, "rollouts", format("%,d generated %s %,d trained + %,d masked + %s", all.generated(),
-            balance.addsUp() ? "=" : "IS NOT", all.trained(), all.maskedInAll(), dropped));
-        row(out, "", format("+ %,d dead-lettered + %,d in flight", all.deadLetteredInAll(), all.inFlight() + all.untold()));
+        String dropped = all.dropped().isEmpty()
+                ? "0 dropped"
+                : all.droppedInAll() + " dropped ("
+                        + all.dropped().entrySet().stream()
+                                .map(e -> e.getKey() + " " + e.getValue())
+                                .collect(Collectors.joining(", "))
+                        + ")";
+        row(
+                out,
+                "rollouts",
+                format(
+                        "%,d generated %s %,d trained + %,d masked + %s",
+                        all.generated(), balance.addsUp() ? "=" : "IS NOT", all.trained(), all.maskedInAll(), dropped));
+        row(
+                out,
+                "",
+                format("+ %,d dead-lettered + %,d in flight", all.deadLetteredInAll(), all.inFlight() + all.untold()));
         balance.contradictions().forEach(sentence -> row(out, "", sentence));
-        row(out, "idle", summary.idle().entrySet().stream().map(e -> e.getKey() + " " + format("%.0f%%", 100 * e.getValue())).collect(Collectors.joining(", ")));
+        row(
+                out,
+                "idle",
+                summary.idle().entrySet().stream()
+                        .map(e -> e.getKey() + " " + format("%.0f%%", 100 * e.getValue()))
+                        .collect(Collectors.joining(", ")));
     }
 
     private static void row(PrintWriter out, String label, String text) {

@@ -20,24 +20,38 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace train}: every role in one process, from random weights to a trained policy. */
-@Command(name = "train", mixinStandardHelpOptions = true, sortOptions = false,
-    description = {"Trains a policy while it generates: broker, generator, scorer, topology and learner in one process.",
-        "Without options: the task 'inc' from random weights, until its mean reward is 0.9 over ten steps."},
-    footer = {"", "Ctrl-C stops at the last finished step; the same --run-dir goes on from there.", "",
-        "Exit codes: 0 the goal or the last step was reached; 3 the time was over before; 130 Ctrl-C; 1 a failure;",
-        "2 a mistake in the configuration."})
+@Command(
+        name = "train",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Trains a policy while it generates: broker, generator, scorer, topology and learner in one process.",
+            "Without options: the task 'inc' from random weights, until its mean reward is 0.9 over ten steps."
+        },
+        footer = {
+            "",
+            "Ctrl-C stops at the last finished step; the same --run-dir goes on from there.",
+            "",
+            "Exit codes: 0 the goal or the last step was reached; 3 the time was over before; 130 Ctrl-C; 1 a failure;",
+            "2 a mistake in the configuration."
+        })
 public final class TrainCommand implements Callable<Integer> {
     @Mixin
     private ConfigOptions options;
 
-    @Option(names = "--run-dir", paramLabel = "DIR",
-        description = "Folder of the run (default runs/<run id>); one of an earlier run goes on with that run.")
+    @Option(
+            names = "--run-dir",
+            paramLabel = "DIR",
+            description = "Folder of the run (default runs/<run id>); one of an earlier run goes on with that run.")
     private Path runDirectory;
 
     @Option(names = "--summary", paramLabel = "FILE", description = "Write the summary to this file as well.")
     private Path summary;
 
-    @Option(names = "--max-steps", paramLabel = "N", description = "End after N optimiser steps, counted from the run's beginning.")
+    @Option(
+            names = "--max-steps",
+            paramLabel = "N",
+            description = "End after N optimiser steps, counted from the run's beginning.")
     private Long maxSteps;
 
     @Option(names = "--plain", description = "Print lines even if the terminal could show a live view.")
@@ -49,20 +63,33 @@ public final class TrainCommand implements Callable<Integer> {
     @Override
     public Integer call() throws Exception {
         MillraceConfig config = runDirectory != null && RunDirectory.holdsRun(runDirectory)
-            ? resumed(RunDirectory.config(runDirectory)) : resolved(ConfigTree.empty());
+                ? resumed(RunDirectory.config(runDirectory))
+                : resolved(ConfigTree.empty());
         if (config.run().id().isEmpty()) {
             config = config.withRunId(newId(config.task().name()));
         }
         if (summary != null) {
             requireWritable(summary.toAbsolutePath());
         }
-        Path folder = runDirectory != null ? runDirectory : Path.of("runs", config.run().id());
-        try (RunDirectory directory = RunDirectory.open(folder); StopSignals signals = new StopSignals()) {
+        Path folder = runDirectory != null
+                ? runDirectory
+                : Path.of("runs", config.run().id());
+        try (RunDirectory directory = RunDirectory.open(folder);
+                StopSignals signals = new StopSignals()) {
             System.setProperty("millrace.log", directory.log().toString());
             if (options.verbose()) {
                 System.setProperty("millrace.log.level", "debug");
             }
-            return new TrainRun(config, directory, signals, summary, plain, spec.commandLine().getOut(), spec.commandLine().getErr()).run().code();
+            return new TrainRun(
+                            config,
+                            directory,
+                            signals,
+                            summary,
+                            plain,
+                            spec.commandLine().getOut(),
+                            spec.commandLine().getErr())
+                    .run()
+                    .code();
         }
     }
 
@@ -88,7 +115,10 @@ public final class TrainCommand implements Callable<Integer> {
                 throw new IOException(Files.isDirectory(file) ? "it is a folder" : "permission denied");
             }
         } catch (IOException e) {
-            throw new Refusal("cannot write the summary to " + file + " (" + RunDirectory.reason(e) + "); give --summary a file that can be written", e);
+            throw new Refusal(
+                    "cannot write the summary to " + file + " (" + RunDirectory.reason(e)
+                            + "); give --summary a file that can be written",
+                    e);
         }
     }
 

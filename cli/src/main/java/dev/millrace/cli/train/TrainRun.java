@@ -57,10 +57,17 @@ final class TrainRun {
     private final AtomicReference<BrokerException> brokerFailure = new AtomicReference<>();
     /** Whether the run's log was there and took us; before that nothing has happened that would be worth keeping. */
     private boolean begun;
+
     private final long jvmStartMs = ManagementFactory.getRuntimeMXBean().getStartTime();
 
-    TrainRun(MillraceConfig config, RunDirectory directory, StopSignals signals, Path summaryCopy, boolean plain,
-             PrintWriter out, PrintWriter err) {
+    TrainRun(
+            MillraceConfig config,
+            RunDirectory directory,
+            StopSignals signals,
+            Path summaryCopy,
+            boolean plain,
+            PrintWriter out,
+            PrintWriter err) {
         this.config = config;
         this.signals = signals;
         this.directory = directory;
@@ -77,18 +84,22 @@ final class TrainRun {
             writeConfiguration(); // first, so that a kill leaves a folder that can be gone on with
         }
         try (Meters meters = new Meters();
-             HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry())) {
+                HttpEndpoint endpoint =
+                        HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry())) {
             if (endpoint.port() >= 0) {
                 say("metrics at http://127.0.0.1:" + endpoint.port() + "/metrics");
             }
             if (!config.run().embedded()) {
-                say("log on " + config.run().bootstrapServers() + ", topics " + config.run().topics().prefix() + "*");
+                say("log on " + config.run().bootstrapServers() + ", topics "
+                        + config.run().topics().prefix() + "*");
                 return onLog(config.run().bootstrapServers(), endpoint, meters.registry());
             }
-            try (EmbeddedBroker broker = signals.starting(() -> EmbeddedBroker.start(directory.broker(), config.broker()))) {
+            try (EmbeddedBroker broker =
+                    signals.starting(() -> EmbeddedBroker.start(directory.broker(), config.broker()))) {
                 broker.failure().thenAccept(brokerFailure::set);
                 directory.writeBrokerAddress(broker.bootstrapServers());
-                say("broker at " + broker.bootstrapServers() + ", topics " + config.run().topics().prefix() + "*");
+                say("broker at " + broker.bootstrapServers() + ", topics "
+                        + config.run().topics().prefix() + "*");
                 return onLog(broker.bootstrapServers(), endpoint, meters.registry());
             }
         } catch (Exception e) {
@@ -99,11 +110,17 @@ final class TrainRun {
         }
     }
 
-    private RunEnd onLog(String bootstrapServers, HttpEndpoint endpoint, PrometheusMeterRegistry meters) throws Exception {
+    private RunEnd onLog(String bootstrapServers, HttpEndpoint endpoint, PrometheusMeterRegistry meters)
+            throws Exception {
         Map<String, Object> client = ClientMeters.reportingTo(meters, config.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
-        try (RunLog log = signals.starting(() -> RunLog.open(client, config.run().topics(), config.run().identity(),
-                config.topics(), config.run().schemaRegistryUrl(), Clock.systemUTC()))) {
+        try (RunLog log = signals.starting(() -> RunLog.open(
+                client,
+                config.run().topics(),
+                config.run().identity(),
+                config.topics(),
+                config.run().schemaRegistryUrl(),
+                Clock.systemUTC()))) {
             begun = true;
             writeConfiguration(); // only now is it known that the run can go on with it
             endpoint.serve(log.registryContents());
@@ -126,8 +143,8 @@ final class TrainRun {
         double rolesStartedAt;
         Map<String, Double> idle;
         try (Pipeline pipeline = new Pipeline(config, connection, meters, Clock.systemUTC());
-             RoleThreads threads = new RoleThreads(STOP_PATIENCE);
-             Admin admin = Admin.create(connection.admin())) {
+                RoleThreads threads = new RoleThreads(STOP_PATIENCE);
+                Admin admin = Admin.create(connection.admin())) {
             rolesStartedAt = elapsedSeconds();
             threads.start(pipeline.admission());
             threads.start(pipeline.generator());
@@ -136,8 +153,14 @@ final class TrainRun {
             Role learner = pipeline.learner();
             threads.start(learner);
             threads.start(new Role("step log", stepLog, stepLog::stop));
-            RunMonitor monitor = new RunMonitor(config.run().id(), config.goal(), config.learner().maxSteps(), stepLog.steps(), meters,
-                lag(admin, connection), pipeline::alarms);
+            RunMonitor monitor = new RunMonitor(
+                    config.run().id(),
+                    config.goal(),
+                    config.learner().maxSteps(),
+                    stepLog.steps(),
+                    meters,
+                    lag(admin, connection),
+                    pipeline::alarms);
             end = watch(stepLog.steps(), monitor, threads, learner);
             idle = idleFractions(meters, elapsedSeconds() - rolesStartedAt);
             if (signals.received()) {
@@ -151,9 +174,11 @@ final class TrainRun {
         }
         RunSummary summary = report(connection, idle, end.reason(), end == RunEnd.GOAL_REACHED);
         if (summary.newSteps() == 0 && end != RunEnd.INTERRUPTED && end != RunEnd.TIME_OVER) {
-            say("there was nothing left to do: " + (end == RunEnd.LAST_STEP
-                ? "learner.max_steps is " + config.learner().maxSteps() + "; a larger --max-steps goes on"
-                : "goal.mean_reward is " + config.goal().meanReward() + "; --set goal.mean_reward=... with a larger one goes on"));
+            say("there was nothing left to do: "
+                    + (end == RunEnd.LAST_STEP
+                            ? "learner.max_steps is " + config.learner().maxSteps() + "; a larger --max-steps goes on"
+                            : "goal.mean_reward is " + config.goal().meanReward()
+                                    + "; --set goal.mean_reward=... with a larger one goes on"));
         }
         return end;
     }
@@ -207,15 +232,25 @@ final class TrainRun {
         }
     }
 
-    private RunSummary report(LogConnection connection, Map<String, Double> idle, String stoppedBecause, boolean goalReached) {
+    private RunSummary report(
+            LogConnection connection, Map<String, Double> idle, String stoppedBecause, boolean goalReached) {
         Account account = new LedgerReader(connection).read(LEDGER_PATIENCE);
         List<StepRow> steps = account.steps().stream().map(StepRow::of).toList();
-        double[] secondsOfNew = steps.stream().filter(step -> step.finishedAtMs() >= jvmStartMs)
-            .mapToDouble(step -> (step.finishedAtMs() - jvmStartMs) / 1e3).toArray();
-        RunSummary summary = new RunSummary(config.run().id(), steps, secondsOfNew.length,
-            secondsOfNew.length == 0 ? Double.NaN : secondsOfNew[0], elapsedSeconds(),
-            new RunSummary.Tokens(account.generatedTokens(), account.scoredTokens(), account.trainedTokens()),
-            account.balance(), idle, goalReached, stoppedBecause);
+        double[] secondsOfNew = steps.stream()
+                .filter(step -> step.finishedAtMs() >= jvmStartMs)
+                .mapToDouble(step -> (step.finishedAtMs() - jvmStartMs) / 1e3)
+                .toArray();
+        RunSummary summary = new RunSummary(
+                config.run().id(),
+                steps,
+                secondsOfNew.length,
+                secondsOfNew.length == 0 ? Double.NaN : secondsOfNew[0],
+                elapsedSeconds(),
+                new RunSummary.Tokens(account.generatedTokens(), account.scoredTokens(), account.trainedTokens()),
+                account.balance(),
+                idle,
+                goalReached,
+                stoppedBecause);
         RunResults results = new RunResults(directory);
         results.write(summary, err);
         out.println("the run stopped because " + stoppedBecause);

@@ -70,7 +70,8 @@ class AuditIT {
         StringWriter err = new StringWriter();
         CommandLine command = Main.commandLine().setOut(new PrintWriter(out)).setErr(new PrintWriter(err));
         int status = command.execute(all.toArray(String[]::new));
-        assertThat(out.toString().lines()).allMatch(line -> line.length() <= Lines.WIDTH || all.contains("--json"), "80 columns");
+        assertThat(out.toString().lines())
+                .allMatch(line -> line.length() <= Lines.WIDTH || all.contains("--json"), "80 columns");
         return new Said(status, out.toString(), err.toString());
     }
 
@@ -78,7 +79,8 @@ class AuditIT {
         ObjectNode tree = ConfigTree.empty();
         settings.forEach(setting -> ConfigTree.set(tree, setting));
         MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), tree);
-        TopologyRunner topology = new TopologyRunner(config.topology(), run.connection(), folder.resolve("state"), new SimpleMeterRegistry());
+        TopologyRunner topology = new TopologyRunner(
+                config.topology(), run.connection(), folder.resolve("state"), new SimpleMeterRegistry());
         CompletableFuture<Void> ended = CompletableFuture.runAsync(topology::run);
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (!until.call()) {
@@ -91,8 +93,11 @@ class AuditIT {
     }
 
     private static List<String> settings(int batch, String... more) {
-        List<String> all = new ArrayList<>(List.of("admission.group_size=2", "topology.groups.min_size=2",
-            "admission.batch_sequences=" + batch, "topology.batch.sequences=" + batch));
+        List<String> all = new ArrayList<>(List.of(
+                "admission.group_size=2",
+                "topology.groups.min_size=2",
+                "admission.batch_sequences=" + batch,
+                "topology.batch.sequences=" + batch));
         all.addAll(List.of(more));
         return all;
     }
@@ -124,13 +129,22 @@ class AuditIT {
         run.send(run.rollout(4, 0, 1)); // its score never comes
         run.send(run.rollout(0, 0, 0)); // a repetition
         run.send(run.topics().rollouts(), "x", "garbage".getBytes(StandardCharsets.UTF_8));
-        withTopology(settings(4, "topology.ingress.max_reward=2", "topology.join.unscored_after_ms=1500",
-            "topology.join.orphan_after_ms=1500", "topology.groups.deadline_ms=1500"), "all decisions of the first topology", () -> {
-                JsonNode all = ledger().path("all");
-                return all.at("/dropped/unscored").asInt() == 1 && all.at("/dropped/group-short").asInt() == 1
-                    && all.at("/dropped/duplicate").asInt() == 1 && all.at("/in_flight/waiting_for_step").asInt() == 4
-                    && all.at("/dead_lettered/reward").asInt() == 2;
-            });
+        withTopology(
+                settings(
+                        4,
+                        "topology.ingress.max_reward=2",
+                        "topology.join.unscored_after_ms=1500",
+                        "topology.join.orphan_after_ms=1500",
+                        "topology.groups.deadline_ms=1500"),
+                "all decisions of the first topology",
+                () -> {
+                    JsonNode all = ledger().path("all");
+                    return all.at("/dropped/unscored").asInt() == 1
+                            && all.at("/dropped/group-short").asInt() == 1
+                            && all.at("/dropped/duplicate").asInt() == 1
+                            && all.at("/in_flight/waiting_for_step").asInt() == 4
+                            && all.at("/dead_lettered/reward").asInt() == 2;
+                });
     }
 
     @AfterAll
@@ -147,14 +161,23 @@ class AuditIT {
         JsonNode ledger = ledger();
         assertThat(ledger.path("adds_up").asBoolean()).isTrue();
         assertThat(ledger.path("complete").asBoolean()).isTrue();
-        assertThat(ledger.path("all").toString()).isEqualTo("{\"generated\":11,\"trained\":0,\"masked\":{},"
-            + "\"dropped\":{\"duplicate\":1,\"group-short\":1,\"unscored\":1},\"dead_lettered\":{\"reward\":2,\"unreadable\":1,\"wrong-epoch\":1},"
-            + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":4},\"untold\":0}");
+        assertThat(ledger.path("all").toString())
+                .isEqualTo(
+                        "{\"generated\":11,\"trained\":0,\"masked\":{},"
+                                + "\"dropped\":{\"duplicate\":1,\"group-short\":1,\"unscored\":1},\"dead_lettered\":{\"reward\":2,\"unreadable\":1,\"wrong-epoch\":1},"
+                                + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":4},\"untold\":0}");
         assertThat(ledger.path("versions")).hasSize(3); // garbage, version 0 of epoch 0, version 0 of epoch 1
-        assertThat(millrace("ledger").out).contains("11 generated = 0 trained + 0 masked + 3 dropped + 4 dead-lettered + 4 in")
-            .contains("epoch 1: 0").contains("It adds up.");
-        assertThat(millrace("ledger", "--policy-version", "0", "--json").json().at("/all/generated").asInt()).isEqualTo(10);
-        assertThat(millrace("ledger", "--from-version", "3", "--to-version", "1").status).isEqualTo(2);
+        assertThat(millrace("ledger").out)
+                .contains("11 generated = 0 trained + 0 masked + 3 dropped + 4 dead-lettered + 4 in")
+                .contains("epoch 1: 0")
+                .contains("It adds up.");
+        assertThat(millrace("ledger", "--policy-version", "0", "--json")
+                        .json()
+                        .at("/all/generated")
+                        .asInt())
+                .isEqualTo(10);
+        assertThat(millrace("ledger", "--from-version", "3", "--to-version", "1").status)
+                .isEqualTo(2);
     }
 
     @Test
@@ -171,18 +194,27 @@ class AuditIT {
         Said said = millrace("trace", "1-0/1", "--json");
         assertThat(said.status).as(said.err).isZero();
         assertThat(said.json().path("fate").asText()).isEqualTo("trained");
-        assertThat(said.json().findValuesAsText("event")).containsExactlyInAnyOrder("prompt released", "sampled", "scored", "joined", "batched", "trained");
+        assertThat(said.json().findValuesAsText("event"))
+                .containsExactlyInAnyOrder("prompt released", "sampled", "scored", "joined", "batched", "trained");
         Said text = millrace("trace", "1-0/1");
-        assertThat(text.out).contains("rollout 1-0/1").contains("trained: batch 0, version 1").contains("batches-0@").contains("assembled at version 0");
+        assertThat(text.out)
+                .contains("rollout 1-0/1")
+                .contains("trained: batch 0, version 1")
+                .contains("batches-0@")
+                .contains("assembled at version 0");
     }
 
     @Test
     @Order(4)
     void shouldTellWhatBecameOfThoseThatWereNot() {
-        assertThat(millrace("trace", "1-2/0").out).contains("dropped: group-short").contains("fewer than min_size 2");
+        assertThat(millrace("trace", "1-2/0").out)
+                .contains("dropped: group-short")
+                .contains("fewer than min_size 2");
         assertThat(millrace("trace", "1-4/0").out).contains("dropped: unscored");
         assertThat(millrace("trace", "1-3/0").out).contains("refused: reward");
-        assertThat(millrace("trace", "1-0").out).contains("trained: batch 0, version 1").doesNotContain("in flight");
+        assertThat(millrace("trace", "1-0").out)
+                .contains("trained: batch 0, version 1")
+                .doesNotContain("in flight");
         assertThat(millrace("trace", "1-0/0", "--whole").out).contains("duplicate");
     }
 
@@ -207,22 +239,39 @@ class AuditIT {
         assertThat(all.path("count").asInt()).isEqualTo(4);
         assertThat(all.path("still_refused").toString()).isEqualTo("{\"reward\":2,\"unreadable\":1,\"wrong-epoch\":1}");
         Said rewards = millrace("dead-letters", "list", "--reason", "reward");
-        assertThat(rewards.out).contains("reward (reward)").contains("rollout 1-3/0").contains("2 refused records, 0 of them put back");
-        assertThat(millrace("dead-letters", "list", "--source", "scores", "--json").json().path("count").asInt()).isZero();
+        assertThat(rewards.out)
+                .contains("reward (reward)")
+                .contains("rollout 1-3/0")
+                .contains("2 refused records, 0 of them put back");
+        assertThat(millrace("dead-letters", "list", "--source", "scores", "--json")
+                        .json()
+                        .path("count")
+                        .asInt())
+                .isZero();
 
         for (JsonNode letter : all.path("letters")) {
             Said shown = millrace("dead-letters", "show", letter.path("letter").asText(), "--json");
             if (letter.path("reason").asText().equals("unreadable")) {
                 assertThat(shown.json().path("hex").asText()).isEqualTo("67617262616765");
-                assertThat(millrace("dead-letters", "show", letter.path("letter").asText()).out).contains("67 61 72 62 61 67 65").contains("garbage");
+                assertThat(millrace(
+                                        "dead-letters",
+                                        "show",
+                                        letter.path("letter").asText())
+                                .out)
+                        .contains("67 61 72 62 61 67 65")
+                        .contains("garbage");
             } else {
-                assertThat(shown.json().at("/record/rollout_id").asText()).isEqualTo(letter.path("rollout_id").asText());
-                assertThat(shown.json().at("/record/response_tokens").toString()).isEqualTo("[3,4,5]");
+                assertThat(shown.json().at("/record/rollout_id").asText())
+                        .isEqualTo(letter.path("rollout_id").asText());
+                assertThat(shown.json().at("/record/response_tokens").toString())
+                        .isEqualTo("[3,4,5]");
             }
         }
         JsonNode first = all.path("letters").path(0);
-        String source = "rollouts-" + first.at("/source/partition").asText() + "@" + first.at("/source/offset").asText();
-        assertThat(millrace("dead-letters", "show", source, "--json").json().path("letter")).isEqualTo(first.path("letter"));
+        String source = "rollouts-" + first.at("/source/partition").asText() + "@"
+                + first.at("/source/offset").asText();
+        assertThat(millrace("dead-letters", "show", source, "--json").json().path("letter"))
+                .isEqualTo(first.path("letter"));
         assertThat(millrace("dead-letters", "show", "4711").status).isEqualTo(5);
     }
 
@@ -230,7 +279,8 @@ class AuditIT {
     @Order(7)
     void shouldPutBackOnceAndSayWhyNotTheRest() throws Exception {
         assertThat(millrace("dead-letters", "replay").status).isEqualTo(2);
-        assertThat(millrace("dead-letters", "replay", "--reason", "reward", "--dry-run").out).contains("2 records would be put back: 2 on rollouts");
+        assertThat(millrace("dead-letters", "replay", "--reason", "reward", "--dry-run").out)
+                .contains("2 records would be put back: 2 on rollouts");
         assertThat(ledger().path("put_back").asInt()).isZero();
 
         Said put = millrace("dead-letters", "replay", "--reason", "reward");
@@ -254,32 +304,50 @@ class AuditIT {
     @Test
     @Order(8)
     void shouldCountWhatWasPutBackAndTrainedOnOnceAsTrained() throws Exception {
-        for (JsonNode letter : millrace("dead-letters", "list", "--reason", "reward", "--json").json().path("letters")) {
+        for (JsonNode letter : millrace("dead-letters", "list", "--reason", "reward", "--json")
+                .json()
+                .path("letters")) {
             Rollout rollout = run.rollout(3, letter.path("rollout_id").asText().endsWith("0") ? 0 : 1, 0);
-            run.scoreAt(rollout, letter.at("/source/partition").asInt(), letter.path("put_back_offset").asLong());
+            run.scoreAt(
+                    rollout,
+                    letter.at("/source/partition").asInt(),
+                    letter.path("put_back_offset").asLong());
         }
-        withTopology(settings(2), "the batch of what was put back", () -> ledger().at("/all/in_flight/waiting_for_step").asInt() == 2);
+        withTopology(
+                settings(2),
+                "the batch of what was put back",
+                () -> ledger().at("/all/in_flight/waiting_for_step").asInt() == 2);
         run.step(1, 2);
 
         JsonNode ledger = ledger();
-        assertThat(ledger.path("all").toString()).isEqualTo("{\"generated\":11,\"trained\":6,\"masked\":{},"
-            + "\"dropped\":{\"duplicate\":1,\"group-short\":1,\"unscored\":1},\"dead_lettered\":{\"unreadable\":1,\"wrong-epoch\":1},"
-            + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":0},\"untold\":0}");
+        assertThat(ledger.path("all").toString())
+                .isEqualTo(
+                        "{\"generated\":11,\"trained\":6,\"masked\":{},"
+                                + "\"dropped\":{\"duplicate\":1,\"group-short\":1,\"unscored\":1},\"dead_lettered\":{\"unreadable\":1,\"wrong-epoch\":1},"
+                                + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":0},\"untold\":0}");
         Said trace = millrace("trace", "1-3/0", "--json");
         assertThat(trace.json().path("fate").asText()).isEqualTo("trained");
-        assertThat(trace.json().findValuesAsText("event")).contains("refused", "batched", "trained").filteredOn("sampled"::equals).hasSize(2);
+        assertThat(trace.json().findValuesAsText("event"))
+                .contains("refused", "batched", "trained")
+                .filteredOn("sampled"::equals)
+                .hasSize(2);
     }
 
     @Test
     @Order(9)
     void shouldNotCountWhatAProcessHadNotCommittedWhenItWasKilled() throws Exception {
-        try (KafkaProducer<byte[], byte[]> killed = new KafkaProducer<>(run.connection().producer(Map.of("transactional.id", "killed")),
-                new ByteArraySerializer(), new ByteArraySerializer())) {
+        try (KafkaProducer<byte[], byte[]> killed = new KafkaProducer<>(
+                run.connection().producer(Map.of("transactional.id", "killed")),
+                new ByteArraySerializer(),
+                new ByteArraySerializer())) {
             killed.initTransactions();
             killed.beginTransaction();
             Rollout rollout = run.rollout(0, 0, 0);
-            killed.send(new ProducerRecord<>(run.topics().rollouts(), rollout.getGroupId().getBytes(StandardCharsets.UTF_8),
-                run.encode(run.topics().rollouts(), Rollout.class, rollout))).get();
+            killed.send(new ProducerRecord<>(
+                            run.topics().rollouts(),
+                            rollout.getGroupId().getBytes(StandardCharsets.UTF_8),
+                            run.encode(run.topics().rollouts(), Rollout.class, rollout)))
+                    .get();
             assertThat(ledger().at("/all/generated").asInt()).isEqualTo(11);
             killed.abortTransaction();
         }
@@ -292,7 +360,9 @@ class AuditIT {
         try (var admin = Admin.create(run.connection().admin())) {
             var partition = new TopicPartition(run.topics().batches(), 0);
             long second = endOf(admin, partition);
-            admin.deleteRecords(Map.of(partition, RecordsToDelete.beforeOffset(second))).all().get();
+            admin.deleteRecords(Map.of(partition, RecordsToDelete.beforeOffset(second)))
+                    .all()
+                    .get();
         }
         JsonNode ledger = ledger();
         assertThat(ledger.path("complete").asBoolean()).isFalse();
@@ -302,7 +372,10 @@ class AuditIT {
     }
 
     private static long endOf(Admin admin, TopicPartition partition) throws Exception {
-        return admin.listOffsets(Map.of(partition, OffsetSpec.latest())).partitionResult(partition).get().offset();
+        return admin.listOffsets(Map.of(partition, OffsetSpec.latest()))
+                .partitionResult(partition)
+                .get()
+                .offset();
     }
 
     @Test
@@ -310,7 +383,8 @@ class AuditIT {
     void shouldDiagnoseTheRun() throws Exception {
         Said said = millrace("doctor", "--json");
         assertThat(said.status).as(said.toString()).isEqualTo(4); // 2 of 11 rollouts are refused for good
-        assertThat(said.json().path("findings").findValuesAsText("subject")).contains("refused", "dropped", "retention");
+        assertThat(said.json().path("findings").findValuesAsText("subject"))
+                .contains("refused", "dropped", "retention");
         assertThat(millrace("doctor").out).contains("The run needs attention.");
     }
 
@@ -320,6 +394,8 @@ class AuditIT {
         run.step(0, 4);
         Said said = millrace("ledger");
         assertThat(said.status).isEqualTo(4);
-        assertThat(said.out).contains("It does NOT add up: 1 contradiction:").contains("batch 0 of epoch 1 was trained on twice");
+        assertThat(said.out)
+                .contains("It does NOT add up: 1 contradiction:")
+                .contains("batch 0 of epoch 1 was trained on twice");
     }
 }

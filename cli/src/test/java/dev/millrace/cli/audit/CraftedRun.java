@@ -47,9 +47,17 @@ final class CraftedRun implements AutoCloseable {
 
     CraftedRun(String bootstrapServers, int epoch) {
         this.epoch = epoch;
-        this.log = RunLog.open(Map.of("bootstrap.servers", bootstrapServers), new RunTopics(PREFIX),
-            new RunIdentity(RUN, epoch, "policy"), TopicsConfig.defaults(), "", Clock.systemUTC());
-        this.producer = new KafkaProducer<>(connection().producer(Map.of("acks", "all", "linger.ms", 0)), new ByteArraySerializer(), new ByteArraySerializer());
+        this.log = RunLog.open(
+                Map.of("bootstrap.servers", bootstrapServers),
+                new RunTopics(PREFIX),
+                new RunIdentity(RUN, epoch, "policy"),
+                TopicsConfig.defaults(),
+                "",
+                Clock.systemUTC());
+        this.producer = new KafkaProducer<>(
+                connection().producer(Map.of("acks", "all", "linger.ms", 0)),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
     }
 
     LogConnection connection() {
@@ -65,26 +73,57 @@ final class CraftedRun implements AutoCloseable {
     }
 
     RecordMetadata send(String topic, String key, byte[] value) throws Exception {
-        return producer.send(new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value)).get();
+        return producer.send(new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value))
+                .get();
     }
 
     void prompt(long ordinal) throws Exception {
-        PromptRequest prompt = new PromptRequest(RUN, epoch, epoch + "-" + ordinal, ordinal, "inc", "", PackedInts.of(1, 2), GROUP_SIZE,
-            new SamplingParameters(1.0, 0, 1.0, 8, 42L), "vocabulary", 0L, System.currentTimeMillis());
+        PromptRequest prompt = new PromptRequest(
+                RUN,
+                epoch,
+                epoch + "-" + ordinal,
+                ordinal,
+                "inc",
+                "",
+                PackedInts.of(1, 2),
+                GROUP_SIZE,
+                new SamplingParameters(1.0, 0, 1.0, 8, 42L),
+                "vocabulary",
+                0L,
+                System.currentTimeMillis());
         send(topics().prompts(), prompt.getGroupId(), encode(topics().prompts(), PromptRequest.class, prompt));
     }
 
     Rollout rollout(long ordinal, int sample, double reward) {
         long now = System.currentTimeMillis();
         String group = epoch + "-" + ordinal;
-        return Rollout.newBuilder().setRunId(RUN).setEpoch(epoch).setRolloutId(group + "/" + sample).setGroupId(group)
-            .setOrdinal(ordinal).setSampleIndex(sample).setGroupSize(GROUP_SIZE).setGeneratorId("by-hand").setEnvironment("inc")
-            .setTokenizerHash("vocabulary").setPromptTokens(PackedInts.of(1, 2)).setResponseTokens(PackedInts.of(3, 4, 5))
-            .setMask(PackedMask.of((byte) 1, (byte) 1, (byte) 1)).setBehaviorLogProbs(logProbs())
-            .setLogProbDistribution(LogProbDistribution.TEMPERED).setTemperedLogProbs(null)
-            .setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 42L)).setTurns(List.of(new Turn(Speaker.POLICY, 0, 3)))
-            .setVersionSpans(List.of(new VersionSpan(0L, 0, 3))).setReward(reward).setRewardComponents(Map.of())
-            .setFinishReason(FinishReason.STOP).setAdmittedVersion(0).setStartedAtMs(now - 5).setFinishedAtMs(now).build();
+        return Rollout.newBuilder()
+                .setRunId(RUN)
+                .setEpoch(epoch)
+                .setRolloutId(group + "/" + sample)
+                .setGroupId(group)
+                .setOrdinal(ordinal)
+                .setSampleIndex(sample)
+                .setGroupSize(GROUP_SIZE)
+                .setGeneratorId("by-hand")
+                .setEnvironment("inc")
+                .setTokenizerHash("vocabulary")
+                .setPromptTokens(PackedInts.of(1, 2))
+                .setResponseTokens(PackedInts.of(3, 4, 5))
+                .setMask(PackedMask.of((byte) 1, (byte) 1, (byte) 1))
+                .setBehaviorLogProbs(logProbs())
+                .setLogProbDistribution(LogProbDistribution.TEMPERED)
+                .setTemperedLogProbs(null)
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 42L))
+                .setTurns(List.of(new Turn(Speaker.POLICY, 0, 3)))
+                .setVersionSpans(List.of(new VersionSpan(0L, 0, 3)))
+                .setReward(reward)
+                .setRewardComponents(Map.of())
+                .setFinishReason(FinishReason.STOP)
+                .setAdmittedVersion(0)
+                .setStartedAtMs(now - 5)
+                .setFinishedAtMs(now)
+                .build();
     }
 
     private static ByteBuffer logProbs() {
@@ -96,11 +135,19 @@ final class CraftedRun implements AutoCloseable {
     }
 
     void scoreAt(Rollout rollout, int partition, long offset) throws Exception {
-        Score score = new Score(RUN, epoch, rollout.getRolloutId(), rollout.getGroupId(), "by-hand",
-            new LogCoordinates(topics().rollouts(), partition, offset),
-            List.of(new LogProbVector(PolicyRole.OLD, rollout.getVersionSpans(), logProbs(), null, null),
-                new LogProbVector(PolicyRole.PROXIMAL, List.of(new VersionSpan(0L, 0, 3)), logProbs(), null, null)),
-            null, System.currentTimeMillis());
+        Score score = new Score(
+                RUN,
+                epoch,
+                rollout.getRolloutId(),
+                rollout.getGroupId(),
+                "by-hand",
+                new LogCoordinates(topics().rollouts(), partition, offset),
+                List.of(
+                        new LogProbVector(PolicyRole.OLD, rollout.getVersionSpans(), logProbs(), null, null),
+                        new LogProbVector(
+                                PolicyRole.PROXIMAL, List.of(new VersionSpan(0L, 0, 3)), logProbs(), null, null)),
+                null,
+                System.currentTimeMillis());
         send(topics().scores(), rollout.getGroupId(), encode(topics().scores(), Score.class, score));
     }
 
@@ -110,17 +157,54 @@ final class CraftedRun implements AutoCloseable {
     }
 
     void version(long version) throws Exception {
-        PolicyVersion manifest = PolicyVersion.newBuilder().setRunId(RUN).setEpoch(epoch).setPolicyId("policy").setVersion(version)
-            .setParentVersion(version - 1).setBatchId(version - 1).setShape("{}").setTokenizerHash("vocabulary")
-            .setWeights(TensorLocation.newBuilder().setTopic(topics().weights()).setPartition(0).setFirstOffset(0).setLastOffset(0)
-                .setTensors(List.of()).setSha256("00").build())
-            .setOptimizerSteps(version).setRolloutsConsumed(0).setTokensTrained(0).setPublishedAtMs(System.currentTimeMillis()).build();
-        send(topics().policyVersions(), "policy/" + version, encode(topics().policyVersions(), PolicyVersion.class, manifest));
+        PolicyVersion manifest = PolicyVersion.newBuilder()
+                .setRunId(RUN)
+                .setEpoch(epoch)
+                .setPolicyId("policy")
+                .setVersion(version)
+                .setParentVersion(version - 1)
+                .setBatchId(version - 1)
+                .setShape("{}")
+                .setTokenizerHash("vocabulary")
+                .setWeights(TensorLocation.newBuilder()
+                        .setTopic(topics().weights())
+                        .setPartition(0)
+                        .setFirstOffset(0)
+                        .setLastOffset(0)
+                        .setTensors(List.of())
+                        .setSha256("00")
+                        .build())
+                .setOptimizerSteps(version)
+                .setRolloutsConsumed(0)
+                .setTokensTrained(0)
+                .setPublishedAtMs(System.currentTimeMillis())
+                .build();
+        send(
+                topics().policyVersions(),
+                "policy/" + version,
+                encode(topics().policyVersions(), PolicyVersion.class, manifest));
     }
 
     void step(long batchId, int rollouts) throws Exception {
-        TrainingStep step = new TrainingStep(RUN, epoch, "policy", batchId, batchId + 1, "00", rollouts, 0, 3L * rollouts, 0.5, 0.0, 0L, 1.0,
-            1e-3, Map.of(), System.currentTimeMillis(), System.currentTimeMillis(), null);
+        TrainingStep step = new TrainingStep(
+                RUN,
+                epoch,
+                "policy",
+                batchId,
+                batchId + 1,
+                "00",
+                rollouts,
+                0,
+                3L * rollouts,
+                0.5,
+                0.0,
+                0L,
+                1.0,
+                1e-3,
+                Map.of(),
+                System.currentTimeMillis(),
+                System.currentTimeMillis(),
+                null);
         send(topics().trainingLog(), "policy", encode(topics().trainingLog(), TrainingStep.class, step));
     }
 

@@ -8,14 +8,22 @@ class LinesTest {
     @Test
     void shouldBreakAtSpacesAndKeepNamesWhole() {
         String name = "x".repeat(90);
-        assertThat(Lines.wrapped("  ", "a ".repeat(45) + name)).hasSize(3).allMatch(line -> line.length() <= 80 || line.endsWith(name))
-            .last().asString().isEqualTo("    " + name);
+        assertThat(Lines.wrapped("  ", "a ".repeat(45) + name))
+                .hasSize(3)
+                .allMatch(line -> line.length() <= 80 || line.endsWith(name))
+                .last()
+                .asString()
+                .isEqualTo("    " + name);
     }
 
     @Test
     void shouldPutTextBesideItsLabel() {
-        assertThat(Lines.labelled("dropped", "stale 3 " + "word ".repeat(20))).first().asString().startsWith("  dropped     stale 3 word");
-        assertThat(Lines.labelled("dropped", "stale 3 " + "word ".repeat(20)).get(1)).startsWith("              word");
+        assertThat(Lines.labelled("dropped", "stale 3 " + "word ".repeat(20)))
+                .first()
+                .asString()
+                .startsWith("  dropped     stale 3 word");
+        assertThat(Lines.labelled("dropped", "stale 3 " + "word ".repeat(20)).get(1))
+                .startsWith("              word");
     }
 
     @Test

@@ -32,47 +32,58 @@ class CheckpointModelTest {
         assertThat(config.model().shape(16)).isEqualTo(SHAPE);
         assertThat(config.model().checkpoint()).isEqualTo(directory.toString());
         assertThat(new CheckpointModel(config.model().checkpoint()).weights().bytes("model.embed_tokens.weight"))
-            .isEqualTo(weights.bytes("model.embed_tokens.weight"));
+                .isEqualTo(weights.bytes("model.embed_tokens.weight"));
         ObjectNode begun = ConfigBinder.unbind(config);
         Files.delete(directory.resolve("config.json"));
-        assertThat(resolve(begun).model()).as("a run that goes on needs the directory no more").isEqualTo(config.model());
+        assertThat(resolve(begun).model())
+                .as("a run that goes on needs the directory no more")
+                .isEqualTo(config.model());
     }
 
     @Test
     void shouldRefuseAShapeThatContradictsTheConfiguration() throws IOException {
         save(SHAPE);
         assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory, "--set", "model.layers=2"))
-            .isInstanceOf(ConfigException.class).hasMessage("model.layers is 2 and the checkpoint " + directory
-                + " has 3; leave the key out, or give another model.checkpoint");
+                .isInstanceOf(ConfigException.class)
+                .hasMessage("model.layers is 2 and the checkpoint " + directory
+                        + " has 3; leave the key out, or give another model.checkpoint");
     }
 
     @Test
     void shouldRefuseAnotherVocabulary() throws IOException {
         save(new DecoderShape(17, 32, 3, 2, 1, 16, 48, 128, 500.0, 1e-5, true, true));
-        assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory)).isInstanceOf(ConfigException.class)
-            .hasMessage("model.checkpoint " + directory + " has a vocabulary of 17 tokens and the task's has 16; a policy can"
-                + " only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary");
+        assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory))
+                .isInstanceOf(ConfigException.class)
+                .hasMessage("model.checkpoint " + directory
+                        + " has a vocabulary of 17 tokens and the task's has 16; a policy can"
+                        + " only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary");
     }
 
     @Test
     void shouldCompareTheTokenizerWhereThereIsOne() throws IOException {
         save(SHAPE);
         writeTokenizer(0);
-        assertThat(resolve("--set", "model.checkpoint=" + directory).model().layers()).isEqualTo(3);
+        assertThat(resolve("--set", "model.checkpoint=" + directory).model().layers())
+                .isEqualTo(3);
 
         writeTokenizer(1);
-        assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory)).isInstanceOf(ConfigException.class)
-            .hasMessage(directory.resolve("tokenizer.json") + " gives '<bos>' the id 1 and the task's vocabulary the id 0; the"
-                + " policy would read other words than the task writes");
+        assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory))
+                .isInstanceOf(ConfigException.class)
+                .hasMessage(directory.resolve("tokenizer.json")
+                        + " gives '<bos>' the id 1 and the task's vocabulary the id 0; the"
+                        + " policy would read other words than the task writes");
         Files.writeString(directory.resolve("tokenizer.json"), "{}");
-        assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory)).isInstanceOf(ConfigException.class)
-            .hasMessageEndingWith("has no model.vocab that gives tokens their ids, so it cannot be compared with the task's");
+        assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory))
+                .isInstanceOf(ConfigException.class)
+                .hasMessageEndingWith(
+                        "has no model.vocab that gives tokens their ids, so it cannot be compared with the task's");
     }
 
     @Test
     void shouldSayThatThereIsNoCheckpoint() {
-        assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory)).isInstanceOf(ConfigException.class)
-            .hasMessage("model.checkpoint: " + directory + " holds no config.json");
+        assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory))
+                .isInstanceOf(ConfigException.class)
+                .hasMessage("model.checkpoint: " + directory + " holds no config.json");
     }
 
     private Weights save(DecoderShape shape) throws IOException {
@@ -83,14 +94,16 @@ class CheckpointModelTest {
 
     private void writeTokenizer(int shift) throws IOException {
         String ids = IntStream.range(0, Symbols.names().size())
-            .mapToObj(id -> "\"" + Symbols.names().get(id) + "\": " + (id + shift)).collect(Collectors.joining(", "));
+                .mapToObj(id -> "\"" + Symbols.names().get(id) + "\": " + (id + shift))
+                .collect(Collectors.joining(", "));
         Files.writeString(directory.resolve("tokenizer.json"), "{\"model\": {\"vocab\": {" + ids + "}}}");
     }
 
     private static MillraceConfig resolve(String... arguments) {
         ConfigOptions options = new ConfigOptions();
-        new CommandLine(CommandLine.Model.CommandSpec.create().addMixin("options", CommandLine.Model.CommandSpec.forAnnotatedObject(options)))
-            .parseArgs(arguments);
+        new CommandLine(CommandLine.Model.CommandSpec.create()
+                        .addMixin("options", CommandLine.Model.CommandSpec.forAnnotatedObject(options)))
+                .parseArgs(arguments);
         return options.resolve(ConfigTree.empty());
     }
 

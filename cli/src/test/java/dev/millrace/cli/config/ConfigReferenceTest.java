@@ -25,13 +25,14 @@ class ConfigReferenceTest {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
     /** Choices of many kinds at once, told in one line each time. */
     private static final List<Class<?>> SHOWN_ONCE =
-        List.of(AggregationConfig.class, CoefficientConfig.class, ReferenceConfig.class);
+            List.of(AggregationConfig.class, CoefficientConfig.class, ReferenceConfig.class);
+
     private static final Path REFERENCE = Path.of("src/main/resources" + ConfigCommand.REFERENCE);
 
     @Test
     void shouldSayWhatEveryKeyMeans() throws IOException {
         StringBuilder text = new StringBuilder("# Configuration\n\nEvery key with its default. "
-            + "Put keys into a YAML file for `--config`, or one at a time into `--set key=value`.\n");
+                + "Put keys into a YAML file for `--config`, or one at a time into `--set key=value`.\n");
         sections("", MillraceConfig.defaults(), text);
         for (Class<?> shared : SHOWN_ONCE) {
             String key = ConfigBinder.keyOf(shared.getSimpleName().replace("Config", ""));
@@ -46,15 +47,16 @@ class ConfigReferenceTest {
             Files.writeString(REFERENCE, text);
         }
         assertThat(Files.readString(REFERENCE))
-            .as("the reference is older than the records: run the test once with -Dmillrace.write.reference=true")
-            .isEqualTo(text.toString());
+                .as("the reference is older than the records: run the test once with -Dmillrace.write.reference=true")
+                .isEqualTo(text.toString());
     }
 
     @Test
     void shouldHaveEveryKeyInTheReference() throws IOException {
         String reference = Files.readString(REFERENCE);
-        assertThat(ConfigBinder.keys(MillraceConfig.defaults())).hasSizeGreaterThan(60)
-            .allSatisfy(key -> assertThat(reference).contains("| `" + key + "` |"));
+        assertThat(ConfigBinder.keys(MillraceConfig.defaults()))
+                .hasSizeGreaterThan(60)
+                .allSatisfy(key -> assertThat(reference).contains("| `" + key + "` |"));
     }
 
     private static void sections(String path, Record record, StringBuilder text) throws IOException {
@@ -70,13 +72,21 @@ class ConfigReferenceTest {
     }
 
     /** One section for the choice, and one for each kind that has settings. */
-    private static void choice(String key, RecordComponent component, Record chosen, StringBuilder text) throws IOException {
+    private static void choice(String key, RecordComponent component, Record chosen, StringBuilder text)
+            throws IOException {
         Choice choice = Choice.of(component.getType()).orElseThrow();
-        text.append("\n## ").append(key).append("\n\n| key | default | meaning |\n| --- | --- | --- |\n| `").append(key)
-            .append(".kind` | `").append(Choice.kindOf(chosen)).append("` | ")
-            .append(meaning(source(component.getDeclaringRecord()), component.getName(), component.getDeclaringRecord()))
-            .append("; one of ").append(choice.kinds().stream().map(kind -> "`" + kind + "`").collect(Collectors.joining(", ")))
-            .append(" |\n");
+        text.append("\n## ")
+                .append(key)
+                .append("\n\n| key | default | meaning |\n| --- | --- | --- |\n| `")
+                .append(key)
+                .append(".kind` | `")
+                .append(Choice.kindOf(chosen))
+                .append("` | ")
+                .append(meaning(
+                        source(component.getDeclaringRecord()), component.getName(), component.getDeclaringRecord()))
+                .append("; one of ")
+                .append(choice.kinds().stream().map(kind -> "`" + kind + "`").collect(Collectors.joining(", ")))
+                .append(" |\n");
         for (Record kind : choice.defaults()) {
             Record shown = kind.getClass() == chosen.getClass() ? chosen : kind;
             if (kind.getClass().getRecordComponents().length > 0) {
@@ -104,8 +114,9 @@ class ConfigReferenceTest {
             }
             Object value = value(component, record);
             if (!choice || SHOWN_ONCE.contains(component.getType())) {
-                rows.add("| `" + join(path, component) + (choice ? "." + Choice.KIND : "") + "` | " + (choice ? "`" + Choice.kindOf(value) + "`" : shown(value)) + " | "
-                    + meaning(source, component.getName(), record.getClass()) + alternatives(component) + " |");
+                rows.add("| `" + join(path, component) + (choice ? "." + Choice.KIND : "") + "` | "
+                        + (choice ? "`" + Choice.kindOf(value) + "`" : shown(value)) + " | "
+                        + meaning(source, component.getName(), record.getClass()) + alternatives(component) + " |");
             }
         }
         if (!rows.isEmpty()) {
@@ -115,7 +126,9 @@ class ConfigReferenceTest {
     }
 
     private static String alternatives(RecordComponent component) {
-        return Choice.of(component.getType()).map(choice -> ": " + String.join(", ", choice.kinds())).orElse("");
+        return Choice.of(component.getType())
+                .map(choice -> ": " + String.join(", ", choice.kinds()))
+                .orElse("");
     }
 
     private static String join(String path, RecordComponent component) {
@@ -140,8 +153,10 @@ class ConfigReferenceTest {
     private static String source(Class<?> type) throws IOException {
         String file = type.getName().replaceAll("\\$.*", "").replace('.', '/') + ".java";
         try (Stream<Path> modules = Files.list(ROOT)) {
-            Path found = modules.map(module -> module.resolve("src/main/java").resolve(file)).filter(Files::isRegularFile)
-                .findFirst().orElseThrow(() -> new AssertionError("no source of " + type));
+            Path found = modules.map(module -> module.resolve("src/main/java").resolve(file))
+                    .filter(Files::isRegularFile)
+                    .findFirst()
+                    .orElseThrow(() -> new AssertionError("no source of " + type));
             return Files.readString(found);
         }
     }
@@ -149,10 +164,17 @@ class ConfigReferenceTest {
     /** The text of a {@code @param} tag of the record, in one line. */
     private static String meaning(String source, String name, Class<?> type) {
         String before = source.substring(0, source.indexOf("record " + type.getSimpleName() + "("));
-        String doc = before.substring(Math.max(0, before.lastIndexOf("/**"))); // the record's own, where several share a file
-        Matcher tag = Pattern.compile("@param\\s+" + name + "\\s+(.*?)(?=\\n\\s*\\*\\s*@|\\n\\s*\\*/)", Pattern.DOTALL).matcher(doc);
-        assertThat(tag.find()).as("the record " + type.getName() + " has no @param for " + name).isTrue();
-        return tag.group(1).replaceAll("\\s*\\n\\s*\\*\\s*", " ")
-            .replaceAll("\\{@(?:code|link|value)\\s+#?([^}]*)}", "`$1`").replace("|", "\\|").strip();
+        String doc = before.substring(
+                Math.max(0, before.lastIndexOf("/**"))); // the record's own, where several share a file
+        Matcher tag = Pattern.compile("@param\\s+" + name + "\\s+(.*?)(?=\\n\\s*\\*\\s*@|\\n\\s*\\*/)", Pattern.DOTALL)
+                .matcher(doc);
+        assertThat(tag.find())
+                .as("the record " + type.getName() + " has no @param for " + name)
+                .isTrue();
+        return tag.group(1)
+                .replaceAll("\\s*\\n\\s*\\*\\s*", " ")
+                .replaceAll("\\{@(?:code|link|value)\\s+#?([^}]*)}", "`$1`")
+                .replace("|", "\\|")
+                .strip();
     }
 }

@@ -68,41 +68,46 @@ class ConformanceCommandTest {
     }
 
     private JsonNode results() throws IOException {
-        return new ObjectMapper().readTree(directory.resolve("results.out").toFile()).get("results");
+        return new ObjectMapper()
+                .readTree(directory.resolve("results.out").toFile())
+                .get("results");
     }
 
     private static String file(String... cases) {
         return "{\"format_version\":1,\"family\":\"scaling\",\"split\":\"test\",\"cases\":[" + String.join(",", cases)
-            + "]}";
+                + "]}";
     }
 
     private static String golden(String name, String config, String expected, String rest) {
         return "{\"name\":\"" + name + "\",\"family\":\"scaling\",\"config\":" + config
-            + ",\"input\":{\"padded_length\":2,\"sequences\":[{\"mask\":[1,0],\"x\":[1.0,2.0]},{\"mask\":[1],\"x\":[\"Infinity\"]}]}"
-            + ",\"expected\":" + expected + rest + "}";
+                + ",\"input\":{\"padded_length\":2,\"sequences\":[{\"mask\":[1,0],\"x\":[1.0,2.0]},{\"mask\":[1],\"x\":[\"Infinity\"]}]}"
+                + ",\"expected\":" + expected + rest + "}";
     }
 
-    private static final String RIGHT = "{\"scaled\":[[2.0,4.0],[\"Infinity\"]],\"sum\":\"Infinity\",\"mask\":[[1,0],[1]]}";
+    private static final String RIGHT =
+            "{\"scaled\":[[2.0,4.0],[\"Infinity\"]],\"sum\":\"Infinity\",\"mask\":[[1,0],[1]]}";
 
     @Test
     void shouldWriteOneResultPerCaseInOrderWithNonFiniteNumbersAsText() throws IOException {
         int exit = run(file(golden("a", "{\"factor\":2.0}", "{}", ""), golden("b", "{\"factor\":-1}", "{}", "")));
 
         assertThat(exit).isZero();
-        assertThat(results().get(0).toString()).isEqualTo("{\"name\":\"a\",\"family\":\"scaling\",\"output\":" + RIGHT + "}");
-        assertThat(results().get(1).toString()).isEqualTo("{\"name\":\"b\",\"family\":\"scaling\","
-            + "\"error\":{\"message\":\"factor must not be negative: -1.0\"}}");
+        assertThat(results().get(0).toString())
+                .isEqualTo("{\"name\":\"a\",\"family\":\"scaling\",\"output\":" + RIGHT + "}");
+        assertThat(results().get(1).toString())
+                .isEqualTo("{\"name\":\"b\",\"family\":\"scaling\","
+                        + "\"error\":{\"message\":\"factor must not be negative: -1.0\"}}");
         assertThat(results()).hasSize(2);
     }
 
     @Test
     void shouldAnswerEveryOtherCaseWhenOneHasAnUnknownOptionAndExitWithTwo() throws IOException {
-        int exit = run(file(golden("odd", "{\"factor\":2,\"faktor\":3}", RIGHT, ""),
-            golden("fine", "{\"factor\":2}", RIGHT, "")));
+        int exit = run(file(
+                golden("odd", "{\"factor\":2,\"faktor\":3}", RIGHT, ""), golden("fine", "{\"factor\":2}", RIGHT, "")));
 
         assertThat(exit).isEqualTo(2);
         assertThat(results().get(0).path("error").path("message").asText())
-            .isEqualTo("unknown option config.faktor = 3; known here: factor");
+                .isEqualTo("unknown option config.faktor = 3; known here: factor");
         assertThat(results().get(1).has("output")).isTrue();
         assertThat(err.toString()).contains("odd: unknown option");
     }
@@ -113,47 +118,62 @@ class ConformanceCommandTest {
         int exit = run(file(alien, golden("d", "{\"factor\":13}", "{}", "")));
 
         assertThat(exit).isEqualTo(2);
-        assertThat(results().get(0).path("error").path("message").asText()).isEqualTo("unknown family 'alien'; known: scaling");
+        assertThat(results().get(0).path("error").path("message").asText())
+                .isEqualTo("unknown family 'alien'; known: scaling");
         assertThat(results().get(1).path("error").path("message").asText()).contains("IllegalStateException: unlucky");
     }
 
     @Test
     void shouldAgreeUnderCheckAndPrintTheLargestDifferences() throws IOException {
         String near = RIGHT.replace("4.0", "4.000004");
-        int exit = run(file(golden("a", "{\"factor\":2}", near, ",\"fp32_dev\":{\"scaled\":{\"max_abs\":1e-6,\"max_rel\":0}}"),
-            golden("b", "{\"factor\":-2}", "{\"error\":{\"type\":\"ValueError\",\"message\":\"?\"}}", "")), "--check");
+        int exit = run(
+                file(
+                        golden(
+                                "a",
+                                "{\"factor\":2}",
+                                near,
+                                ",\"fp32_dev\":{\"scaled\":{\"max_abs\":1e-6,\"max_rel\":0}}"),
+                        golden("b", "{\"factor\":-2}", "{\"error\":{\"type\":\"ValueError\",\"message\":\"?\"}}", "")),
+                "--check");
 
         assertThat(err.toString()).isEmpty();
         assertThat(exit).isZero();
-        assertThat(out.toString()).containsPattern(
-            "scaling +2 +1 +0 +4\\.000e-06 +1\\.000e-06 +33\\.3%  a/scaled\\[0]\\[1]");
+        assertThat(out.toString())
+                .containsPattern("scaling +2 +1 +0 +4\\.000e-06 +1\\.000e-06 +33\\.3%  a/scaled\\[0]\\[1]");
     }
 
     @Test
     void shouldCountDifferencesBeyondToleranceAsViolations() throws IOException {
-        int exit = run(file(
-            golden("list", "{\"factor\":2}", RIGHT.replace("4.0", "4.00002"), ""),
-            golden("mask", "{\"factor\":2}", RIGHT.replace("[1,0]", "[1,1]"), ",\"fp32_dev\":{\"mask\":{\"max_abs\":9}}"),
-            golden("infinite", "{\"factor\":2}", RIGHT.replace("\"sum\":\"Infinity\"", "\"sum\":1.0"), ""),
-            golden("missing", "{\"factor\":2}", RIGHT.replace("\"sum\"", "\"total\""), ""),
-            golden("should-refuse", "{\"factor\":2}", "{\"error\":{}}", ""),
-            golden("should-compute", "{\"factor\":-2}", RIGHT, "")), "--check");
+        int exit = run(
+                file(
+                        golden("list", "{\"factor\":2}", RIGHT.replace("4.0", "4.00002"), ""),
+                        golden(
+                                "mask",
+                                "{\"factor\":2}",
+                                RIGHT.replace("[1,0]", "[1,1]"),
+                                ",\"fp32_dev\":{\"mask\":{\"max_abs\":9}}"),
+                        golden("infinite", "{\"factor\":2}", RIGHT.replace("\"sum\":\"Infinity\"", "\"sum\":1.0"), ""),
+                        golden("missing", "{\"factor\":2}", RIGHT.replace("\"sum\"", "\"total\""), ""),
+                        golden("should-refuse", "{\"factor\":2}", "{\"error\":{}}", ""),
+                        golden("should-compute", "{\"factor\":-2}", RIGHT, "")),
+                "--check");
 
         assertThat(exit).isEqualTo(1);
         assertThat(out.toString()).containsPattern("scaling +6 +1 +6 ");
-        assertThat(err.toString()).contains("list: /scaled[0][1] = 4.0, expected 4.00002")
-            .contains("mask: /mask[0][1] = 0.0, expected 1.0 within 0.0")
-            .contains("infinite: /sum = Infinity, expected 1.0")
-            .contains("missing: /total is missing (and 1 more)")
-            .contains("should-refuse: computed, where the reference refuses")
-            .contains("should-compute: refused, where the reference computes: factor must not be negative");
+        assertThat(err.toString())
+                .contains("list: /scaled[0][1] = 4.0, expected 4.00002")
+                .contains("mask: /mask[0][1] = 0.0, expected 1.0 within 0.0")
+                .contains("infinite: /sum = Infinity, expected 1.0")
+                .contains("missing: /total is missing (and 1 more)")
+                .contains("should-refuse: computed, where the reference refuses")
+                .contains("should-compute: refused, where the reference computes: factor must not be negative");
     }
 
     @Test
     void shouldTakeTheFloat64AnswerWhereOnlyFloat32Overflowed() throws IOException {
         String finite = "{\"name\":\"f\",\"family\":\"scaling\",\"config\":{\"factor\":1e60},"
-            + "\"input\":{\"sequences\":[{\"mask\":[1],\"x\":[2.0]}]},\"expected\":{\"scaled\":[[2e60]],"
-            + "\"sum\":\"Infinity\",\"mask\":[[1]]},\"expected_fp64\":{\"sum\":SUM}}";
+                + "\"input\":{\"sequences\":[{\"mask\":[1],\"x\":[2.0]}]},\"expected\":{\"scaled\":[[2e60]],"
+                + "\"sum\":\"Infinity\",\"mask\":[[1]]},\"expected_fp64\":{\"sum\":SUM}}";
 
         assertThat(run(file(finite.replace("SUM", "2e60")), "--check")).isZero();
         assertThat(run(file(finite.replace("SUM", "3e60")), "--check")).isEqualTo(1);
@@ -166,7 +186,7 @@ class ConformanceCommandTest {
 
         assertThat(exit).isZero();
         assertThat(results().get(0).path("error").path("message").asText())
-            .isEqualTo("sequence 0: x has 2 tokens, mask has 3");
+                .isEqualTo("sequence 0: x has 2 tokens, mask has 3");
     }
 
     @Test

@@ -30,8 +30,12 @@ class GoldenConformanceTest {
         CommandLine command = new CommandLine(new ConformanceCommand());
         command.setOut(new PrintWriter(out, true)).setErr(new PrintWriter(err, true));
 
-        int exit = command.execute("--cases", GOLDEN.resolve(family + ".json").toString(),
-            "--out", directory.resolve("results.json").toString(), "--check");
+        int exit = command.execute(
+                "--cases",
+                GOLDEN.resolve(family + ".json").toString(),
+                "--out",
+                directory.resolve("results.json").toString(),
+                "--check");
 
         assertThat(err.toString()).isEmpty();
         assertThat(exit).isZero();

@@ -20,6 +20,7 @@ class CorrectCommandTest {
     /** Ratios 2.5 and 0.5 (k3 0.58 and 0.19), and one context token without a log-prob. */
     private static final String OFF_POLICY = """
         {"id":"a","mask":[1,0,1],"behavior_log_probs":[-2.0,null,-1.0],"old_log_probs":[-1.0837093,null,-1.6931472]}""";
+
     private static final String ON_POLICY = """
         {"id":"b","mask":[1],"behavior_log_probs":[-0.5],"old_log_probs":[-0.5]}""";
 
@@ -31,8 +32,12 @@ class CorrectCommandTest {
 
     private int run(List<String> lines, String... options) throws IOException {
         Files.write(folder.resolve("batch.jsonl"), lines);
-        List<String> arguments = new ArrayList<>(List.of("correct", "--in", folder.resolve("batch.jsonl").toString(),
-            "--out", folder.resolve("corrected.jsonl").toString()));
+        List<String> arguments = new ArrayList<>(List.of(
+                "correct",
+                "--in",
+                folder.resolve("batch.jsonl").toString(),
+                "--out",
+                folder.resolve("corrected.jsonl").toString()));
         arguments.addAll(List.of(options));
         CommandLine command = Main.commandLine();
         command.setOut(new PrintWriter(out, true)).setErr(new PrintWriter(err, true));
@@ -49,8 +54,12 @@ class CorrectCommandTest {
 
     @Test
     void shouldWriteWeightsAndMaskOfEverySequenceAndTheMetricsOfAll() throws IOException {
-        int exit = run(List.of(OFF_POLICY, ON_POLICY), "--preset", "decoupled_k3_rs_token_tis",
-            "--metrics", folder.resolve("metrics.json").toString());
+        int exit = run(
+                List.of(OFF_POLICY, ON_POLICY),
+                "--preset",
+                "decoupled_k3_rs_token_tis",
+                "--metrics",
+                folder.resolve("metrics.json").toString());
 
         assertThat(err.toString()).isEmpty();
         assertThat(exit).isZero();
@@ -63,46 +72,60 @@ class CorrectCommandTest {
         assertThat(a.get("weights").get(1).asDouble()).isZero();
         assertThat(a.get("weights").get(2).asDouble()).isCloseTo(0.5, org.assertj.core.api.Assertions.within(1e-6));
         assertThat(corrected().get(1).toString())
-            .isEqualTo("{\"id\":\"b\",\"mask\":[1],\"rejected_tokens\":0,\"weights\":[1.0]}");
-        JsonNode metrics = new ObjectMapper().readTree(folder.resolve("metrics.json").toFile());
-        assertThat(metrics.get("rollout_corr/rollout_rs_masked_fraction").asDouble()).isEqualTo(2 / 3.0);
-        assertThat(out.toString()).contains("rollout_corr/kl ")
-            .contains("2 sequences, 3 trained tokens, ratio old/behavior: 2 tokens rejected in 1 sequences; 0 lines left out");
+                .isEqualTo("{\"id\":\"b\",\"mask\":[1],\"rejected_tokens\":0,\"weights\":[1.0]}");
+        JsonNode metrics =
+                new ObjectMapper().readTree(folder.resolve("metrics.json").toFile());
+        assertThat(metrics.get("rollout_corr/rollout_rs_masked_fraction").asDouble())
+                .isEqualTo(2 / 3.0);
+        assertThat(out.toString())
+                .contains("rollout_corr/kl ")
+                .contains(
+                        "2 sequences, 3 trained tokens, ratio old/behavior: 2 tokens rejected in 1 sequences; 0 lines left out");
     }
 
     @Test
     void shouldReportBadLinesWithTheirNumberAndCorrectTheRest() throws IOException {
-        int exit = run(List.of(ON_POLICY, "{\"id\":\"c\"", "", "[1]",
-            "{\"id\":\"d\",\"mask\":[1,2],\"behavior_log_probs\":[0,0],\"old_log_probs\":[0,0]}",
-            "{\"id\":\"e\",\"mask\":[1,1],\"behavior_log_probs\":[0],\"old_log_probs\":[0,0]}",
-            "{\"id\":\"f\",\"mask\":[1,0],\"behavior_log_probs\":[null,0],\"old_log_probs\":[0,0]}",
-            "{\"id\":\"g\",\"mask\":[1],\"behavior_log_prob\":[0],\"old_log_probs\":[0]}",
-            "{\"id\":\"h\",\"mask\":[1],\"old_log_probs\":[0]}",
-            "{\"id\":\"b\",\"mask\":[1],\"behavior_log_probs\":[0],\"old_log_probs\":[0]}",
-            "{\"id\":\"i\",\"mask\":[1],\"behavior_log_probs\":[1e300],\"old_log_probs\":[0]}",
-            "{\"id\":7,\"mask\":[1],\"behavior_log_probs\":[0],\"old_log_probs\":[0]}", OFF_POLICY),
-            "--preset", "decoupled_token_is");
+        int exit = run(
+                List.of(
+                        ON_POLICY,
+                        "{\"id\":\"c\"",
+                        "",
+                        "[1]",
+                        "{\"id\":\"d\",\"mask\":[1,2],\"behavior_log_probs\":[0,0],\"old_log_probs\":[0,0]}",
+                        "{\"id\":\"e\",\"mask\":[1,1],\"behavior_log_probs\":[0],\"old_log_probs\":[0,0]}",
+                        "{\"id\":\"f\",\"mask\":[1,0],\"behavior_log_probs\":[null,0],\"old_log_probs\":[0,0]}",
+                        "{\"id\":\"g\",\"mask\":[1],\"behavior_log_prob\":[0],\"old_log_probs\":[0]}",
+                        "{\"id\":\"h\",\"mask\":[1],\"old_log_probs\":[0]}",
+                        "{\"id\":\"b\",\"mask\":[1],\"behavior_log_probs\":[0],\"old_log_probs\":[0]}",
+                        "{\"id\":\"i\",\"mask\":[1],\"behavior_log_probs\":[1e300],\"old_log_probs\":[0]}",
+                        "{\"id\":7,\"mask\":[1],\"behavior_log_probs\":[0],\"old_log_probs\":[0]}",
+                        OFF_POLICY),
+                "--preset",
+                "decoupled_token_is");
 
         assertThat(exit).isEqualTo(1);
         assertThat(corrected()).extracting(line -> line.get("id").asText()).containsExactly("b", "a");
         assertThat(err.toString())
-            .contains(":2: not JSON").contains(":4: a line must be a JSON object")
-            .contains(":5: mask[1] must be 0 or 1: 2")
-            .contains(":6: behavior_log_probs has 1 elements, mask has 2")
-            .contains(":7: behavior_log_probs[0] must be a finite number: null")
-            .contains(":8: unknown field behavior_log_prob; did you mean behavior_log_probs?")
-            .contains(":9: behavior_log_probs is missing; the ratio old/behavior needs it")
-            .contains(":10: id b is already on line 1")
-            .contains(":11: behavior_log_probs[0] must be a finite number: 1.0E300")
-            .contains(":12: id must be a text: 7")
-            .doesNotContain(":3:");
+                .contains(":2: not JSON")
+                .contains(":4: a line must be a JSON object")
+                .contains(":5: mask[1] must be 0 or 1: 2")
+                .contains(":6: behavior_log_probs has 1 elements, mask has 2")
+                .contains(":7: behavior_log_probs[0] must be a finite number: null")
+                .contains(":8: unknown field behavior_log_prob; did you mean behavior_log_probs?")
+                .contains(":9: behavior_log_probs is missing; the ratio old/behavior needs it")
+                .contains(":10: id b is already on line 1")
+                .contains(":11: behavior_log_probs[0] must be a finite number: 1.0E300")
+                .contains(":12: id must be a text: 7")
+                .doesNotContain(":3:");
         assertThat(out.toString()).contains("10 lines left out");
     }
 
     @Test
     void shouldTakeCurrentLogProbsInBypassMode() throws IOException {
-        int exit = run(List.of("{\"id\":\"a\",\"mask\":[1],\"behavior_log_probs\":[-1.0],\"current_log_probs\":[-1.0]}"),
-            "--preset", "bypass_pg_is");
+        int exit = run(
+                List.of("{\"id\":\"a\",\"mask\":[1],\"behavior_log_probs\":[-1.0],\"current_log_probs\":[-1.0]}"),
+                "--preset",
+                "bypass_pg_is");
 
         assertThat(err.toString()).isEmpty();
         assertThat(exit).isZero();
@@ -111,8 +134,16 @@ class CorrectCommandTest {
 
     @Test
     void shouldTakeTheRatioAndParametersOneAsksFor() throws IOException {
-        int exit = run(List.of(OFF_POLICY.replace("old_log_probs", "proximal_log_probs")), "--preset",
-            "decoupled_k3_rs_token_tis", "--ratio", "anchor", "--set", "rs_threshold=0.5", "--set", "is_threshold=1.5");
+        int exit = run(
+                List.of(OFF_POLICY.replace("old_log_probs", "proximal_log_probs")),
+                "--preset",
+                "decoupled_k3_rs_token_tis",
+                "--ratio",
+                "anchor",
+                "--set",
+                "rs_threshold=0.5",
+                "--set",
+                "is_threshold=1.5");
 
         assertThat(err.toString()).isEmpty();
         assertThat(exit).isZero();
@@ -131,9 +162,11 @@ class CorrectCommandTest {
     void shouldRefuseUnknownPresetsAndParametersAsMistakes() throws IOException {
         assertThat(run(List.of(ON_POLICY), "--preset", "decoupled")).isEqualTo(2);
         assertThat(err.toString()).contains("unknown preset 'decoupled'; known: decoupled_token_is");
-        assertThat(run(List.of(ON_POLICY), "--preset", "disabled", "--set", "threshold=2")).isEqualTo(2);
+        assertThat(run(List.of(ON_POLICY), "--preset", "disabled", "--set", "threshold=2"))
+                .isEqualTo(2);
         assertThat(err.toString()).contains("preset disabled has no parameter threshold");
-        assertThat(run(List.of(ON_POLICY), "--preset", "decoupled_token_is", "--set", "threshold=0.5")).isEqualTo(2);
+        assertThat(run(List.of(ON_POLICY), "--preset", "decoupled_token_is", "--set", "threshold=0.5"))
+                .isEqualTo(2);
         assertThat(err.toString()).contains("rollout_is_threshold=0.5");
         assertThat(folder.resolve("corrected.jsonl")).doesNotExist();
     }
@@ -142,9 +175,11 @@ class CorrectCommandTest {
     void shouldSayWhyThereIsNothingToCorrect() throws IOException {
         assertThat(run(List.of("{}"), "--preset", "disabled")).isEqualTo(1);
         assertThat(err.toString()).contains("has no line that could be corrected");
-        assertThat(run(List.of(OFF_POLICY.replace("[1,0,1]", "[0,0,0]")), "--preset", "disabled")).isEqualTo(1);
+        assertThat(run(List.of(OFF_POLICY.replace("[1,0,1]", "[0,0,0]")), "--preset", "disabled"))
+                .isEqualTo(1);
         assertThat(err.toString()).contains("every mask is 0");
-        assertThat(run(List.of(ON_POLICY), "--preset", "disabled", "--in", "nowhere.jsonl")).isNotZero();
+        assertThat(run(List.of(ON_POLICY), "--preset", "disabled", "--in", "nowhere.jsonl"))
+                .isNotZero();
         assertThat(folder.resolve("corrected.jsonl")).doesNotExist();
     }
 }

@@ -30,7 +30,10 @@ class LagLawTest {
         List<Point> points = new ArrayList<>();
         for (int lag : LAGS) {
             for (int seed = 0; seed < 3; seed++) {
-                points.add(new Point(lag, Math.exp(Math.min(0, logEss.applyAsDouble(lag) + deviation * random.nextGaussian())), lag <= 100));
+                points.add(new Point(
+                        lag,
+                        Math.exp(Math.min(0, logEss.applyAsDouble(lag) + deviation * random.nextGaussian())),
+                        lag <= 100));
             }
         }
         return points;
@@ -45,7 +48,9 @@ class LagLawTest {
         assertThat(law.alpha().high() - law.alpha().low()).isBetween(0.02, 0.4);
         assertThat(law.lagAt(0.1)).isCloseTo(0.25 * Math.pow(0.1, -2.5), within(15.0));
         assertThat(law.isSupported()).isTrue();
-        assertThat(law.bound()).as("the runs that keep up lie on the curve, up to noise").isCloseTo(0.25, within(0.12));
+        assertThat(law.bound())
+                .as("the runs that keep up lie on the curve, up to noise")
+                .isCloseTo(0.25, within(0.12));
     }
 
     @Test
@@ -68,20 +73,41 @@ class LagLawTest {
         StringWriter said = new StringWriter();
         CommandLine command = Main.commandLine().setOut(new PrintWriter(said)).setErr(new PrintWriter(said));
         Path report = folder.resolve("law");
-        assertThat(command.execute("experiment", "lag-law", "--lags", "0,1,2,4", "--steps", "16", "--seeds", "1", "--warm-up", "1", "--batch-sequences",
-            "16", "--learning-rate", "1e-2", "--report", report.toString())).as(said.toString()).isZero();
+        assertThat(command.execute(
+                        "experiment",
+                        "lag-law",
+                        "--lags",
+                        "0,1,2,4",
+                        "--steps",
+                        "16",
+                        "--seeds",
+                        "1",
+                        "--warm-up",
+                        "1",
+                        "--batch-sequences",
+                        "16",
+                        "--learning-rate",
+                        "1e-2",
+                        "--report",
+                        report.toString()))
+                .as(said.toString())
+                .isZero();
         assertThat(said.toString()).contains("| 4 | ", "L = c ESS^alpha: c = ", "R^2 of log ESS: ");
-        JsonNode law = new ObjectMapper().readTree(report.resolve("lag-law.json").toFile());
+        JsonNode law =
+                new ObjectMapper().readTree(report.resolve("lag-law.json").toFile());
         assertThat(law.at("/law/runs").asInt()).isEqualTo(3);
         assertThat(law.at("/runs")).hasSize(4);
-        assertThat(ImageIO.read(report.resolve("lag-law.png").toFile()).getWidth()).isGreaterThan(500);
-        assertThat(command.execute("experiment", "lag-law", "--lags", "1,2", "--report", report.toString())).isEqualTo(2);
+        assertThat(ImageIO.read(report.resolve("lag-law.png").toFile()).getWidth())
+                .isGreaterThan(500);
+        assertThat(command.execute("experiment", "lag-law", "--lags", "1,2", "--report", report.toString()))
+                .isEqualTo(2);
         assertThat(said.toString()).contains("--lags must contain 0");
     }
 
     @Test
     void shouldRefuseWhatNoLineCanBeHeldAgainst() {
-        assertThatThrownBy(() -> LagLaw.fit(List.of(new Point(1, 0.9, true), new Point(10, 0.5, true)))).hasMessageContaining("3 lags");
+        assertThatThrownBy(() -> LagLaw.fit(List.of(new Point(1, 0.9, true), new Point(10, 0.5, true))))
+                .hasMessageContaining("3 lags");
         assertThatThrownBy(() -> new Point(0, 0.5, true)).hasMessageContaining("lag=0.0");
         assertThatThrownBy(() -> new Point(1, Double.NaN, true)).hasMessageContaining("NaN");
     }

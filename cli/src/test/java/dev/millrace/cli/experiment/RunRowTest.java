@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 
 class RunRowTest {
     private static final StalenessSettings SETTINGS =
-        new StalenessSettings(StalenessSettings.SMALL_MODEL, 2, 16, 4, 6e-3, 2, 140, 20, 8);
+            new StalenessSettings(StalenessSettings.SMALL_MODEL, 2, 16, 4, 6e-3, 2, 140, 20, 8);
     private static final RunResult ON_POLICY = run(0, null, 0.4, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1.0);
 
     private static final RunResult BETTER = run(0, null, 0.4, 0.6, 0.8, 1, 1, 1, 1, 1);
@@ -24,7 +24,8 @@ class RunRowTest {
             evaluations.add(new Evaluation(i * 20L, rewards[i], rewards[i] / 2));
         }
         for (int t = 0; t < 20 * (rewards.length - 1); t++) {
-            points.add(new StepPoint(t, Math.max(0, t - lag), Math.min(t, lag), 0.5, t / 1000.0, t / 100.0, 0, 0.25, 0, 1, 2, 1));
+            points.add(new StepPoint(
+                    t, Math.max(0, t - lag), Math.min(t, lag), 0.5, t / 1000.0, t / 100.0, 0, 0.25, 0, 1, 2, 1));
         }
         return new RunResult(new RunKey(lag, Correction.NONE, 1), SETTINGS, points, evaluations, refused);
     }
@@ -57,10 +58,16 @@ class RunRowTest {
 
         assertThat(keepsUp.outcome()).as("0.88 against 0.925 - 0.05").isEqualTo(Outcome.KEEPS_UP);
         assertThat(keepsUp.reached()).isEqualTo(60);
-        assertThat(keepsUp.essRatio()).as("learnt before the lag was whole: median of steps 0 to 139").isCloseTo(0.0695, within(1e-12));
+        assertThat(keepsUp.essRatio())
+                .as("learnt before the lag was whole: median of steps 0 to 139")
+                .isCloseTo(0.0695, within(1e-12));
         assertThat(row(0.4, 0.4, 0.4, 0.9, 0.87, 0.87, 0.87, 0.87).outcome()).isEqualTo(Outcome.BEHIND);
-        assertThat(row(0.4, 0.4, 0.4, 0.4, 0.4, 0.9, 0.9, 0.9).essRatio()).as("median of steps 64 to 99").isCloseTo(0.0815, within(1e-12));
-        assertThat(row(0.4, 0.4, 0.4, 0.4, 0.4, 0.8, 0.8, 0.8).essRatio()).as("median of steps 64 to 139").isCloseTo(0.1015, within(1e-12));
+        assertThat(row(0.4, 0.4, 0.4, 0.4, 0.4, 0.9, 0.9, 0.9).essRatio())
+                .as("median of steps 64 to 99")
+                .isCloseTo(0.0815, within(1e-12));
+        assertThat(row(0.4, 0.4, 0.4, 0.4, 0.4, 0.8, 0.8, 0.8).essRatio())
+                .as("median of steps 64 to 139")
+                .isCloseTo(0.1015, within(1e-12));
     }
 
     @Test
@@ -69,15 +76,20 @@ class RunRowTest {
 
         assertThat(row.outcome()).isEqualTo(Outcome.COLLAPSED);
         assertThat(row.collapsedAt()).isEqualTo(20);
-        assertThat(row.csv()).endsWith(",\"the loss is NaN\"").startsWith("64,none,1,collapsed,0.400000,0.600000,0.500000,");
+        assertThat(row.csv())
+                .endsWith(",\"the loss is NaN\"")
+                .startsWith("64,none,1,collapsed,0.400000,0.600000,0.500000,");
         assertThat(row.csv().split(",")).hasSameSizeAs(RunRow.COLUMNS.split(","));
     }
 
     @Test
     void shouldWriteARowPerCorrectionAndAColumnPerLag() {
         Grid grid = new Grid(List.of(0, 64), List.of(Correction.NONE), List.of(1L, 2L), SETTINGS);
-        List<RunRow> rows = List.of(RunRow.of(ON_POLICY, List.of(ON_POLICY)), RunRow.of(ON_POLICY, List.of(ON_POLICY)),
-            row(0.4, 0.6, 0.8, 0.7, 0.3, 0.3, 0.3, 0.3), row(0.4, 0.4, 0.4, 0.9, 0.5, 0.5, 0.5, 0.5));
+        List<RunRow> rows = List.of(
+                RunRow.of(ON_POLICY, List.of(ON_POLICY)),
+                RunRow.of(ON_POLICY, List.of(ON_POLICY)),
+                row(0.4, 0.6, 0.8, 0.7, 0.3, 0.3, 0.3, 0.3),
+                row(0.4, 0.4, 0.4, 0.9, 0.5, 0.5, 0.5, 0.5));
 
         assertThat(new StalenessTables(grid, rows).markdown()).contains("""
             | correction | lag 0 | lag 64 |

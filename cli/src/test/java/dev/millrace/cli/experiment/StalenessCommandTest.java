@@ -29,8 +29,21 @@ class StalenessCommandTest {
     private final StringWriter err = new StringWriter();
 
     private int run(String... options) {
-        List<String> arguments = new ArrayList<>(List.of("experiment", "staleness", "--digits", "2", "--batch-sequences", "16",
-            "--group-size", "4", "--warm-up", "1", "--evaluate-every", "2", "--evaluation-prompts", "8"));
+        List<String> arguments = new ArrayList<>(List.of(
+                "experiment",
+                "staleness",
+                "--digits",
+                "2",
+                "--batch-sequences",
+                "16",
+                "--group-size",
+                "4",
+                "--warm-up",
+                "1",
+                "--evaluate-every",
+                "2",
+                "--evaluation-prompts",
+                "8"));
         arguments.addAll(List.of(options));
         CommandLine command = Main.commandLine();
         command.setOut(new PrintWriter(out, true)).setErr(new PrintWriter(err, true));
@@ -59,7 +72,8 @@ class StalenessCommandTest {
     void shouldHoldEveryCorrectionAgainstEveryOther() throws IOException {
         Path report = folder.resolve("all");
 
-        int exit = run("--lags", "0,2", "--seeds", "1", "--steps", "4", "--parallel", "2", "--report", report.toString());
+        int exit =
+                run("--lags", "0,2", "--seeds", "1", "--steps", "4", "--parallel", "2", "--report", report.toString());
 
         assertThat(err.toString()).isEmpty();
         assertThat(exit).isZero();
@@ -68,22 +82,36 @@ class StalenessCommandTest {
         assertThat(Files.readAllLines(report.resolve("steps.csv"))).hasSize(1 + 16 * 4);
         assertThat(Files.readAllLines(report.resolve("evaluations.csv"))).hasSize(1 + 16 * 3);
         assertThat(report.resolve("tables.md")).content().contains("| correction | lag 0 | lag 2 |");
-        JsonNode summary = new ObjectMapper().readTree(report.resolve("summary.json").toFile());
+        JsonNode summary =
+                new ObjectMapper().readTree(report.resolve("summary.json").toFile());
         assertThat(summary.at("/settings/batchSequences").asInt()).isEqualTo(16);
         assertThat(summary.get("runs")).hasSize(16);
-        assertThat(ImageIO.read(report.resolve("staleness.png").toFile()).getWidth()).isGreaterThan(800);
+        assertThat(ImageIO.read(report.resolve("staleness.png").toFile()).getWidth())
+                .isGreaterThan(800);
     }
 
     @Test
     void shouldWriteTheSameFilesWhenResumedAsInOneGo() throws IOException {
-        List<String> grid = List.of("--lags", "0,2", "--seeds", "1", "--corrections", "none,token_tis", "--steps", "4", "--report");
+        List<String> grid =
+                List.of("--lags", "0,2", "--seeds", "1", "--corrections", "none,token_tis", "--steps", "4", "--report");
         Path whole = folder.resolve("whole");
         Path resumed = folder.resolve("resumed");
         run(Stream.concat(grid.stream(), Stream.of(whole.toString())).toArray(String[]::new));
-        run("--lags", "0", "--seeds", "1", "--corrections", "token_tis", "--steps", "4", "--report", resumed.toString());
+        run(
+                "--lags",
+                "0",
+                "--seeds",
+                "1",
+                "--corrections",
+                "token_tis",
+                "--steps",
+                "4",
+                "--report",
+                resumed.toString());
         Files.write(resolveRun(resumed, "lag-2.none.seed-1.json.new"), new byte[] {'{'}); // killed while writing
 
-        int exit = run(Stream.concat(grid.stream(), Stream.of(resumed.toString(), "--resume")).toArray(String[]::new));
+        int exit = run(Stream.concat(grid.stream(), Stream.of(resumed.toString(), "--resume"))
+                .toArray(String[]::new));
 
         assertThat(err.toString()).isEmpty();
         assertThat(exit).isZero();
@@ -100,28 +128,65 @@ class StalenessCommandTest {
         Path report = folder.resolve("part");
         run("--lags", "0", "--seeds", "1", "--corrections", "none", "--steps", "4", "--report", report.toString());
 
-        int exit = run("--lags", "0,2", "--seeds", "1,2", "--corrections", "none,m2po", "--steps", "4", "--no-runs", "--report",
-            report.toString());
+        int exit = run(
+                "--lags",
+                "0,2",
+                "--seeds",
+                "1,2",
+                "--corrections",
+                "none,m2po",
+                "--steps",
+                "4",
+                "--no-runs",
+                "--report",
+                report.toString());
 
         assertThat(err.toString()).isEmpty();
         assertThat(exit).isZero();
-        assertThat(report.resolve("tables.md")).content().contains("| M2PO | not run | not run |").contains(" K | not run |");
+        assertThat(report.resolve("tables.md"))
+                .content()
+                .contains("| M2PO | not run | not run |")
+                .contains(" K | not run |");
         assertThat(Files.readAllLines(report.resolve("runs.csv"))).hasSize(1 + 1);
-        assertThat(run("--lags", "0", "--seeds", "2", "--corrections", "none", "--steps", "4", "--no-runs", "--report",
-            report.toString())).isEqualTo(1);
+        assertThat(run(
+                        "--lags",
+                        "0",
+                        "--seeds",
+                        "2",
+                        "--corrections",
+                        "none",
+                        "--steps",
+                        "4",
+                        "--no-runs",
+                        "--report",
+                        report.toString()))
+                .isEqualTo(1);
         assertThat(err.toString()).contains("has no run of this grid; run it without --no-runs first");
     }
 
     @Test
     void shouldNotMixExperiments() {
         Path report = folder.resolve("mixed");
-        String[] first = {"--lags", "0", "--seeds", "1", "--corrections", "none", "--steps", "2", "--report", report.toString()};
+        String[] first = {
+            "--lags", "0", "--seeds", "1", "--corrections", "none", "--steps", "2", "--report", report.toString()
+        };
         assertThat(run(first)).isZero();
 
         assertThat(run(first)).isEqualTo(1);
         assertThat(err.toString()).contains("holds the runs of an experiment already; give --resume");
-        assertThat(run("--lags", "0", "--seeds", "1", "--corrections", "none", "--steps", "4", "--resume", "--report",
-            report.toString())).isEqualTo(1);
+        assertThat(run(
+                        "--lags",
+                        "0",
+                        "--seeds",
+                        "1",
+                        "--corrections",
+                        "none",
+                        "--steps",
+                        "4",
+                        "--resume",
+                        "--report",
+                        report.toString()))
+                .isEqualTo(1);
         assertThat(err.toString()).contains("lag-0.none.seed-1.json was run under other settings");
     }
 
@@ -131,7 +196,11 @@ class StalenessCommandTest {
         assertThat(run("--lags", "0,16", "--steps", "8")).isEqualTo(2);
         assertThat(run("--seeds", "1,1", "--steps", "256")).isEqualTo(2);
         assertThat(run("--parallel", "0", "--steps", "256")).isEqualTo(2);
-        assertThat(err.toString()).contains("--lags must contain 0", "at most --steps=8", "--seeds must name each value once: [1, 1]",
-            "--parallel must be at least 1: 0");
+        assertThat(err.toString())
+                .contains(
+                        "--lags must contain 0",
+                        "at most --steps=8",
+                        "--seeds must name each value once: [1, 1]",
+                        "--parallel must be at least 1: 0");
     }
 }

@@ -18,10 +18,12 @@ class HttpEndpointTest {
     @Test
     void shouldServeTheMeters() throws Exception {
         metrics.counter("millrace.learner.steps").increment(3);
-        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> { })) {
-            HttpResponse<String> response = HttpClient.newHttpClient().send(
-                HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + endpoint.port() + "/metrics")).build(),
-                HttpResponse.BodyHandlers.ofString());
+        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {})) {
+            HttpResponse<String> response = HttpClient.newHttpClient()
+                    .send(
+                            HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + endpoint.port() + "/metrics"))
+                                    .build(),
+                            HttpResponse.BodyHandlers.ofString());
             assertThat(response.statusCode()).isEqualTo(200);
             assertThat(response.body()).contains("millrace_learner_steps_total 3.0");
         }
@@ -29,10 +31,12 @@ class HttpEndpointTest {
 
     @Test
     void shouldSayThatThePortIsTaken() {
-        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> { })) {
+        try (HttpEndpoint endpoint = HttpEndpoint.open(0, metrics, server -> {})) {
             int port = endpoint.port();
-            assertThatThrownBy(() -> HttpEndpoint.open(port, metrics, server -> { }).close())
-                .isInstanceOf(Refusal.class).hasMessageStartingWith("port " + port + " on loopback is taken");
+            assertThatThrownBy(
+                            () -> HttpEndpoint.open(port, metrics, server -> {}).close())
+                    .isInstanceOf(Refusal.class)
+                    .hasMessageStartingWith("port " + port + " on loopback is taken");
         }
     }
 }

@@ -16,7 +16,9 @@ class ClosedFileTest {
     }
 
     private static void assertRefused(String yaml, String... saying) {
-        assertThatThrownBy(() -> points(yaml)).isInstanceOf(ConfigException.class).hasMessageContainingAll(saying);
+        assertThatThrownBy(() -> points(yaml))
+                .isInstanceOf(ConfigException.class)
+                .hasMessageContainingAll(saying);
     }
 
     @Test
@@ -34,8 +36,10 @@ class ClosedFileTest {
             assertThat(point.config().generator().slots()).isEqualTo(32);
             assertThat(point.config().generator().weightUpdate()).isEqualTo(WeightUpdate.GROUP_END);
             assertThat(point.plan().environmentMs().kind()).isEqualTo(Kind.PARETO);
-            assertThat(point.config().admission().batchSequences()).isEqualTo(point.plan().batchSequences());
-            assertThat(point.config().topology().batch().sequences()).isEqualTo(point.plan().batchSequences());
+            assertThat(point.config().admission().batchSequences())
+                    .isEqualTo(point.plan().batchSequences());
+            assertThat(point.config().topology().batch().sequences())
+                    .isEqualTo(point.plan().batchSequences());
         });
         assertThat(points).extracting(ClosedPoint::eta).containsExactly(0, 2, 0, 2);
         ClosedPoint last = points.get(3);
@@ -54,7 +58,10 @@ class ClosedFileTest {
         assertRefused("closed: {}\ngoal: {mean_reward: 0.8}", "goal must not be in a workload", "closed.seconds");
         assertRefused("closed: {}\nrun: {id: mine}", "run.id must not be in a workload", "a name of its own");
         assertRefused("closed: {}\nsweep: {goal.mean_reward: [0.8]}", "unknown key goal.mean_reward in sweep");
-        assertRefused("closed: {}\nsweep: {admission.eta: [9]}", "admission.eta is 9 and topology.corrections.staleness.max_versions is 8");
-        assertRefused("closed: {}\nsweep: {closed.broker_heap_mb: [512, 1024]}", "closed.broker_heap_mb cannot be swept");
+        assertRefused(
+                "closed: {}\nsweep: {admission.eta: [9]}",
+                "admission.eta is 9 and topology.corrections.staleness.max_versions is 8");
+        assertRefused(
+                "closed: {}\nsweep: {closed.broker_heap_mb: [512, 1024]}", "closed.broker_heap_mb cannot be swept");
     }
 }

@@ -62,8 +62,15 @@ class LoadTestIT {
             sweep: {load.rollouts_per_second: [20, 40]}
             """);
         Path report = directory.resolve("report");
-        String said = run(0, "load-test", "--workload", workload.toString(), "--report", report.toString(),
-            "--bootstrap-servers", broker.bootstrapServers());
+        String said = run(
+                0,
+                "load-test",
+                "--workload",
+                workload.toString(),
+                "--report",
+                report.toString(),
+                "--bootstrap-servers",
+                broker.bootstrapServers());
         assertThat(said).contains("baseline: 2 publishing: ").contains("knee");
         LoadReport measured = JsonFile.read(report.resolve(ReportFiles.JSON), LoadReport.class);
         assertThat(measured.curves()).hasSize(1);
@@ -71,7 +78,8 @@ class LoadTestIT {
         assertThat(measured.curves().get(0).baseline().copyMegabytesPerSecond()).isPositive();
         assertThat(report.resolve("report.html")).isNotEmptyFile();
         assertThat(report.resolve("points.csv")).isNotEmptyFile();
-        assertThat(run(0, "load-test", "--compare", report.toString(), report.toString())).contains("within noise");
+        assertThat(run(0, "load-test", "--compare", report.toString(), report.toString()))
+                .contains("within noise");
     }
 
     @Test
@@ -90,7 +98,13 @@ class LoadTestIT {
             sweep: {admission.eta: [2]}
             """);
         Path report = directory.resolve("closed");
-        run(0, "load-test", "--workload", workload.toString(), "--report", report.toString()); // on a broker that it starts
+        run(
+                0,
+                "load-test",
+                "--workload",
+                workload.toString(),
+                "--report",
+                report.toString()); // on a broker that it starts
         ClosedReport measured = JsonFile.read(report.resolve(ReportFiles.JSON), ClosedReport.class);
         assertThat(measured.curves()).singleElement().satisfies(curve -> {
             assertThat(curve.runs()).extracting(ClosedRun::synchronous).containsExactly(true, false);
@@ -99,10 +113,13 @@ class LoadTestIT {
                 assertThat(closed.speedUp()).isPositive();
                 assertThat(closed.idle()).containsOnlyKeys("generator", "learner", "scorer");
             });
-            assertThat(curve.runs().get(0).staleness()).as("a synchronous run is on policy").isZero();
+            assertThat(curve.runs().get(0).staleness())
+                    .as("a synchronous run is on policy")
+                    .isZero();
             assertThat(curve.runs().get(0).essRatio()).isGreaterThan(0.999);
         });
-        assertThat(run(0, "load-test", "--compare", report.toString(), report.toString())).contains("within noise");
+        assertThat(run(0, "load-test", "--compare", report.toString(), report.toString()))
+                .contains("within noise");
     }
 
     private static void requirePlausible(PointResult point) {
@@ -119,8 +136,15 @@ class LoadTestIT {
     @Test
     void shouldSayWhatIsMissing() {
         assertThat(run(2, "load-test")).contains("--workload FILE and --report DIR are needed");
-        assertThat(run(1, "load-test", "--compare", directory.toString(), directory.toString())).contains("there is no report in");
-        assertThat(run(2, "load-test", "--workload", directory.resolve("none.yaml").toString(), "--report", directory.toString()))
-            .contains("there is no configuration file");
+        assertThat(run(1, "load-test", "--compare", directory.toString(), directory.toString()))
+                .contains("there is no report in");
+        assertThat(run(
+                        2,
+                        "load-test",
+                        "--workload",
+                        directory.resolve("none.yaml").toString(),
+                        "--report",
+                        directory.toString()))
+                .contains("there is no configuration file");
     }
 }

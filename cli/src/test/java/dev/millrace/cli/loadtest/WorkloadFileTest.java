@@ -24,14 +24,18 @@ class WorkloadFileTest {
     }
 
     private void assertRefused(String yaml, String... saying) {
-        assertThatThrownBy(() -> points(yaml)).isInstanceOf(ConfigException.class).hasMessageContainingAll(saying);
+        assertThatThrownBy(() -> points(yaml))
+                .isInstanceOf(ConfigException.class)
+                .hasMessageContainingAll(saying);
     }
 
     @Test
     void shouldMakeAPointOfEveryCombination() throws IOException {
-        List<SweepPoint> points = points("seconds: 7\nsweep: {load.rollouts_per_second: [10, 20, 30], topology.runtime.threads: [1, 2]}");
+        List<SweepPoint> points =
+                points("seconds: 7\nsweep: {load.rollouts_per_second: [10, 20, 30], topology.runtime.threads: [1, 2]}");
         assertThat(points).hasSize(6);
-        assertThat(points.get(3).settings().toString()).isEqualTo("{load.rollouts_per_second=20, topology.runtime.threads=2}");
+        assertThat(points.get(3).settings().toString())
+                .isEqualTo("{load.rollouts_per_second=20, topology.runtime.threads=2}");
         assertThat(points.get(3).workload().load().rolloutsPerSecond()).isEqualTo(20);
         assertThat(points.get(3).workload().topology().runtime().threads()).isEqualTo(2);
         assertThat(points).allMatch(point -> point.workload().seconds() == 7);
@@ -39,8 +43,9 @@ class WorkloadFileTest {
 
     @Test
     void shouldSweepWholeDistributions() throws IOException {
-        List<SweepPoint> points = points("sweep: {rollouts.response_tokens: [{kind: fixed, value: 9, least: 9, most: 9}, "
-            + "{kind: uniform, least: 1, most: 5}]}");
+        List<SweepPoint> points =
+                points("sweep: {rollouts.response_tokens: [{kind: fixed, value: 9, least: 9, most: 9}, "
+                        + "{kind: uniform, least: 1, most: 5}]}");
         assertThat(points.get(0).workload().rollouts().responseTokens().most()).isEqualTo(9);
         assertThat(points.get(1).workload().rollouts().responseTokens().most()).isEqualTo(5);
     }
@@ -48,18 +53,29 @@ class WorkloadFileTest {
     @Test
     void shouldRefuseInSentences() {
         assertRefused("second: 10", "unknown key second", "did you mean seconds?");
-        assertRefused("sweep: {load.rollouts_per_secnd: [1]}", "load.rollouts_per_secnd in sweep", "did you mean load.rollouts_per_second?");
+        assertRefused(
+                "sweep: {load.rollouts_per_secnd: [1]}",
+                "load.rollouts_per_secnd in sweep",
+                "did you mean load.rollouts_per_second?");
         assertRefused("sweep: {seconds: 3}", "sweep.seconds must be a list");
         assertRefused("sweep: [1]", "sweep must hold keys with lists");
         assertRefused("load: {rollouts_per_second: 0}", "load.rollouts_per_second must be greater than 0");
         assertRefused("rollouts: {group_size: 1}", "rollouts.group_size must be at least 2");
-        assertRefused("rollouts: {response_tokens: {kind: gamma}}", "rollouts.response_tokens.kind must be one of fixed, uniform");
+        assertRefused(
+                "rollouts: {response_tokens: {kind: gamma}}",
+                "rollouts.response_tokens.kind must be one of fixed, uniform");
         assertRefused("rollouts: {unscored_share: 1.5}", "rollouts.unscored_share must be in [0, 1");
         assertRefused("backlog: {rollouts: 7}", "backlog.rollouts must be whole groups", "7");
         assertRefused("fault: {kill_after_seconds: 10}", "fault.kill_after_seconds must be below seconds 10");
-        assertRefused("learner: {enabled: false}\ntopology: {batch: {max_outstanding: 2}}", "max_outstanding 2 waits for a learner");
-        assertRefused("knee: {search: true}\nsweep: {load.rollouts_per_second: [1, 2]}", "knee.search chooses the rates itself");
-        assertRefused("exactly_once: false\nfault: {kill_after_seconds: 5}", "kill_after_seconds must be 0 with exactly_once=false");
+        assertRefused(
+                "learner: {enabled: false}\ntopology: {batch: {max_outstanding: 2}}",
+                "max_outstanding 2 waits for a learner");
+        assertRefused(
+                "knee: {search: true}\nsweep: {load.rollouts_per_second: [1, 2]}",
+                "knee.search chooses the rates itself");
+        assertRefused(
+                "exactly_once: false\nfault: {kill_after_seconds: 5}",
+                "kill_after_seconds must be 0 with exactly_once=false");
         assertRefused("brokers: 0", "brokers must be 1 to 9: 0");
         assertRefused("sweep: {brokers: [1, 3]}", "brokers cannot be swept");
         assertRefused("knee: {points: 1}", "knee.points must be 3 to 32");
@@ -72,11 +88,16 @@ class WorkloadFileTest {
             assertThat(workloads).hasSizeGreaterThan(5);
             for (Path workload : workloads) {
                 if (ClosedFile.isOne(ConfigTree.read(workload))) {
-                    assertThat(ClosedFile.of(ConfigTree.read(workload)).points()).as(workload.toString()).hasSizeGreaterThan(1);
-                    assertThat(ClosedFile.of(ConfigTree.read(workload)).resolved()).contains("closed:", "admission:");
+                    assertThat(ClosedFile.of(ConfigTree.read(workload)).points())
+                            .as(workload.toString())
+                            .hasSizeGreaterThan(1);
+                    assertThat(ClosedFile.of(ConfigTree.read(workload)).resolved())
+                            .contains("closed:", "admission:");
                     continue;
                 }
-                assertThat(WorkloadFile.read(workload).points()).as(workload.toString()).isNotEmpty();
+                assertThat(WorkloadFile.read(workload).points())
+                        .as(workload.toString())
+                        .isNotEmpty();
                 assertThat(WorkloadFile.read(workload).resolved()).contains("rollouts_per_second");
             }
         }

@@ -23,12 +23,21 @@ class ClientMetersTest {
 
     @Test
     void shouldShowAClientsMetersAsLongAsItLives() {
-        try (var consumer = new KafkaConsumer<>(settings("reader"), new ByteArrayDeserializer(), new ByteArrayDeserializer());
-             var producer = new KafkaProducer<>(settings("writer"), new ByteArraySerializer(), new ByteArraySerializer())) {
+        try (var consumer = new KafkaConsumer<>(
+                        settings("reader"), new ByteArrayDeserializer(), new ByteArrayDeserializer());
+                var producer =
+                        new KafkaProducer<>(settings("writer"), new ByteArraySerializer(), new ByteArraySerializer())) {
             assertThat(consumer.metrics()).isNotEmpty();
             assertThat(producer.metrics()).isNotEmpty();
-            assertThat(registry.get("millrace.kafka.records.lag.max").tag("client", "reader").gauge()).isNotNull();
-            assertThat(registry.get("millrace.kafka.record.error").tag("client", "writer").functionCounter().count()).isZero();
+            assertThat(registry.get("millrace.kafka.records.lag.max")
+                            .tag("client", "reader")
+                            .gauge())
+                    .isNotNull();
+            assertThat(registry.get("millrace.kafka.record.error")
+                            .tag("client", "writer")
+                            .functionCounter()
+                            .count())
+                    .isZero();
             assertThat(registry.getMeters()).hasSizeLessThan(25);
         }
         assertThat(registry.getMeters()).isEmpty();

@@ -22,12 +22,17 @@ class CounterfactualOptionsTest {
 
     @Test
     void shouldRefuseWhatSaysNothing() {
-        assertThatThrownBy(() -> options("--live", "--gradients")).isInstanceOf(ConfigException.class)
-            .hasMessage("--live says what --retrain learns from; give that too");
-        assertThatThrownBy(() -> options("--retrain", "--seeds", "2")).isInstanceOf(ConfigException.class)
-            .hasMessage("--seeds=2 asks for other draws, and without --live nothing is drawn: give that too, or leave out --seeds");
-        assertThatThrownBy(() -> options("--retrain", "--live", "--seeds", "0")).isInstanceOf(ConfigException.class)
-            .hasMessage("--seeds must be at least 1: 0");
-        assertThatThrownBy(() -> options("--retrain", "--at-version", "4")).hasMessageContaining("--at-version chooses steps for --gradients");
+        assertThatThrownBy(() -> options("--live", "--gradients"))
+                .isInstanceOf(ConfigException.class)
+                .hasMessage("--live says what --retrain learns from; give that too");
+        assertThatThrownBy(() -> options("--retrain", "--seeds", "2"))
+                .isInstanceOf(ConfigException.class)
+                .hasMessage(
+                        "--seeds=2 asks for other draws, and without --live nothing is drawn: give that too, or leave out --seeds");
+        assertThatThrownBy(() -> options("--retrain", "--live", "--seeds", "0"))
+                .isInstanceOf(ConfigException.class)
+                .hasMessage("--seeds must be at least 1: 0");
+        assertThatThrownBy(() -> options("--retrain", "--at-version", "4"))
+                .hasMessageContaining("--at-version chooses steps for --gradients");
     }
 }

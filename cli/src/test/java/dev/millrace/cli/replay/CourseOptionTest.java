@@ -19,15 +19,18 @@ class CourseOptionTest {
     private Path folder;
 
     private Course course(String yaml) throws Exception {
-        return CourseOption.parse(Files.writeString(folder.resolve("other.yaml"), yaml).toString(), RUN);
+        return CourseOption.parse(
+                Files.writeString(folder.resolve("other.yaml"), yaml).toString(), RUN);
     }
 
     @Test
     void shouldPutTheSectionsOverTheRunsOwn() throws Exception {
-        Course course = course("corrections: {m2po: {enabled: false}}\nstep: {objective: {kind: decoupled_ppo}, epochs: 2}\n");
+        Course course =
+                course("corrections: {m2po: {enabled: false}}\nstep: {objective: {kind: decoupled_ppo}, epochs: 2}\n");
         assertThat(course.name()).isEqualTo("other.yaml");
         assertThat(course.corrections().m2po().enabled()).isFalse();
-        assertThat(course.corrections().ess()).isEqualTo(RUN.topology().corrections().ess());
+        assertThat(course.corrections().ess())
+                .isEqualTo(RUN.topology().corrections().ess());
         assertThat(course.step().objective()).isInstanceOf(DecoupledPpoConfig.class);
         assertThat(course.step().epochs()).isEqualTo(2);
         assertThat(course.step().optimizer()).isEqualTo(RUN.learner().step().optimizer());
@@ -35,18 +38,30 @@ class CourseOptionTest {
 
     @Test
     void shouldTakeWhatCorrectionsAreNamedByElsewhere() throws Exception {
-        assertThat(CourseOption.parse("none", RUN).corrections().m2po().enabled()).isFalse();
-        assertThat(CourseOption.parse("none", RUN).step()).isEqualTo(RUN.learner().step());
-        assertThat(course("m2po: {threshold: 0.1}\n").corrections().m2po().threshold()).isEqualTo(0.1);
-        assertThat(CourseOption.parse("decoupled_geo_rs", RUN).corrections().rolloutCorrection().preset()).isEqualTo("decoupled_geo_rs");
+        assertThat(CourseOption.parse("none", RUN).corrections().m2po().enabled())
+                .isFalse();
+        assertThat(CourseOption.parse("none", RUN).step())
+                .isEqualTo(RUN.learner().step());
+        assertThat(course("m2po: {threshold: 0.1}\n").corrections().m2po().threshold())
+                .isEqualTo(0.1);
+        assertThat(CourseOption.parse("decoupled_geo_rs", RUN)
+                        .corrections()
+                        .rolloutCorrection()
+                        .preset())
+                .isEqualTo("decoupled_geo_rs");
     }
 
     @Test
     void shouldRefuseWhatCorrectsTwiceAndSayWhatToDo() throws Exception {
-        assertThatThrownBy(() -> course("step: {objective: {kind: ppo_clip}}\n")).isInstanceOf(ConfigException.class)
-            .hasMessageContaining("learner.step.objective.kind is ppo_clip").hasMessageContaining("sections corrections and step");
-        assertThatThrownBy(() -> course("corrections: {}\ntopologie: {}\n")).isInstanceOf(ConfigException.class)
-            .hasMessageContaining("has the section topologie beside corrections and step; leave it out");
-        assertThatThrownBy(() -> course("step: {epoch: 2}\n")).isInstanceOf(ConfigException.class).hasMessageContaining("did you mean epochs");
+        assertThatThrownBy(() -> course("step: {objective: {kind: ppo_clip}}\n"))
+                .isInstanceOf(ConfigException.class)
+                .hasMessageContaining("learner.step.objective.kind is ppo_clip")
+                .hasMessageContaining("sections corrections and step");
+        assertThatThrownBy(() -> course("corrections: {}\ntopologie: {}\n"))
+                .isInstanceOf(ConfigException.class)
+                .hasMessageContaining("has the section topologie beside corrections and step; leave it out");
+        assertThatThrownBy(() -> course("step: {epoch: 2}\n"))
+                .isInstanceOf(ConfigException.class)
+                .hasMessageContaining("did you mean epochs");
     }
 }

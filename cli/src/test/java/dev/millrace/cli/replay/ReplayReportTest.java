@@ -31,7 +31,10 @@ class ReplayReportTest {
     }
 
     private List<String> names() {
-        return List.of(folder.toFile().list()).stream().filter(name -> !name.endsWith(".png")).sorted().toList();
+        return List.of(folder.toFile().list()).stream()
+                .filter(name -> !name.endsWith(".png"))
+                .sorted()
+                .toList();
     }
 
     @Test
@@ -59,6 +62,8 @@ class ReplayReportTest {
     @Test
     void shouldSayWhereItCannotWrite() throws Exception {
         Path file = Files.writeString(folder.resolve("file"), "");
-        assertThatThrownBy(() -> ReplayReport.begin(file)).isInstanceOf(Refusal.class).hasMessageStartingWith("cannot begin a report in " + file);
+        assertThatThrownBy(() -> ReplayReport.begin(file))
+                .isInstanceOf(Refusal.class)
+                .hasMessageStartingWith("cannot begin a report in " + file);
     }
 }

@@ -18,11 +18,21 @@ class ReplayTotalsTest {
     private static final int ESS = 2;
 
     static ReplayedStep step(long batch, double ess) {
-        Breakdown breakdown = new Breakdown(new TreeMap<>(java.util.Map.of(1L, new Share(10, 1))), new TreeMap<>(), new TreeMap<>());
-        StepFigures figures = new StepFigures(new Share(10, 1), new Share(2, 1), 0, 1, 1, ess, 1, 1, 0, 0, 0, 0, 0, 0, breakdown);
-        return new ReplayedStep(batch, batch + 1, 0, 0.5, 2, batch != 3,
-            Optional.of(new RescoredStep(new Agreement(1, batch == 2 ? 1 : 0, batch == 2 ? 0.5 : 0, 3), Optional.of(batch != 1))),
-            List.of(figures), List.of(Optional.empty()));
+        Breakdown breakdown =
+                new Breakdown(new TreeMap<>(java.util.Map.of(1L, new Share(10, 1))), new TreeMap<>(), new TreeMap<>());
+        StepFigures figures =
+                new StepFigures(new Share(10, 1), new Share(2, 1), 0, 1, 1, ess, 1, 1, 0, 0, 0, 0, 0, 0, breakdown);
+        return new ReplayedStep(
+                batch,
+                batch + 1,
+                0,
+                0.5,
+                2,
+                batch != 3,
+                Optional.of(new RescoredStep(
+                        new Agreement(1, batch == 2 ? 1 : 0, batch == 2 ? 0.5 : 0, 3), Optional.of(batch != 1))),
+                List.of(figures),
+                List.of(Optional.empty()));
     }
 
     @Test

@@ -17,7 +17,8 @@ class RetrainTextTest {
     private static RetrainRecord record(boolean isAsRecorded, int sameRollouts, double... rewardsOfTheFirst) {
         RetrainRecord record = new RetrainRecord(List.of("recorded", "other"));
         for (int i = 1; i <= 2; i++) {
-            CourseStep step = new CourseStep(isAsRecorded, "hash", 1, 2, 0.5, 0, 0.01, 4, 0.5, sameRollouts, 0, 0, 0, 0);
+            CourseStep step =
+                    new CourseStep(isAsRecorded, "hash", 1, 2, 0.5, 0, 0.01, 4, 0.5, sameRollouts, 0, 0, 0, 0);
             record.step(new RetrainedStep(10 + i, i, 0.5, 1, 2, List.of(Optional.of(step), Optional.of(step))));
         }
         for (int i = 0; i < rewardsOfTheFirst.length; i++) {
@@ -34,14 +35,17 @@ class RetrainTextTest {
     void shouldSayWhetherTheRolloutsAreTheRecordedOnes() {
         RetrainRecord same = record(true, 2, 0.5);
         assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), false), RANGE))
-            .isEqualTo("as recorded: the run's own settings make the weights of all 2 versions again, bit for bit");
-        assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), true), RANGE)).isEqualTo("as recorded: the run's own settings sample its"
-            + " rollouts again, all 4 of them token for token, and make the weights of all 2 versions again, bit for bit");
+                .isEqualTo("as recorded: the run's own settings make the weights of all 2 versions again, bit for bit");
+        assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), true), RANGE))
+                .isEqualTo(
+                        "as recorded: the run's own settings sample its"
+                                + " rollouts again, all 4 of them token for token, and make the weights of all 2 versions again, bit for bit");
         assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), false), new VersionRange(10, 11)))
-            .isEqualTo("as recorded: the run's own settings make the weights of version 11 again, bit for bit");
+                .isEqualTo("as recorded: the run's own settings make the weights of version 11 again, bit for bit");
         assertThat(RetrainText.proof(new RetrainSeeds(List.of(record(false, 1, 0.5)), true), RANGE))
-            .startsWith("not as recorded: the run's own settings sample 2 of its 4 rollouts again token for token, and the weights part from"
-                + " the recorded ones at version 11. Without --live");
+                .startsWith(
+                        "not as recorded: the run's own settings sample 2 of its 4 rollouts again token for token, and the weights part from"
+                                + " the recorded ones at version 11. Without --live");
     }
 
     @Test
@@ -50,11 +54,17 @@ class RetrainTextTest {
         RetrainRecord held = record(false, 0, 0.8, 0.7, 0.6, 0.5, 0.6);
         RetrainRecord ended = record(false, 0, 0.4);
         ended.ended(0, 11, "the loss is NaN");
-        assertThat(text(new RetrainSeeds(List.of(fell, held, ended), true))).contains("2 courses, 3 seeds in 1.5 s", "live: every course samples its own",
-            "recorded: collapsed with 1 of 3 seeds; reward at the end 0.20 (from 11 on), 0.60, - (ended at version 11: the loss is NaN)",
-            "other: collapsed with none of 3 seeds; reward at the end 0.75, 0.75, 0.75");
-        assertThat(text(new RetrainSeeds(List.of(fell), false))).doesNotContain("live", "seeds")
-            .contains("recorded: collapsed: from version 11 on its reward stays below half of its best", "other: did not collapse");
+        assertThat(text(new RetrainSeeds(List.of(fell, held, ended), true)))
+                .contains(
+                        "2 courses, 3 seeds in 1.5 s",
+                        "live: every course samples its own",
+                        "recorded: collapsed with 1 of 3 seeds; reward at the end 0.20 (from 11 on), 0.60, - (ended at version 11: the loss is NaN)",
+                        "other: collapsed with none of 3 seeds; reward at the end 0.75, 0.75, 0.75");
+        assertThat(text(new RetrainSeeds(List.of(fell), false)))
+                .doesNotContain("live", "seeds")
+                .contains(
+                        "recorded: collapsed: from version 11 on its reward stays below half of its best",
+                        "other: did not collapse");
     }
 
     @Test

@@ -25,18 +25,22 @@ class RunTaskTest {
     void shouldBeTriedWhereItRewardedTheRun() {
         assertThat(RunTask.refusal(with(), vocabulary(with()))).isEmpty();
         MillraceConfig reference = with("topology.join.reference=true", "scorer.reference.version=0");
-        assertThat(RunTask.refusal(reference, vocabulary(reference))).as("a reference rewards nothing").isEmpty();
+        assertThat(RunTask.refusal(reference, vocabulary(reference)))
+                .as("a reference rewards nothing")
+                .isEmpty();
     }
 
     @Test
     void shouldNotBeTriedWhereOthersRewardedTheRun() {
         MillraceConfig rewarded = with("topology.join.reward=true");
-        assertThat(RunTask.refusal(rewarded, vocabulary(rewarded))).hasValue("the run's rollouts were rewarded by records of their own"
-            + " (topology.join.reward), and the task's environment says nothing of that reward");
+        assertThat(RunTask.refusal(rewarded, vocabulary(rewarded)))
+                .hasValue("the run's rollouts were rewarded by records of their own"
+                        + " (topology.join.reward), and the task's environment says nothing of that reward");
     }
 
     @Test
     void shouldNotBeTriedOnARunOfAnotherVocabulary() {
-        assertThat(RunTask.refusal(with(), "of-another")).hasValue("the task " + with().task().name() + " has another vocabulary than the run (of-another)");
+        assertThat(RunTask.refusal(with(), "of-another"))
+                .hasValue("the task " + with().task().name() + " has another vocabulary than the run (of-another)");
     }
 }

@@ -23,10 +23,28 @@ class RunSummaryTest {
     }
 
     private static RunSummary summary(List<StepRow> steps) {
-        Balance balance = new Balance(new TreeMap<>(Map.of(new Origin(0, 3),
-            new Tally(10, 5, Map.of("m2po", 1L), Map.of("duplicate", 2L), Map.of("reward", 1L), 0, 1, 0, 0))), 0, Map.of(), List.of(), List.of(), 0, List.of());
-        return new RunSummary("r", steps, steps.size(), Double.NaN, 12.5, new RunSummary.Tokens(3, 2, 1), balance,
-            Map.of("generator", 0.25, "learner", 0.5), true, "the goal was reached");
+        Balance balance = new Balance(
+                new TreeMap<>(Map.of(
+                        new Origin(0, 3),
+                        new Tally(
+                                10, 5, Map.of("m2po", 1L), Map.of("duplicate", 2L), Map.of("reward", 1L), 0, 1, 0, 0))),
+                0,
+                Map.of(),
+                List.of(),
+                List.of(),
+                0,
+                List.of());
+        return new RunSummary(
+                "r",
+                steps,
+                steps.size(),
+                Double.NaN,
+                12.5,
+                new RunSummary.Tokens(3, 2, 1),
+                balance,
+                Map.of("generator", 0.25, "learner", 0.5),
+                true,
+                "the goal was reached");
     }
 
     @Test
@@ -43,7 +61,8 @@ class RunSummaryTest {
 
     @Test
     void shouldCarryEveryNameThatIsReliedUpon() {
-        JsonNode json = summary(List.of(row(1, 0.25, 1.0, 2, 0.5, 100), row(2, 0.75, 2.0, 4, 0.75, 300))).json();
+        JsonNode json = summary(List.of(row(1, 0.25, 1.0, 2, 0.5, 100), row(2, 0.75, 2.0, 4, 0.75, 300)))
+                .json();
         assertThat(json.path("run_id").asText()).isEqualTo("r");
         assertThat(json.path("steps").asInt()).isEqualTo(2);
         assertThat(json.path("policy_version").asInt()).isEqualTo(2);

@@ -54,13 +54,18 @@ class PythonTrainerIT {
         MillraceConfig config = config();
         MeterRegistry meters = new SimpleMeterRegistry();
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("broker"));
-             RunLog log = RunLog.open(Map.of("bootstrap.servers", broker.bootstrapServers()), config.run().topics(),
-                 config.run().identity(), config.topics(), "", Clock.systemUTC())) {
+                RunLog log = RunLog.open(
+                        Map.of("bootstrap.servers", broker.bootstrapServers()),
+                        config.run().topics(),
+                        config.run().identity(),
+                        config.topics(),
+                        "",
+                        Clock.systemUTC())) {
             HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0), 0);
             new RegistryHttpApi(log.registryContents().orElseThrow()).mount(server);
             server.start();
             try (Pipeline pipeline = new Pipeline(config, log.connection(), meters, Clock.systemUTC());
-                 RoleThreads threads = new RoleThreads(Duration.ofSeconds(30))) {
+                    RoleThreads threads = new RoleThreads(Duration.ofSeconds(30))) {
                 Role first = pipeline.firstVersion();
                 threads.start(first);
                 awaitUntil(threads, () -> threads.hasEnded(first));
@@ -74,9 +79,14 @@ class PythonTrainerIT {
                 awaitUntil(threads, () -> printed("killed").contains("version 2 "));
                 killed.destroyForcibly().waitFor();
                 Process second = start(python, broker, registry, "second", STEPS);
-                assertThat(second.waitFor(150, TimeUnit.SECONDS)).as("ends in time; it printed %s", printed("second")).isTrue();
-                assertThat(second.exitValue()).as("exit status, with on standard error: %s",
-                    Files.readString(directory.resolve("second.err"))).isZero();
+                assertThat(second.waitFor(150, TimeUnit.SECONDS))
+                        .as("ends in time; it printed %s", printed("second"))
+                        .isTrue();
+                assertThat(second.exitValue())
+                        .as(
+                                "exit status, with on standard error: %s",
+                                Files.readString(directory.resolve("second.err")))
+                        .isZero();
                 awaitUntil(threads, () -> served(meters) >= STEPS);
                 threads.stop();
                 assertThat(threads.failure()).isEmpty();
@@ -85,16 +95,22 @@ class PythonTrainerIT {
             }
 
             Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(30));
-            assertThat(account.steps()).extracting(TrainingStep::getVersion)
-                .containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L);
-            assertThat(account.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L, 5L, 6L, 7L);
-            assertThat(meanReward(account.steps().subList(STEPS - 3, STEPS))).as("it learns")
-                .isGreaterThan(1.3 * meanReward(account.steps().subList(0, 2)));
+            assertThat(account.steps())
+                    .extracting(TrainingStep::getVersion)
+                    .containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L);
+            assertThat(account.steps())
+                    .extracting(TrainingStep::getBatchId)
+                    .containsExactly(0L, 1L, 2L, 3L, 4L, 5L, 6L, 7L);
+            assertThat(meanReward(account.steps().subList(STEPS - 3, STEPS)))
+                    .as("it learns")
+                    .isGreaterThan(1.3 * meanReward(account.steps().subList(0, 2)));
             try (PolicyFeed feed = new PolicyFeed(log.connection(), WeightsConfig.defaults())) {
                 assertThat(feed.newestCommitted().orElseThrow().getWeights().getSha256())
-                    .isEqualTo(account.steps().get(STEPS - 1).getWeightsSha256());
+                        .isEqualTo(account.steps().get(STEPS - 1).getWeightsSha256());
                 feed.load(STEPS);
-                assertThat(feed.loadOptimizer(STEPS).steps()).as("a learner of ours could go on").isEqualTo(STEPS);
+                assertThat(feed.loadOptimizer(STEPS).steps())
+                        .as("a learner of ours could go on")
+                        .isEqualTo(STEPS);
             }
         }
     }
@@ -107,10 +123,24 @@ class PythonTrainerIT {
         return ConfigBinder.bind(MillraceConfig.defaults(), tree);
     }
 
-    private Process start(String python, EmbeddedBroker broker, String registry, String name, int steps) throws IOException {
-        return new ProcessBuilder(python, TRAINER.toString(), "--bootstrap-servers", broker.bootstrapServers(),
-            "--registry", registry, "--prefix", "millrace.", "--run", "python", "--steps", Integer.toString(steps))
-            .redirectOutput(directory.resolve(name + ".out").toFile()).redirectError(directory.resolve(name + ".err").toFile()).start();
+    private Process start(String python, EmbeddedBroker broker, String registry, String name, int steps)
+            throws IOException {
+        return new ProcessBuilder(
+                        python,
+                        TRAINER.toString(),
+                        "--bootstrap-servers",
+                        broker.bootstrapServers(),
+                        "--registry",
+                        registry,
+                        "--prefix",
+                        "millrace.",
+                        "--run",
+                        "python",
+                        "--steps",
+                        Integer.toString(steps))
+                .redirectOutput(directory.resolve(name + ".out").toFile())
+                .redirectError(directory.resolve(name + ".err").toFile())
+                .start();
     }
 
     private String printed(String name) {
@@ -127,7 +157,8 @@ class PythonTrainerIT {
     }
 
     private static double served(MeterRegistry meters) {
-        Gauge gauge = meters.find("millrace.policy.version").tag("role", "generator").gauge();
+        Gauge gauge =
+                meters.find("millrace.policy.version").tag("role", "generator").gauge();
         return gauge == null ? -1 : gauge.value();
     }
 
@@ -135,8 +166,11 @@ class PythonTrainerIT {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
         while (!condition.getAsBoolean()) {
             assertThat(threads.failure()).isEmpty();
-            assertThat(System.nanoTime()).as("waited for 120 s; the trainer printed %s",
-                Files.exists(directory.resolve("killed.out")) ? printed("killed") : "nothing").isLessThan(deadline);
+            assertThat(System.nanoTime())
+                    .as(
+                            "waited for 120 s; the trainer printed %s",
+                            Files.exists(directory.resolve("killed.out")) ? printed("killed") : "nothing")
+                    .isLessThan(deadline);
             LockSupport.parkNanos(20_000_000);
         }
     }
@@ -145,7 +179,9 @@ class PythonTrainerIT {
         for (String python : PYTHONS) {
             try {
                 Process probe = new ProcessBuilder(python, "-c", "import confluent_kafka.avro, avro, numpy")
-                    .redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD).start();
+                        .redirectErrorStream(true)
+                        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                        .start();
                 if (probe.waitFor(60, TimeUnit.SECONDS) && probe.exitValue() == 0) {
                     return python;
                 }
@@ -154,6 +190,6 @@ class PythonTrainerIT {
             }
         }
         return abort("no python3 with confluent_kafka, avro and numpy is installed"
-            + " (Debian: apt-get install python3-confluent-kafka python3-avro python3-requests python3-numpy)");
+                + " (Debian: apt-get install python3-confluent-kafka python3-avro python3-requests python3-numpy)");
     }
 }

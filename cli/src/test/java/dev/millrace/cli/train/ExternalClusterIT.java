@@ -24,8 +24,7 @@ class ExternalClusterIT {
     private static final int STEPS = 3;
     private static final Duration LIMIT = Duration.ofSeconds(60);
 
-    private record Trained(String id, String prefix, int status, List<String> err, JsonNode summary) {
-    }
+    private record Trained(String id, String prefix, int status, List<String> err, JsonNode summary) {}
 
     @TempDir
     private static Path folder;
@@ -37,15 +36,16 @@ class ExternalClusterIT {
     @BeforeAll
     void trainTwo() throws Exception {
         cluster = EmbeddedBroker.start(folder.resolve("cluster"));
-        try (TrainProcess one = train("one"); TrainProcess two = train("two")) {
+        try (TrainProcess one = train("one");
+                TrainProcess two = train("two")) {
             first = trained(one, "one");
             second = trained(two, "two");
         }
     }
 
     private TrainProcess train(String directory, String... more) {
-        List<String> arguments = new ArrayList<>(List.of("--bootstrap-servers", cluster.bootstrapServers(),
-            "--max-steps", Integer.toString(STEPS)));
+        List<String> arguments = new ArrayList<>(
+                List.of("--bootstrap-servers", cluster.bootstrapServers(), "--max-steps", Integer.toString(STEPS)));
         arguments.addAll(List.of(more));
         return TrainProcess.train(folder.resolve(directory), arguments.toArray(String[]::new));
     }
@@ -54,8 +54,15 @@ class ExternalClusterIT {
         String id = process.awaitLine("^run (\\S+) in " + directory + "$").group(1);
         Matcher log = process.awaitLine("^log on " + cluster.bootstrapServers() + ", topics (\\S+)\\*$");
         int status = process.awaitExit(TrainProcess.PATIENCE);
-        return new Trained(id, log.group(1), status, process.err(),
-            new ObjectMapper().readTree(folder.resolve(directory).resolve("summary.json").toFile()));
+        return new Trained(
+                id,
+                log.group(1),
+                status,
+                process.err(),
+                new ObjectMapper()
+                        .readTree(folder.resolve(directory)
+                                .resolve("summary.json")
+                                .toFile()));
     }
 
     @AfterAll
@@ -76,14 +83,23 @@ class ExternalClusterIT {
         for (Trained trained : List.of(first, second)) {
             assertThat(trained.status).as(String.join("\n", trained.err)).isZero();
             assertThat(trained.summary.path("steps").asInt()).isEqualTo(STEPS);
-            assertThat(trained.summary.at("/rollouts/adds_up").asBoolean()).as(trained.summary.toString()).isTrue();
-            assertThat(trained.summary.at("/rollouts/dead_lettered").asInt()).as("a rollout of another run is dead-lettered").isZero();
-            assertThat(folder.resolve(trained == first ? "one" : "two").resolve("broker")).doesNotExist();
+            assertThat(trained.summary.at("/rollouts/adds_up").asBoolean())
+                    .as(trained.summary.toString())
+                    .isTrue();
+            assertThat(trained.summary.at("/rollouts/dead_lettered").asInt())
+                    .as("a rollout of another run is dead-lettered")
+                    .isZero();
+            assertThat(folder.resolve(trained == first ? "one" : "two").resolve("broker"))
+                    .doesNotExist();
             try (LoggedRun run = LoggedRun.on(cluster.bootstrapServers(), trained.id, trained.prefix)) {
-                assertThat(run.records(run.topics().rollouts(), Rollout.class)).isNotEmpty()
-                    .extracting(Rollout::getRunId).containsOnly(trained.id);
-                assertThat(run.records(run.topics().trainingLog(), TrainingStep.class)).hasSize(STEPS)
-                    .extracting(TrainingStep::getRunId).containsOnly(trained.id);
+                assertThat(run.records(run.topics().rollouts(), Rollout.class))
+                        .isNotEmpty()
+                        .extracting(Rollout::getRunId)
+                        .containsOnly(trained.id);
+                assertThat(run.records(run.topics().trainingLog(), TrainingStep.class))
+                        .hasSize(STEPS)
+                        .extracting(TrainingStep::getRunId)
+                        .containsOnly(trained.id);
             }
         }
     }
@@ -93,8 +109,9 @@ class ExternalClusterIT {
         try (TrainProcess process = train("three", "--set", "run.topic_prefix=" + first.prefix)) {
             assertThat(process.awaitExit(LIMIT)).isEqualTo(1);
             String third = process.awaitLine("^run (\\S+) in three$").group(1);
-            assertThat(process.err()).containsExactly("millrace: the topics under '" + first.prefix + "' belong to run " + first.id
-                + ", not to run " + third + "; go on with that run, or choose another topic prefix");
+            assertThat(process.err())
+                    .containsExactly("millrace: the topics under '" + first.prefix + "' belong to run " + first.id
+                            + ", not to run " + third + "; go on with that run, or choose another topic prefix");
         }
     }
 
@@ -102,8 +119,11 @@ class ExternalClusterIT {
     void shouldKeepTheLogOfARunWhereItIs() throws Exception {
         try (TrainProcess process = TrainProcess.train(folder.resolve("two"), "--set", "run.bootstrap_servers=")) {
             assertThat(process.awaitExit(LIMIT)).isEqualTo(2);
-            assertThat(process.err()).singleElement().asString().startsWith("millrace: run.bootstrap_servers is "
-                + cluster.bootstrapServers() + " in two/config.yaml and empty is asked for; ");
+            assertThat(process.err())
+                    .singleElement()
+                    .asString()
+                    .startsWith("millrace: run.bootstrap_servers is " + cluster.bootstrapServers()
+                            + " in two/config.yaml and empty is asked for; ");
         }
     }
 }

@@ -34,8 +34,12 @@ final class LoggedRun implements AutoCloseable {
 
     private LoggedRun(String bootstrapServers, String runId, String prefix, EmbeddedBroker broker) {
         this.broker = broker;
-        this.log = RunLog.join(Map.of("bootstrap.servers", bootstrapServers), new RunTopics(prefix),
-            new RunIdentity(runId, 0, "policy"), TopicsConfig.defaults(), "");
+        this.log = RunLog.join(
+                Map.of("bootstrap.servers", bootstrapServers),
+                new RunTopics(prefix),
+                new RunIdentity(runId, 0, "policy"),
+                TopicsConfig.defaults(),
+                "");
     }
 
     /** A run on a broker that is up. */
@@ -69,13 +73,20 @@ final class LoggedRun implements AutoCloseable {
 
     /** All committed records of a topic, partition by partition. */
     List<ConsumerRecord<byte[], byte[]>> records(String topic) {
-        Map<String, Object> properties = connection().with(Map.of("isolation.level", "read_committed",
-            "enable.auto.commit", false, "auto.offset.reset", "earliest"));
+        Map<String, Object> properties = connection()
+                .with(Map.of(
+                        "isolation.level",
+                        "read_committed",
+                        "enable.auto.commit",
+                        false,
+                        "auto.offset.reset",
+                        "earliest"));
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         try (KafkaConsumer<byte[], byte[]> consumer =
-                 new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+                new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             Set<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
-                .map(info -> new TopicPartition(topic, info.partition())).collect(Collectors.toSet());
+                    .map(info -> new TopicPartition(topic, info.partition()))
+                    .collect(Collectors.toSet());
             consumer.assign(partitions);
             Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
             long deadline = System.nanoTime() + LIMIT.toNanos();
@@ -92,7 +103,9 @@ final class LoggedRun implements AutoCloseable {
     /** All committed records of a topic, decoded; every one must be of the type. */
     <T extends SpecificRecord> List<T> records(String topic, Class<T> type) {
         var deserializer = AvroSerde.of(type, connection().registry()).deserializer();
-        return records(topic).stream().map(record -> deserializer.deserialize(topic, record.value())).toList();
+        return records(topic).stream()
+                .map(record -> deserializer.deserialize(topic, record.value()))
+                .toList();
     }
 
     <T extends SpecificRecord> byte[] encode(String topic, Class<T> type, T record) {
@@ -101,8 +114,8 @@ final class LoggedRun implements AutoCloseable {
 
     /** Sends records as somebody would who knows no better: no transaction, any bytes. */
     void send(List<ProducerRecord<byte[], byte[]>> records) throws Exception {
-        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(connection().producer(Map.of("acks", "all")),
-                new ByteArraySerializer(), new ByteArraySerializer())) {
+        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
+                connection().producer(Map.of("acks", "all")), new ByteArraySerializer(), new ByteArraySerializer())) {
             for (ProducerRecord<byte[], byte[]> record : records) {
                 producer.send(record).get();
             }

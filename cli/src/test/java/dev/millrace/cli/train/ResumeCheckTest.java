@@ -35,23 +35,30 @@ class ResumeCheckTest {
         "run.seed=2, run.seed is 1 in runs/a/config.yaml and 2 is asked for",
         "run.topic_prefix=x., run.topic_prefix is empty in runs/a/config.yaml and x. is asked for",
         "model.hidden_size=32, model.hidden_size is 64 in runs/a/config.yaml and 32 is asked for",
-        "'run.bootstrap_servers=\"k:9092\"', run.bootstrap_servers is empty in runs/a/config.yaml and k:9092 is asked for"})
+        "'run.bootstrap_servers=\"k:9092\"', run.bootstrap_servers is empty in runs/a/config.yaml and k:9092 is asked for"
+    })
     void shouldRefuseWhatCannotChange(String setting, String sentence) {
-        assertThatThrownBy(() -> require(tree(), tree(setting))).isInstanceOf(ConfigException.class)
-            .hasMessageStartingWith(sentence).hasMessageEndingWith("leave it as it is, or give --run-dir a new folder");
+        assertThatThrownBy(() -> require(tree(), tree(setting)))
+                .isInstanceOf(ConfigException.class)
+                .hasMessageStartingWith(sentence)
+                .hasMessageEndingWith("leave it as it is, or give --run-dir a new folder");
     }
 
     @Test
     void shouldLetEverythingElseChange() {
-        assertThatCode(() -> require(tree(), tree("learner.max_steps=3", "goal.mean_reward=0.5", "admission.eta=2", "broker.port=9092")))
-            .doesNotThrowAnyException();
+        assertThatCode(() -> require(
+                        tree(),
+                        tree("learner.max_steps=3", "goal.mean_reward=0.5", "admission.eta=2", "broker.port=9092")))
+                .doesNotThrowAnyException();
         assertThatCode(() -> require(tree("run.bootstrap_servers=\"a:1\""), tree("run.bootstrap_servers=\"b:1\"")))
-            .as("another address may be the same cluster").doesNotThrowAnyException();
+                .as("another address may be the same cluster")
+                .doesNotThrowAnyException();
     }
 
     @Test
     void shouldNameTheFileThatIsNoConfiguration() {
-        assertThatThrownBy(() -> ResumeCheck.of(FILE, tree("lerner.max_steps=1"))).isInstanceOf(ConfigException.class)
-            .hasMessage("runs/a/config.yaml: unknown key lerner; did you mean learner?");
+        assertThatThrownBy(() -> ResumeCheck.of(FILE, tree("lerner.max_steps=1")))
+                .isInstanceOf(ConfigException.class)
+                .hasMessage("runs/a/config.yaml: unknown key lerner; did you mean learner?");
     }
 }

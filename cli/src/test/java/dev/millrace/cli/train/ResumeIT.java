@@ -35,8 +35,7 @@ class ResumeIT {
     private static final Duration STOP_LIMIT = Duration.ofSeconds(60);
     private static final String[] COMMAND = {"--set", "goal.mean_reward=0", "--max-steps", "5000"};
 
-    private record Stopped(int status, List<String> out, List<String> err, JsonNode summary, List<String> rows) {
-    }
+    private record Stopped(int status, List<String> out, List<String> err, JsonNode summary, List<String> rows) {}
 
     @TempDir
     private static Path folder;
@@ -66,7 +65,10 @@ class ResumeIT {
         }
         interrupted = goOnUntil(beforeTheKill.size() + 1L, "INT");
         terminated = goOnUntil(interrupted.summary.path("steps").asLong() + 1, "TERM");
-        try (TrainProcess process = TrainProcess.train(directory, "--max-steps", Long.toString(terminated.summary.path("steps").asLong() + 2))) {
+        try (TrainProcess process = TrainProcess.train(
+                directory,
+                "--max-steps",
+                Long.toString(terminated.summary.path("steps").asLong() + 2))) {
             finished = stopped(process, TrainProcess.PATIENCE);
         }
         try (LoggedRun run = LoggedRun.in(directory, runId)) {
@@ -87,8 +89,12 @@ class ResumeIT {
 
     private Stopped stopped(TrainProcess process, Duration limit) throws Exception {
         int status = process.awaitExit(limit);
-        return new Stopped(status, process.out(), process.err(), new ObjectMapper().readTree(directory.resolve("summary.json").toFile()),
-            Files.readAllLines(directory.resolve("steps.csv")));
+        return new Stopped(
+                status,
+                process.out(),
+                process.err(),
+                new ObjectMapper().readTree(directory.resolve("summary.json").toFile()),
+                Files.readAllLines(directory.resolve("steps.csv")));
     }
 
     @Test
@@ -96,11 +102,15 @@ class ResumeIT {
         for (Stopped stop : List.of(interrupted, terminated)) {
             assertThat(stop.status).isEqualTo(130);
             assertThat(stop.err).isEmpty();
-            assertThat(stop.out).contains("stopping; a second signal ends at once, without the summary",
-                "the run stopped because it was interrupted");
+            assertThat(stop.out)
+                    .contains(
+                            "stopping; a second signal ends at once, without the summary",
+                            "the run stopped because it was interrupted");
             assertThat(stop.summary.path("stopped_because").asText()).isEqualTo("it was interrupted");
             assertThat(stop.rows).hasSize(1 + stop.summary.path("steps").asInt());
-            assertThat(stop.summary.at("/rollouts/adds_up").asBoolean()).as(stop.summary.toString()).isTrue();
+            assertThat(stop.summary.at("/rollouts/adds_up").asBoolean())
+                    .as(stop.summary.toString())
+                    .isTrue();
         }
     }
 
@@ -109,46 +119,96 @@ class ResumeIT {
         String asRecorded = replay();
         assertThat(asRecorded).contains("as recorded: the replay made every record of the run again, byte for byte");
         assertThat(asRecorded).as("every process was another instance").doesNotContain("moved 0 times");
-        assertThat(replay("--corrections", "none", "--corrections", "decoupled_k3_rs_token_tis", "--report", folder.resolve("report").toString()))
-            .contains("the run's own corrections, decided again, give every recorded batch");
+        assertThat(replay(
+                        "--corrections",
+                        "none",
+                        "--corrections",
+                        "decoupled_k3_rs_token_tis",
+                        "--report",
+                        folder.resolve("report").toString()))
+                .contains("the run's own corrections, decided again, give every recorded batch");
         assertThat(folder.resolve("report").resolve("report.html")).content().contains("decoupled_k3_rs_token_tis");
     }
 
     @Test
     void shouldGiveTheSameLogProbsAndTheLearnersDecisionsWhenItIsScoredAgain() {
         assertThat(replay("--rescore", "own,at-step", "--corrections", "none").replaceAll("\\s+", " "))
-            .contains("under the versions of the record: the same bit for bit")
-            .contains("decide what the learner's log says of it, at all " + steps.size() + " steps");
+                .contains("under the versions of the record: the same bit for bit")
+                .contains("decide what the learner's log says of it, at all " + steps.size() + " steps");
     }
 
     @Test
     void shouldScoreAgainFromAnArchiveOfSomeSteps() {
         String archive = folder.resolve("some.archive").toString();
-        assertThat(run(0, "export", "--run-dir", directory.toString(), "--to", archive, "--from-offset", "1", "--to-offset", "2"))
-            .contains("weights of versions").contains("and the optimiser's state of version");
+        assertThat(run(
+                        0,
+                        "export",
+                        "--run-dir",
+                        directory.toString(),
+                        "--to",
+                        archive,
+                        "--from-offset",
+                        "1",
+                        "--to-offset",
+                        "2"))
+                .contains("weights of versions")
+                .contains("and the optimiser's state of version");
         Path report = folder.resolve("some-report");
-        assertThat(run(0, "replay", "--archive", archive, "--rescore", "own,at-step", "--report", report.toString(), "--keep"))
-            .contains("the same bit for bit").contains("is kept, with the trajectories, in " + report.resolve("kept"));
-        assertThat(report.resolve("kept/rescored_own_at-step")).isDirectoryContaining("glob:**/batches.avro")
-            .isDirectoryContaining("glob:**/trajectories.avro").isDirectoryNotContaining("glob:**.unfinished");
+        assertThat(run(
+                        0,
+                        "replay",
+                        "--archive",
+                        archive,
+                        "--rescore",
+                        "own,at-step",
+                        "--report",
+                        report.toString(),
+                        "--keep"))
+                .contains("the same bit for bit")
+                .contains("is kept, with the trajectories, in " + report.resolve("kept"));
+        assertThat(report.resolve("kept/rescored_own_at-step"))
+                .isDirectoryContaining("glob:**/batches.avro")
+                .isDirectoryContaining("glob:**/trajectories.avro")
+                .isDirectoryNotContaining("glob:**.unfinished");
         assertThat(run(0, "replay", "--archive", archive, "--retrain", "--live", "--evaluation-prompts", "0"))
-            .contains("of them token for token, and make the weights of").contains("again, bit for bit");
-        assertThat(run(ReplayCommand.NOT_PROVED, "replay", "--archive", archive)).contains("begins in the middle of the run, at batch");
+                .contains("of them token for token, and make the weights of")
+                .contains("again, bit for bit");
+        assertThat(run(ReplayCommand.NOT_PROVED, "replay", "--archive", archive))
+                .contains("begins in the middle of the run, at batch");
     }
 
     @Test
     void shouldBeLearntAgainBitForBitFromRolloutsSampledAgain() throws Exception {
         String learnt = folder.resolve("learnt").toString();
-        assertThat(run(0, "replay", "--run-dir", directory.toString(), "--retrain", "--live", "--from-version", Integer.toString(steps.size() - 1),
-            "--evaluation-prompts", "16", "--report", learnt)).contains("the run's own settings sample its rollouts again, all 256 of them "
-                + "token for token, and make the weights of version " + steps.size() + " again, bit for bit");
-        assertThat(Path.of(learnt, "counterfactual.html")).content().contains("function plot(").contains("\"text\":");
-        assertThat(Path.of(learnt, "retrain.csv")).content().contains(steps.get(steps.size() - 1).getWeightsSha256());
+        assertThat(run(
+                        0,
+                        "replay",
+                        "--run-dir",
+                        directory.toString(),
+                        "--retrain",
+                        "--live",
+                        "--from-version",
+                        Integer.toString(steps.size() - 1),
+                        "--evaluation-prompts",
+                        "16",
+                        "--report",
+                        learnt))
+                .contains("the run's own settings sample its rollouts again, all 256 of them "
+                        + "token for token, and make the weights of version " + steps.size() + " again, bit for bit");
+        assertThat(Path.of(learnt, "counterfactual.html"))
+                .content()
+                .contains("function plot(")
+                .contains("\"text\":");
+        assertThat(Path.of(learnt, "retrain.csv"))
+                .content()
+                .contains(steps.get(steps.size() - 1).getWeightsSha256());
     }
 
     private static String run(int status, String... arguments) {
         StringWriter out = new StringWriter();
-        assertThat(Main.commandLine().setOut(new PrintWriter(out)).execute(arguments)).as(out.toString()).isEqualTo(status);
+        assertThat(Main.commandLine().setOut(new PrintWriter(out)).execute(arguments))
+                .as(out.toString())
+                .isEqualTo(status);
         return out.toString().replaceAll("\\s+", " ");
     }
 
@@ -165,17 +225,20 @@ class ResumeIT {
     void shouldGoOnFromTheLastCommittedStepEachTime() {
         assertThat(beforeTheKill).isNotEmpty();
         assertThat(interrupted.summary.path("steps").asInt()).isGreaterThan(beforeTheKill.size());
-        assertThat(terminated.summary.path("steps").asInt()).isGreaterThan(interrupted.summary.path("steps").asInt());
+        assertThat(terminated.summary.path("steps").asInt())
+                .isGreaterThan(interrupted.summary.path("steps").asInt());
         assertThat(finished.status).isZero();
-        assertThat(finished.summary.path("steps").asInt()).isEqualTo(terminated.summary.path("steps").asInt() + 2);
+        assertThat(finished.summary.path("steps").asInt())
+                .isEqualTo(terminated.summary.path("steps").asInt() + 2);
     }
 
     @Test
     void shouldNumberStepsWithoutGapOrRepetition() {
         assertThat(steps).extracting(step -> step.getBatchId() + 1).containsExactlyElementsOf(numbers(1, steps.size()));
         assertThat(steps).extracting(TrainingStep::getVersion).containsExactlyElementsOf(numbers(1, steps.size()));
-        assertThat(finished.rows.subList(1, finished.rows.size())).extracting(row -> Long.valueOf(row.split(",")[0]))
-            .containsExactlyElementsOf(numbers(1, steps.size()));
+        assertThat(finished.rows.subList(1, finished.rows.size()))
+                .extracting(row -> Long.valueOf(row.split(",")[0]))
+                .containsExactlyElementsOf(numbers(1, steps.size()));
     }
 
     private static List<Long> numbers(long from, long to) {
@@ -185,9 +248,12 @@ class ResumeIT {
     @Test
     void shouldPublishEveryVersionOnce() {
         assertThat(versions).extracting(PolicyVersion::getVersion).containsExactlyElementsOf(numbers(0, steps.size()));
-        assertThat(versions).extracting(version -> version.getWeights().getSha256()).doesNotHaveDuplicates();
-        IntStream.range(0, steps.size()).forEach(i ->
-            assertThat(steps.get(i).getWeightsSha256()).isEqualTo(versions.get(i + 1).getWeights().getSha256()));
+        assertThat(versions)
+                .extracting(version -> version.getWeights().getSha256())
+                .doesNotHaveDuplicates();
+        IntStream.range(0, steps.size())
+                .forEach(i -> assertThat(steps.get(i).getWeightsSha256())
+                        .isEqualTo(versions.get(i + 1).getWeights().getSha256()));
     }
 
     @Test
@@ -200,8 +266,11 @@ class ResumeIT {
     @Test
     void shouldAccountForEveryRolloutOfAllItsLives() {
         assertThat(account.balance().addsUp()).as(account.balance().toString()).isTrue();
-        assertThat(account.balance().all().trained() + account.balance().all().maskedInAll()).isEqualTo(256L * steps.size());
+        assertThat(account.balance().all().trained() + account.balance().all().maskedInAll())
+                .isEqualTo(256L * steps.size());
         assertThat(account.balance().all().deadLetteredInAll()).isZero();
-        assertThat(account.balance().all().dropped().keySet()).as("what a crash repeats is recognised").isSubsetOf("duplicate");
+        assertThat(account.balance().all().dropped().keySet())
+                .as("what a crash repeats is recognised")
+                .isSubsetOf("duplicate");
     }
 }

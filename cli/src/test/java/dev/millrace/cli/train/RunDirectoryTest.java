@@ -28,7 +28,9 @@ class RunDirectoryTest {
     @Test
     void shouldLetOneProcessIn() {
         try (RunDirectory first = RunDirectory.open(folder)) {
-            assertThatThrownBy(() -> RunDirectory.open(folder)).isInstanceOf(Refusal.class).hasMessageContaining("another process is running in");
+            assertThatThrownBy(() -> RunDirectory.open(folder))
+                    .isInstanceOf(Refusal.class)
+                    .hasMessageContaining("another process is running in");
             assertThat(first.path()).isEqualTo(folder);
         }
     }
@@ -36,16 +38,22 @@ class RunDirectoryTest {
     @Test
     void shouldRefuseAFolderOfSomethingElse() throws Exception {
         Files.writeString(folder.resolve("thesis.tex"), "important");
-        assertThatThrownBy(() -> RunDirectory.open(folder)).isInstanceOf(Refusal.class).hasMessageContaining("holds no run");
+        assertThatThrownBy(() -> RunDirectory.open(folder))
+                .isInstanceOf(Refusal.class)
+                .hasMessageContaining("holds no run");
     }
 
     @Test
     void shouldRefuseAPathThatIsAFile() throws Exception {
         Path file = folder.resolve("file");
         Files.writeString(file, "x");
-        assertThatThrownBy(() -> RunDirectory.open(file)).isInstanceOf(Refusal.class).hasMessageContaining(file + " is a file; give --run-dir");
-        assertThatThrownBy(() -> RunDirectory.open(file.resolve("below"))).isInstanceOf(Refusal.class)
-            .hasMessageContaining("cannot use").hasMessageContaining("Not a directory");
+        assertThatThrownBy(() -> RunDirectory.open(file))
+                .isInstanceOf(Refusal.class)
+                .hasMessageContaining(file + " is a file; give --run-dir");
+        assertThatThrownBy(() -> RunDirectory.open(file.resolve("below")))
+                .isInstanceOf(Refusal.class)
+                .hasMessageContaining("cannot use")
+                .hasMessageContaining("Not a directory");
     }
 
     @Test

@@ -22,6 +22,7 @@ import java.util.regex.Pattern;
 final class TrainProcess implements AutoCloseable {
     /** Longest silence on a machine that does ten other things; a run that works needs a tenth of it. */
     static final Duration PATIENCE = Duration.ofMinutes(4);
+
     private static final Pattern STEP = Pattern.compile("  step (\\d+)  version ");
     private static final Path LIBRARIES = Path.of("target", "lib").toAbsolutePath();
     private static final List<String> INTERRUPTIBLE = List.of("env", "--default-signal=INT");
@@ -45,11 +46,20 @@ final class TrainProcess implements AutoCloseable {
             command.addAll(INTERRUPTIBLE); // a build in the background ignores SIGINT, and its children would too
         }
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.addAll(List.of("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-            "-Djava.awt.headless=true", "-cp", LIBRARIES + "/*", "dev.millrace.cli.Main"));
+        command.addAll(List.of(
+                "-Xmx1g",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-XX:-UsePerfData",
+                "-Djava.awt.headless=true",
+                "-cp",
+                LIBRARIES + "/*",
+                "dev.millrace.cli.Main"));
         command.addAll(arguments);
         try {
-            return new TrainProcess(new ProcessBuilder(command).directory(workingDirectory.toFile()).start());
+            return new TrainProcess(new ProcessBuilder(command)
+                    .directory(workingDirectory.toFile())
+                    .start());
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -57,14 +67,19 @@ final class TrainProcess implements AutoCloseable {
 
     /** {@code millrace train --run-dir DIRECTORY} with further arguments, in the folder that holds the directory. */
     static TrainProcess train(Path runDirectory, String... arguments) {
-        List<String> all = new ArrayList<>(List.of("train", "--run-dir", runDirectory.getFileName().toString()));
+        List<String> all = new ArrayList<>(
+                List.of("train", "--run-dir", runDirectory.getFileName().toString()));
         all.addAll(List.of(arguments));
         return start(runDirectory.getParent(), all);
     }
 
     private static int exitStatus(List<String> command) {
         try {
-            return new ProcessBuilder(command).redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD).start().waitFor();
+            return new ProcessBuilder(command)
+                    .redirectErrorStream(true)
+                    .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                    .start()
+                    .waitFor();
         } catch (IOException noSuchCommand) {
             return -1;
         } catch (InterruptedException e) {
@@ -73,18 +88,21 @@ final class TrainProcess implements AutoCloseable {
     }
 
     private Thread reader(InputStream stream, List<String> lines) {
-        Thread thread = new Thread(() -> {
-            try (BufferedReader reader = new BufferedReader(new InputStreamReader(stream, StandardCharsets.UTF_8))) {
-                for (String line = reader.readLine(); line != null; line = reader.readLine()) {
-                    synchronized (this) {
-                        lines.add(line);
-                        notifyAll();
+        Thread thread = new Thread(
+                () -> {
+                    try (BufferedReader reader =
+                            new BufferedReader(new InputStreamReader(stream, StandardCharsets.UTF_8))) {
+                        for (String line = reader.readLine(); line != null; line = reader.readLine()) {
+                            synchronized (this) {
+                                lines.add(line);
+                                notifyAll();
+                            }
+                        }
+                    } catch (IOException e) {
+                        throw new UncheckedIOException(e);
                     }
-                }
-            } catch (IOException e) {
-                throw new UncheckedIOException(e);
-            }
-        }, "output of " + process.pid());
+                },
+                "output of " + process.pid());
         thread.setDaemon(true);
         thread.start();
         return thread;
@@ -93,18 +111,24 @@ final class TrainProcess implements AutoCloseable {
     /** Waits for a line on standard output in which the pattern is found. */
     Matcher awaitLine(String pattern) throws InterruptedException {
         Pattern compiled = Pattern.compile(pattern);
-        return await(line -> {
-            Matcher matcher = compiled.matcher(line);
-            return matcher.find() ? matcher : null;
-        }, "a line with " + pattern);
+        return await(
+                line -> {
+                    Matcher matcher = compiled.matcher(line);
+                    return matcher.find() ? matcher : null;
+                },
+                "a line with " + pattern);
     }
 
     /** Waits until at least so many steps of the run are made; returns how many are. */
     long awaitStep(long least) throws InterruptedException {
-        return await(line -> {
-            Matcher matcher = STEP.matcher(line);
-            return matcher.find() && Long.parseLong(matcher.group(1)) >= least ? Long.valueOf(matcher.group(1)) : null;
-        }, "step " + least);
+        return await(
+                line -> {
+                    Matcher matcher = STEP.matcher(line);
+                    return matcher.find() && Long.parseLong(matcher.group(1)) >= least
+                            ? Long.valueOf(matcher.group(1))
+                            : null;
+                },
+                "step " + least);
     }
 
     private interface Sought<T> {
@@ -123,7 +147,8 @@ final class TrainProcess implements AutoCloseable {
             }
             long left = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
             if (left <= 0 || !outReader.isAlive() && seen == out.size()) {
-                throw new AssertionError("no " + what + (left <= 0 ? " within " + PATIENCE.toSeconds() + " s" : "") + ":\n" + this);
+                throw new AssertionError(
+                        "no " + what + (left <= 0 ? " within " + PATIENCE.toSeconds() + " s" : "") + ":\n" + this);
             }
             wait(Math.min(left, 200)); // the end of the output comes without a notification
         }
@@ -159,7 +184,7 @@ final class TrainProcess implements AutoCloseable {
     @Override
     public synchronized String toString() {
         return "  " + process.info().commandLine().orElse("ended") + "\n  out: " + String.join("\n  out: ", out)
-            + "\n  err: " + String.join("\n  err: ", err);
+                + "\n  err: " + String.join("\n  err: ", err);
     }
 
     @Override

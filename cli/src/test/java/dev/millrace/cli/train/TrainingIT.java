@@ -44,7 +44,9 @@ class TrainingIT {
     private static final double GOAL = 0.3;
     /** The default task is digits of which each is right by chance at most once in ten. */
     private static final double CHANCE = 0.1;
-    private static final byte[] GARBAGE = "\u0000\u0000\u0000\u0000\u0001 but no record".getBytes(StandardCharsets.UTF_8);
+
+    private static final byte[] GARBAGE =
+            "\u0000\u0000\u0000\u0000\u0001 but no record".getBytes(StandardCharsets.UTF_8);
 
     @TempDir
     private static Path folder;
@@ -63,10 +65,21 @@ class TrainingIT {
     @BeforeAll
     void train() throws Exception {
         directory = folder.resolve("a run");
-        try (TrainProcess process = TrainProcess.train(directory, "--metrics-port", "0", "--seed", "3", "--summary", "copies/s.json",
-                "--set", "goal.mean_reward=" + GOAL, "--set", "goal.max_seconds=600")) {
+        try (TrainProcess process = TrainProcess.train(
+                directory,
+                "--metrics-port",
+                "0",
+                "--seed",
+                "3",
+                "--summary",
+                "copies/s.json",
+                "--set",
+                "goal.mean_reward=" + GOAL,
+                "--set",
+                "goal.max_seconds=600")) {
             runId = process.awaitLine("^run (\\S+) in a run$").group(1);
-            URI http = URI.create(process.awaitLine("^metrics at (http://127\\.0\\.0\\.1:\\d+)/metrics$").group(1));
+            URI http = URI.create(process.awaitLine("^metrics at (http://127\\.0\\.0\\.1:\\d+)/metrics$")
+                    .group(1));
             Matcher broker = process.awaitLine("^broker at (\\S+), topics (\\S+)\\*$");
             process.awaitStep(1);
             try (LoggedRun run = LoggedRun.on(broker.group(1), runId, broker.group(2))) {
@@ -85,20 +98,31 @@ class TrainingIT {
     private void disturb(LoggedRun run) throws Exception {
         String topic = run.topics().rollouts();
         ConsumerRecord<byte[], byte[]> own = run.records(topic).get(0);
-        Rollout foreign = Rollout.newBuilder(run.records(topic, Rollout.class).get(0)).setRunId("another-run").build();
+        Rollout foreign = Rollout.newBuilder(run.records(topic, Rollout.class).get(0))
+                .setRunId("another-run")
+                .build();
         hostile.put("unreadable", new ProducerRecord<>(topic, "k".getBytes(StandardCharsets.UTF_8), GARBAGE));
         hostile.get("unreadable").headers().add("trace", "t-1".getBytes(StandardCharsets.UTF_8));
         hostile.put("cut", new ProducerRecord<>(topic, own.key(), Arrays.copyOf(own.value(), own.value().length / 2)));
-        hostile.put("wrong-run", new ProducerRecord<>(topic, own.partition(), own.key(), run.encode(topic, Rollout.class, foreign)));
+        hostile.put(
+                "wrong-run",
+                new ProducerRecord<>(topic, own.partition(), own.key(), run.encode(topic, Rollout.class, foreign)));
         hostile.put("repeated", new ProducerRecord<>(topic, own.partition(), own.key(), own.value()));
         run.send(List.copyOf(hostile.values()));
-        run.send(run.topics().all().stream().filter(other -> !other.equals(topic) && !other.equals(run.topics().run()))
-            .map(other -> new ProducerRecord<>(other, "k".getBytes(StandardCharsets.UTF_8), GARBAGE)).toList());
+        run.send(run.topics().all().stream()
+                .filter(other ->
+                        !other.equals(topic) && !other.equals(run.topics().run()))
+                .map(other -> new ProducerRecord<>(other, "k".getBytes(StandardCharsets.UTF_8), GARBAGE))
+                .toList());
     }
 
     private static String get(URI uri) throws Exception {
-        HttpResponse<String> response = HttpClient.newHttpClient().send(
-            HttpRequest.newBuilder(uri).timeout(Duration.ofSeconds(30)).build(), HttpResponse.BodyHandlers.ofString());
+        HttpResponse<String> response = HttpClient.newHttpClient()
+                .send(
+                        HttpRequest.newBuilder(uri)
+                                .timeout(Duration.ofSeconds(30))
+                                .build(),
+                        HttpResponse.BodyHandlers.ofString());
         assertThat(response.statusCode()).as(uri.toString()).isEqualTo(200);
         return response.body();
     }
@@ -111,7 +135,9 @@ class TrainingIT {
             if (meter(body, "millrace_topology_dead_letters_total\\{[^}]*reason=\"wrong-run\"[^}]*}") >= 1) {
                 return body;
             }
-            assertThat(System.nanoTime()).as("dead letters in the meters:\n%s", body).isLessThan(deadline);
+            assertThat(System.nanoTime())
+                    .as("dead letters in the meters:\n%s", body)
+                    .isLessThan(deadline);
             LockSupport.parkNanos(200_000_000);
         }
     }
@@ -139,22 +165,43 @@ class TrainingIT {
         assertThat(summary.path("goal_reached").asBoolean()).isTrue();
         assertThat(summary.at("/reward/first").asDouble()).isLessThan(2 * CHANCE);
         assertThat(summary.at("/reward/last").asDouble()).isGreaterThanOrEqualTo(GOAL - 1e-9);
-        assertThat(summary.at("/reward/best").asDouble()).isGreaterThanOrEqualTo(summary.at("/reward/last").asDouble());
+        assertThat(summary.at("/reward/best").asDouble())
+                .isGreaterThanOrEqualTo(summary.at("/reward/last").asDouble());
     }
 
     @Test
     void shouldCarryInItsSummaryEveryNameThatIsReliedUpon() throws Exception {
         assertThat(summary.path("run_id").asText()).isEqualTo(runId);
-        for (String pointer : List.of("/steps", "/policy_version", "/seconds/to_first_step", "/seconds/total", "/reward/first",
-                "/reward/best", "/reward/last", "/tokens/generated", "/tokens/scored", "/tokens/trained", "/rollouts/generated",
-                "/rollouts/trained", "/rollouts/masked", "/rollouts/dead_lettered", "/rollouts/in_flight", "/staleness/mean",
-                "/staleness/max", "/ess/min", "/ess/median", "/idle/generator", "/idle/learner")) {
+        for (String pointer : List.of(
+                "/steps",
+                "/policy_version",
+                "/seconds/to_first_step",
+                "/seconds/total",
+                "/reward/first",
+                "/reward/best",
+                "/reward/last",
+                "/tokens/generated",
+                "/tokens/scored",
+                "/tokens/trained",
+                "/rollouts/generated",
+                "/rollouts/trained",
+                "/rollouts/masked",
+                "/rollouts/dead_lettered",
+                "/rollouts/in_flight",
+                "/staleness/mean",
+                "/staleness/max",
+                "/ess/min",
+                "/ess/median",
+                "/idle/generator",
+                "/idle/learner")) {
             assertThat(summary.at(pointer).isNumber()).as(pointer).isTrue();
         }
         assertThat(summary.at("/rollouts/dropped").isObject()).isTrue();
         assertThat(summary.path("policy_version")).isEqualTo(summary.path("steps"));
-        assertThat(summary.at("/seconds/to_first_step").asDouble()).isBetween(0.1, summary.at("/seconds/total").asDouble());
-        assertThat(summary.at("/ess/min").asDouble()).isBetween(0.0, summary.at("/ess/median").asDouble());
+        assertThat(summary.at("/seconds/to_first_step").asDouble())
+                .isBetween(0.1, summary.at("/seconds/total").asDouble());
+        assertThat(summary.at("/ess/min").asDouble())
+                .isBetween(0.0, summary.at("/ess/median").asDouble());
         assertThat(folder.resolve("copies/s.json")).hasSameTextualContentAs(directory.resolve("summary.json"));
     }
 
@@ -162,7 +209,9 @@ class TrainingIT {
     void shouldOverlapGenerationAndLearning() {
         assertThat(summary.at("/idle/generator").asDouble()).isBetween(0.0, 0.99);
         assertThat(summary.at("/idle/learner").asDouble()).isBetween(0.0, 0.99);
-        assertThat(summary.at("/staleness/max").asLong()).as("somebody sampled while somebody else learnt").isPositive();
+        assertThat(summary.at("/staleness/max").asLong())
+                .as("somebody sampled while somebody else learnt")
+                .isPositive();
     }
 
     @Test
@@ -172,34 +221,59 @@ class TrainingIT {
         for (JsonNode count : rollouts.path("dropped")) {
             dropped += count.asLong();
         }
-        assertThat(rollouts.path("generated").asLong()).isEqualTo(rollouts.path("trained").asLong() + rollouts.path("masked").asLong()
-            + dropped + rollouts.path("dead_lettered").asLong() + rollouts.path("in_flight").asLong());
+        assertThat(rollouts.path("generated").asLong())
+                .isEqualTo(rollouts.path("trained").asLong()
+                        + rollouts.path("masked").asLong()
+                        + dropped
+                        + rollouts.path("dead_lettered").asLong()
+                        + rollouts.path("in_flight").asLong());
         assertThat(rollouts.path("adds_up").asBoolean()).as(rollouts.toString()).isTrue();
-        assertThat(rollouts.path("dead_lettered").asLong()).as("garbage, half a rollout, another run's").isEqualTo(3);
-        assertThat(rollouts.at("/dropped/duplicate").asLong()).as("the rollout that came twice").isEqualTo(1);
-        assertThat(rollouts.path("trained").asLong()).isEqualTo(256 * summary.path("steps").asLong() - rollouts.path("masked").asLong());
+        assertThat(rollouts.path("dead_lettered").asLong())
+                .as("garbage, half a rollout, another run's")
+                .isEqualTo(3);
+        assertThat(rollouts.at("/dropped/duplicate").asLong())
+                .as("the rollout that came twice")
+                .isEqualTo(1);
+        assertThat(rollouts.path("trained").asLong())
+                .isEqualTo(256 * summary.path("steps").asLong()
+                        - rollouts.path("masked").asLong());
     }
 
     @Test
     void shouldKeepWhatItRefusedAsItCameWithTheReason() {
         try (LoggedRun run = LoggedRun.in(directory, runId)) {
-            List<ConsumerRecord<byte[], byte[]>> letters = run.records(run.topics().deadLetters());
+            List<ConsumerRecord<byte[], byte[]>> letters =
+                    run.records(run.topics().deadLetters());
             for (String reason : List.of("unreadable", "wrong-run")) {
                 ProducerRecord<byte[], byte[]> sent = hostile.get(reason);
-                assertThat(letters).filteredOn(letter -> Arrays.equals(letter.value(), sent.value())
-                        && run.topics().rollouts().equals(header(letter, DeadLetters.SOURCE_TOPIC))).singleElement()
-                    .satisfies(letter -> {
-                        assertThat(letter.key()).isEqualTo(sent.key());
-                        assertThat(header(letter, DeadLetters.REASON)).isEqualTo(reason);
-                        assertThat(header(letter, DeadLetters.MESSAGE)).isNotBlank();
-                        assertThat(Long.parseLong(header(letter, DeadLetters.SOURCE_OFFSET))).isNotNegative();
-                        sent.headers().forEach(kept -> assertThat(letter.headers().lastHeader(kept.key()).value()).isEqualTo(kept.value()));
-                    });
+                assertThat(letters)
+                        .filteredOn(letter -> Arrays.equals(letter.value(), sent.value())
+                                && run.topics().rollouts().equals(header(letter, DeadLetters.SOURCE_TOPIC)))
+                        .singleElement()
+                        .satisfies(letter -> {
+                            assertThat(letter.key()).isEqualTo(sent.key());
+                            assertThat(header(letter, DeadLetters.REASON)).isEqualTo(reason);
+                            assertThat(header(letter, DeadLetters.MESSAGE)).isNotBlank();
+                            assertThat(Long.parseLong(header(letter, DeadLetters.SOURCE_OFFSET)))
+                                    .isNotNegative();
+                            sent.headers()
+                                    .forEach(kept -> assertThat(letter.headers()
+                                                    .lastHeader(kept.key())
+                                                    .value())
+                                            .isEqualTo(kept.value()));
+                        });
             }
-            for (String topic : List.of(run.topics().prompts(), run.topics().scores(), run.topics().trajectories(),
-                    run.topics().batches(), run.topics().policyVersions())) {
-                assertThat(letters).as("garbage on " + topic).filteredOn(letter -> topic.equals(header(letter, DeadLetters.SOURCE_TOPIC)))
-                    .singleElement().satisfies(letter -> assertThat(letter.value()).isEqualTo(GARBAGE));
+            for (String topic : List.of(
+                    run.topics().prompts(),
+                    run.topics().scores(),
+                    run.topics().trajectories(),
+                    run.topics().batches(),
+                    run.topics().policyVersions())) {
+                assertThat(letters)
+                        .as("garbage on " + topic)
+                        .filteredOn(letter -> topic.equals(header(letter, DeadLetters.SOURCE_TOPIC)))
+                        .singleElement()
+                        .satisfies(letter -> assertThat(letter.value()).isEqualTo(GARBAGE));
             }
         }
     }
@@ -217,19 +291,24 @@ class TrainingIT {
         for (int i = 1; i < rows.size(); i++) {
             assertThat(rows.get(i)).startsWith(i + "," + i + ",").doesNotContain("NaN");
         }
-        double lastTen = rows.subList(rows.size() - 10, rows.size()).stream().mapToDouble(row -> Double.parseDouble(row.split(",")[2])).average().orElseThrow();
+        double lastTen = rows.subList(rows.size() - 10, rows.size()).stream()
+                .mapToDouble(row -> Double.parseDouble(row.split(",")[2]))
+                .average()
+                .orElseThrow();
         assertThat(lastTen).isCloseTo(summary.at("/reward/last").asDouble(), within(1e-5));
     }
 
     @Test
     void shouldDrawAPicture() throws Exception {
         assertThat(Files.readAllBytes(directory.resolve("run.png"))).startsWith(0x89, 'P', 'N', 'G');
-        assertThat(ImageIO.read(directory.resolve("run.png").toFile()).getWidth()).isGreaterThan(300);
+        assertThat(ImageIO.read(directory.resolve("run.png").toFile()).getWidth())
+                .isGreaterThan(300);
     }
 
     @Test
     void shouldKeepTheConfigurationAsItWasUsed() {
-        MillraceConfig used = ConfigBinder.bind(MillraceConfig.defaults(), ConfigTree.read(directory.resolve("config.yaml")));
+        MillraceConfig used =
+                ConfigBinder.bind(MillraceConfig.defaults(), ConfigTree.read(directory.resolve("config.yaml")));
         assertThat(used.run().id()).isEqualTo(runId);
         assertThat(used.goal().meanReward()).isEqualTo(GOAL);
         assertThat(used.run().seed()).isEqualTo(3);
@@ -239,19 +318,34 @@ class TrainingIT {
 
     @Test
     void shouldServeTheMeters() {
-        for (String name : List.of("millrace_generator_tokens_total", "millrace_generator_rollouts_total",
-                "millrace_generator_idle_seconds_total", "millrace_scorer_tokens_total", "millrace_scorer_idle_seconds_total",
-                "millrace_learner_tokens_total", "millrace_learner_steps_total", "millrace_learner_idle_seconds_total",
-                "millrace_topology_joined_total", "millrace_topology_batches_total", "millrace_topology_dead_letters_total",
-                "millrace_policy_version", "millrace_pending_rollouts")) {
+        for (String name : List.of(
+                "millrace_generator_tokens_total",
+                "millrace_generator_rollouts_total",
+                "millrace_generator_idle_seconds_total",
+                "millrace_scorer_tokens_total",
+                "millrace_scorer_idle_seconds_total",
+                "millrace_learner_tokens_total",
+                "millrace_learner_steps_total",
+                "millrace_learner_idle_seconds_total",
+                "millrace_topology_joined_total",
+                "millrace_topology_batches_total",
+                "millrace_topology_dead_letters_total",
+                "millrace_policy_version",
+                "millrace_pending_rollouts")) {
             assertThat(meter(metrics, name + "(?:\\{[^}]*})?")).as(name).isNotNaN();
         }
         assertThat(meter(metrics, "millrace_learner_steps_total(?:\\{[^}]*})?")).isPositive();
         for (String role : List.of("generator", "scorer", "learner")) {
-            assertThat(meter(metrics, "millrace_policy_version\\{[^}]*role=\"" + role + "\"[^}]*}")).as(role).isNotNegative();
+            assertThat(meter(metrics, "millrace_policy_version\\{[^}]*role=\"" + role + "\"[^}]*}"))
+                    .as(role)
+                    .isNotNegative();
         }
-        assertThat(metrics).contains("jvm_memory_used_bytes", "millrace_kafka_records_lag_max{client=",
-            "millrace_kafka_txn_commit_time_ns", "kafka_stream_thread_process_rate");
+        assertThat(metrics)
+                .contains(
+                        "jvm_memory_used_bytes",
+                        "millrace_kafka_records_lag_max{client=",
+                        "millrace_kafka_txn_commit_time_ns",
+                        "kafka_stream_thread_process_rate");
     }
 
     @Test
@@ -261,7 +355,10 @@ class TrainingIT {
 
     @Test
     void shouldSayHowItGoesInLines() {
-        assertThat(out).anyMatch(line -> line.startsWith("00:") && line.contains("  step ") && line.contains("  reward "))
-            .contains("the run stopped because the goal was reached", "  all of it is in a run: config.yaml, summary.json, steps.csv, run.png");
+        assertThat(out)
+                .anyMatch(line -> line.startsWith("00:") && line.contains("  step ") && line.contains("  reward "))
+                .contains(
+                        "the run stopped because the goal was reached",
+                        "  all of it is in a run: config.yaml, summary.json, steps.csv, run.png");
     }
 }

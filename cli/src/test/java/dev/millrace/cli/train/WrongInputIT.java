@@ -48,17 +48,27 @@ class WrongInputIT {
 
     static Stream<Arguments> settings() {
         return Stream.of(
-            Arguments.of("lerner.max_steps=3", "unknown key lerner; did you mean learner?"),
-            Arguments.of("learner.max_step=3", "unknown key learner.max_step; did you mean learner.max_steps?"),
-            Arguments.of("admission.eta=-1", "admission.eta must be at least 0: -1"),
-            Arguments.of("learner.step.optimizer.learning_rate=fast", "learner.step.optimizer.learning_rate must be a number: 'fast'"),
-            Arguments.of("task.name=incc", "task.name must be a known task: 'incc'; did you mean inc? Known are inc, sort, guess"),
-            Arguments.of("topology.batch.sequences=128", "admission.batch_sequences is 256 and topology.batch.sequences is 128; "
-                + "both say how many samples one step takes, so give both the same value"),
-            Arguments.of("kafka.bootstrap.servers=x", "kafka.bootstrap.servers must not be set: run.bootstrap_servers "
-                + "(--bootstrap-servers) says where the cluster is"),
-            Arguments.of("kafka.consumer.fetch.max.byte=1", "kafka.consumer.fetch.max.byte is no setting that Kafka's consumer knows "
-                + "(what a plug-in of Kafka's reads goes under kafka.plugin.); did you mean kafka.consumer.fetch.max.bytes?"));
+                Arguments.of("lerner.max_steps=3", "unknown key lerner; did you mean learner?"),
+                Arguments.of("learner.max_step=3", "unknown key learner.max_step; did you mean learner.max_steps?"),
+                Arguments.of("admission.eta=-1", "admission.eta must be at least 0: -1"),
+                Arguments.of(
+                        "learner.step.optimizer.learning_rate=fast",
+                        "learner.step.optimizer.learning_rate must be a number: 'fast'"),
+                Arguments.of(
+                        "task.name=incc",
+                        "task.name must be a known task: 'incc'; did you mean inc? Known are inc, sort, guess"),
+                Arguments.of(
+                        "topology.batch.sequences=128",
+                        "admission.batch_sequences is 256 and topology.batch.sequences is 128; "
+                                + "both say how many samples one step takes, so give both the same value"),
+                Arguments.of(
+                        "kafka.bootstrap.servers=x",
+                        "kafka.bootstrap.servers must not be set: run.bootstrap_servers "
+                                + "(--bootstrap-servers) says where the cluster is"),
+                Arguments.of(
+                        "kafka.consumer.fetch.max.byte=1",
+                        "kafka.consumer.fetch.max.byte is no setting that Kafka's consumer knows "
+                                + "(what a plug-in of Kafka's reads goes under kafka.plugin.); did you mean kafka.consumer.fetch.max.bytes?"));
     }
 
     @ParameterizedTest
@@ -71,7 +81,8 @@ class WrongInputIT {
     @Test
     void shouldSayWhereAConfigurationIsNoYaml() throws Exception {
         Files.writeString(folder.resolve("bad.yaml"), "goal:\n  mean_reward: [0.5\n");
-        assertThat(refusal(MISTAKEN, "--config", "bad.yaml")).startsWith("bad.yaml is not valid YAML at line 3, column 1: expected ',' or ']'");
+        assertThat(refusal(MISTAKEN, "--config", "bad.yaml"))
+                .startsWith("bad.yaml is not valid YAML at line 3, column 1: expected ',' or ']'");
     }
 
     @Test
@@ -83,12 +94,16 @@ class WrongInputIT {
     void shouldTakeBackABeginningWhosePortIsTaken() throws Exception {
         try (ServerSocket socket = taken()) {
             int port = socket.getLocalPort();
-            assertThat(refusal(FAILED, "--run-dir", "r", "--set", "broker.port=" + port)).isEqualTo("the broker cannot listen on 127.0.0.1:"
-                + port + ": Address already in use; set broker.port to another number, or to 0 for any free one");
-            assertThat(refusal(FAILED, "--run-dir", "r", "--metrics-port", Integer.toString(port))).isEqualTo("port " + port
-                + " on loopback is taken; give --metrics-port another one, or 0 for any free one");
+            assertThat(refusal(FAILED, "--run-dir", "r", "--set", "broker.port=" + port))
+                    .isEqualTo("the broker cannot listen on 127.0.0.1:" + port
+                            + ": Address already in use; set broker.port to another number, or to 0 for any free one");
+            assertThat(refusal(FAILED, "--run-dir", "r", "--metrics-port", Integer.toString(port)))
+                    .isEqualTo("port " + port
+                            + " on loopback is taken; give --metrics-port another one, or 0 for any free one");
         }
-        assertThat(folder.resolve("r/config.yaml")).as("the next attempt begins afresh").doesNotExist();
+        assertThat(folder.resolve("r/config.yaml"))
+                .as("the next attempt begins afresh")
+                .doesNotExist();
         assertThat(folder.resolve("r/broker")).doesNotExist();
     }
 
@@ -99,8 +114,10 @@ class WrongInputIT {
             port = socket.getLocalPort();
         }
         assertThat(refusal(FAILED, "--bootstrap-servers", "127.0.0.1:" + port, "--set", "topics.timeout_ms=3000"))
-            .startsWith("no broker answers at bootstrap_servers=127.0.0.1:" + port + " within timeout_ms=3000; start it, or correct the address");
-        assertThat(refusal(FAILED, "--bootstrap-servers", "no-port")).startsWith("cannot connect to bootstrap_servers=no-port: Invalid url");
+                .startsWith("no broker answers at bootstrap_servers=127.0.0.1:" + port
+                        + " within timeout_ms=3000; start it, or correct the address");
+        assertThat(refusal(FAILED, "--bootstrap-servers", "no-port"))
+                .startsWith("cannot connect to bootstrap_servers=no-port: Invalid url");
     }
 
     @Test
@@ -108,11 +125,14 @@ class WrongInputIT {
         Files.writeString(folder.resolve("file"), "x");
         Files.createDirectories(folder.resolve("thesis"));
         Files.writeString(folder.resolve("thesis/chapter.tex"), "important");
-        assertThat(refusal(FAILED, "--run-dir", "file")).isEqualTo("file is a file; give --run-dir a new or empty folder, or one of an earlier run");
-        assertThat(refusal(FAILED, "--run-dir", "file/below")).isEqualTo(
-            "cannot use file/below as run directory (Not a directory); give --run-dir a folder that can be written");
-        assertThat(refusal(FAILED, "--run-dir", "thesis")).isEqualTo("thesis is not empty and holds no run (it has no config.yaml); "
-            + "give --run-dir a new or empty folder, or one of an earlier run");
+        assertThat(refusal(FAILED, "--run-dir", "file"))
+                .isEqualTo("file is a file; give --run-dir a new or empty folder, or one of an earlier run");
+        assertThat(refusal(FAILED, "--run-dir", "file/below"))
+                .isEqualTo(
+                        "cannot use file/below as run directory (Not a directory); give --run-dir a folder that can be written");
+        assertThat(refusal(FAILED, "--run-dir", "thesis"))
+                .isEqualTo("thesis is not empty and holds no run (it has no config.yaml); "
+                        + "give --run-dir a new or empty folder, or one of an earlier run");
         assertThat(folder.resolve("thesis")).isDirectoryNotContaining("glob:**lock");
     }
 
@@ -120,7 +140,8 @@ class WrongInputIT {
     void shouldSayBeforeTheRunThatItsSummaryCannotBeWritten() throws Exception {
         Files.writeString(folder.resolve("file"), "x");
         assertThat(refusal(FAILED, "--run-dir", "r", "--summary", "file/s.json"))
-            .startsWith("cannot write the summary to ").endsWith("give --summary a file that can be written");
+                .startsWith("cannot write the summary to ")
+                .endsWith("give --summary a file that can be written");
         assertThat(folder.resolve("r")).doesNotExist();
     }
 
@@ -128,11 +149,12 @@ class WrongInputIT {
     void shouldLetOneProcessIntoARun() throws Exception {
         Path directory = Files.createDirectories(folder.resolve("r"));
         Files.writeString(directory.resolve("config.yaml"), "run:\n  id: r\n");
-        try (FileChannel channel = FileChannel.open(directory.resolve("lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-             FileLock lock = channel.lock()) {
+        try (FileChannel channel = FileChannel.open(
+                        directory.resolve("lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+                FileLock lock = channel.lock()) {
             assertThat(lock.isValid()).isTrue();
-            assertThat(refusal(FAILED, "--run-dir", "r")).isEqualTo(
-                "another process is running in r; wait for it, or give --run-dir another folder");
+            assertThat(refusal(FAILED, "--run-dir", "r"))
+                    .isEqualTo("another process is running in r; wait for it, or give --run-dir another folder");
         }
     }
 
@@ -141,15 +163,21 @@ class WrongInputIT {
         Path directory = Files.createDirectories(folder.resolve("r"));
         byte[] begun = "run:\n  id: r\n".getBytes(StandardCharsets.UTF_8);
         Files.write(directory.resolve("config.yaml"), begun);
-        assertThat(refusal(MISTAKEN, "--run-dir", "r", "--set", "model.layers=3")).isEqualTo("model.layers is 2 in r/config.yaml and 3 is "
-            + "asked for; it cannot change once a run has begun, so leave it as it is, or give --run-dir a new folder");
-        assertThat(refusal(MISTAKEN, "--run-dir", "r", "--seed", "9")).startsWith("run.seed is 1 in r/config.yaml and 9 is asked for;");
-        assertThat(directory.resolve("config.yaml")).as("what the run was begun with").hasBinaryContent(begun);
+        assertThat(refusal(MISTAKEN, "--run-dir", "r", "--set", "model.layers=3"))
+                .isEqualTo(
+                        "model.layers is 2 in r/config.yaml and 3 is "
+                                + "asked for; it cannot change once a run has begun, so leave it as it is, or give --run-dir a new folder");
+        assertThat(refusal(MISTAKEN, "--run-dir", "r", "--seed", "9"))
+                .startsWith("run.seed is 1 in r/config.yaml and 9 is asked for;");
+        assertThat(directory.resolve("config.yaml"))
+                .as("what the run was begun with")
+                .hasBinaryContent(begun);
     }
 
     @Test
     void shouldShowWhereOnlyWhenAsked() throws Exception {
-        try (TrainProcess process = TrainProcess.start(folder, List.of("train", "--verbose", "--set", "admission.eta=-1"))) {
+        try (TrainProcess process =
+                TrainProcess.start(folder, List.of("train", "--verbose", "--set", "admission.eta=-1"))) {
             assertThat(process.awaitExit(LIMIT)).isEqualTo(MISTAKEN);
             assertThat(process.err()).anyMatch(line -> line.startsWith("\tat dev.millrace."));
         }

@@ -4,8 +4,7 @@ import dev.millrace.corrections.TokenBatch;
 
 /** The sequences of each group, in batch order. */
 final class GroupMembers {
-    private GroupMembers() {
-    }
+    private GroupMembers() {}
 
     static int[][] of(TokenBatch batch) {
         int[] sizes = new int[batch.groupCount()];

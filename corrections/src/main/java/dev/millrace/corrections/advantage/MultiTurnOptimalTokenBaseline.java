@@ -27,8 +27,8 @@ public final class MultiTurnOptimalTokenBaseline {
      * @param sumSquaredProbs per token, the sum of the squares of all probabilities of the vocabulary
      * @param weights importance weights per token, or null for none
      */
-    public AdvantagesAndReturns compute(TokenBatch batch, float[] rewards, float[] oldLogProbs,
-            float[] sumSquaredProbs, float[] weights) {
+    public AdvantagesAndReturns compute(
+            TokenBatch batch, float[] rewards, float[] oldLogProbs, float[] sumSquaredProbs, float[] weights) {
         PathVariance path = new PathVariance(batch, rewards, oldLogProbs, sumSquaredProbs, weights);
         float[] advantages = new float[batch.tokenCount()];
         for (int[] members : GroupMembers.of(batch)) {

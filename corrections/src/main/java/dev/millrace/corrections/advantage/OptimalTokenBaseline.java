@@ -48,8 +48,8 @@ public final class OptimalTokenBaseline {
      * @param sumSquaredProbs per token, the sum of the squares of all probabilities of the vocabulary
      * @param weights importance weights per token, or null for none
      */
-    public AdvantagesAndReturns compute(TokenBatch batch, float[] rewards, float[] oldLogProbs,
-            float[] sumSquaredProbs, float[] weights) {
+    public AdvantagesAndReturns compute(
+            TokenBatch batch, float[] rewards, float[] oldLogProbs, float[] sumSquaredProbs, float[] weights) {
         PathVariance path = new PathVariance(batch, rewards, oldLogProbs, sumSquaredProbs, weights);
         float[] advantages = new float[batch.tokenCount()];
         for (int[] members : GroupMembers.of(batch)) {
@@ -85,8 +85,8 @@ public final class OptimalTokenBaseline {
             for (int t = batch.start(s); t < batch.end(s); t++) {
                 if (batch.isTrained(t)) {
                     int position = t - batch.start(s);
-                    boolean free = members.length == 1 || freesTheTail
-                            && (tail == null ? alive[position] == 1 : tail.contains(s, position));
+                    boolean free = members.length == 1
+                            || freesTheTail && (tail == null ? alive[position] == 1 : tail.contains(s, position));
                     double baseline = free ? 0.0 : weighted[position] / (total[position] + EPSILON);
                     advantages[t] = (float) (path.returns[t] - baseline);
                 }

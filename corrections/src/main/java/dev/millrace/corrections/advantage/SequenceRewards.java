@@ -4,8 +4,7 @@ import dev.millrace.corrections.TokenBatch;
 
 /** Checks vectors with one value per sequence. */
 final class SequenceRewards {
-    private SequenceRewards() {
-    }
+    private SequenceRewards() {}
 
     static void requireFinite(TokenBatch batch, String what, double[] values) {
         if (values.length != batch.sequenceCount()) {
@@ -14,8 +13,7 @@ final class SequenceRewards {
         }
         for (int s = 0; s < values.length; s++) {
             if (!Double.isFinite(values[s])) {
-                throw new IllegalArgumentException(
-                        what + " must be finite: sequence=" + s + ", value=" + values[s]);
+                throw new IllegalArgumentException(what + " must be finite: sequence=" + s + ", value=" + values[s]);
             }
         }
     }

@@ -4,8 +4,7 @@ import dev.millrace.corrections.TokenBatch;
 
 /** Spreads one advantage per sequence over its trained tokens; 0 at context tokens. */
 public final class TokenAdvantages {
-    private TokenAdvantages() {
-    }
+    private TokenAdvantages() {}
 
     /**
      * One advantage per packed token.

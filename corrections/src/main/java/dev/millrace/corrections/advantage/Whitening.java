@@ -64,8 +64,8 @@ final class Whitening {
 
     private static void requireTwoTokens(TokenBatch batch) {
         if (batch.trainedTokens() < 2) {
-            throw new IllegalArgumentException("whitening needs a variance, so at least 2 trained tokens: "
-                    + batch.trainedTokens());
+            throw new IllegalArgumentException(
+                    "whitening needs a variance, so at least 2 trained tokens: " + batch.trainedTokens());
         }
     }
 }

@@ -23,8 +23,7 @@ public final class BlockExp {
     /** Largest magnitude that needs no squarings. */
     public static final double SMALL = RANGE / 64.0;
 
-    private BlockExp() {
-    }
+    private BlockExp() {}
 
     /**
      * {@code expm1[i] = e^x[i] - 1} and {@code exp[i] = e^x[i]} for {@code i < n}.

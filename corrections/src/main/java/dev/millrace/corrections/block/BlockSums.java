@@ -7,8 +7,7 @@ package dev.millrace.corrections.block;
  * fixed, so equal blocks give equal sums on every machine.
  */
 public final class BlockSums {
-    private BlockSums() {
-    }
+    private BlockSums() {}
 
     /** {@code sum x[i]}. */
     public static double sum(double[] x, int n) {

@@ -64,8 +64,8 @@ public final class DecisionTree {
         }
         double correlation = gap.probabilities().pearson().orElse(1.0);
         if (correlation < bounds.misalignedCorrelation()) {
-            evidence.add(new Evidence("correlation of the probabilities", correlation, false,
-                    bounds.misalignedCorrelation()));
+            evidence.add(new Evidence(
+                    "correlation of the probabilities", correlation, false, bounds.misalignedCorrelation()));
         }
         return found(Cause.TOKEN_MISALIGNMENT, evidence, Fix.ALIGN_TOKENS);
     }
@@ -75,7 +75,8 @@ public final class DecisionTree {
         double standardError = gap.weights().standardDeviation() / Math.sqrt(gap.tokens());
         double bound = Math.max(bounds.weightBias(), STANDARD_ERRORS * standardError);
         double bias = Math.abs(gap.weights().mean() - 1.0);
-        return found(Cause.SAMPLING_MISMATCH,
+        return found(
+                Cause.SAMPLING_MISMATCH,
                 bias > bound ? List.of(new Evidence("|mean ratio - 1|", bias, true, bound)) : List.of(),
                 Fix.ALIGN_SAMPLING);
     }
@@ -85,14 +86,18 @@ public final class DecisionTree {
         if (steps.size() < STEPS_FOR_A_TREND) {
             return Optional.empty();
         }
-        double before = mean(steps.subList(0, steps.size() / 2), step -> step.gap().all().k3());
-        double after = mean(steps.subList(steps.size() - steps.size() / 2, steps.size()),
+        double before = mean(
+                steps.subList(0, steps.size() / 2), step -> step.gap().all().k3());
+        double after = mean(
+                steps.subList(steps.size() - steps.size() / 2, steps.size()),
                 step -> step.gap().all().k3());
         if (!(after > bounds.notableK3()) || !(after > bounds.feedbackGrowth() * before)) {
             return Optional.empty();
         }
-        return found(Cause.FEEDBACK,
-                List.of(new Evidence("k3 in the second half of the window", after, true, bounds.notableK3()),
+        return found(
+                Cause.FEEDBACK,
+                List.of(
+                        new Evidence("k3 in the second half of the window", after, true, bounds.notableK3()),
                         new Evidence("its growth over the first half", after / before, true, bounds.feedbackGrowth())),
                 window.inForce().next(Fix.SLOW_DOWN));
     }
@@ -106,16 +111,23 @@ public final class DecisionTree {
         PolicyGap all = step.gap().all();
         boolean tokensHealthy = all.weights().effectiveSampleSize() > HEALTHY_TOKEN_SAMPLE_SIZE;
         if (tokensHealthy && all.sequenceEffectiveSampleSize() < bounds.lowSampleSize() && all.sequences() > 1) {
-            evidence.add(new Evidence("effective sample size of sequence products", all.sequenceEffectiveSampleSize(),
-                    false, bounds.lowSampleSize()));
-            evidence.add(new Evidence("effective sample size of token ratios", all.weights().effectiveSampleSize(),
-                    true, HEALTHY_TOKEN_SAMPLE_SIZE));
+            evidence.add(new Evidence(
+                    "effective sample size of sequence products",
+                    all.sequenceEffectiveSampleSize(),
+                    false,
+                    bounds.lowSampleSize()));
+            evidence.add(new Evidence(
+                    "effective sample size of token ratios",
+                    all.weights().effectiveSampleSize(),
+                    true,
+                    HEALTHY_TOKEN_SAMPLE_SIZE));
         }
         step.lengths().filter(LengthTrapReport::isTrap).ifPresent(lengths -> {
             LengthTrapReport.Bucket shortest = lengths.buckets().get(0);
-            LengthTrapReport.Bucket longest = lengths.buckets().get(lengths.buckets().size() - 1);
-            evidence.add(new Evidence("rejected share of the longest answers", longest.rejectionRate(), true,
-                    shortest.rejectionRate()));
+            LengthTrapReport.Bucket longest =
+                    lengths.buckets().get(lengths.buckets().size() - 1);
+            evidence.add(new Evidence(
+                    "rejected share of the longest answers", longest.rejectionRate(), true, shortest.rejectionRate()));
         });
         return found(Cause.LENGTH_TRAP, evidence, Fix.NORMALIZE_LENGTH);
     }
@@ -130,9 +142,10 @@ public final class DecisionTree {
         if (!(oldest.k3() > bound) || covered(step.gap().all(), inForce)) {
             return Optional.empty();
         }
-        return found(Cause.STALENESS,
-                List.of(new Evidence("k3 at a lag of " + step.gap().byLag().lastKey() + " versions", oldest.k3(), true,
-                        bound)),
+        return found(
+                Cause.STALENESS,
+                List.of(new Evidence(
+                        "k3 at a lag of " + step.gap().byLag().lastKey() + " versions", oldest.k3(), true, bound)),
                 inForce.next(Fix.LOWER_STALENESS));
     }
 
@@ -159,8 +172,11 @@ public final class DecisionTree {
             evidence.add(new Evidence("token chi-square", gap.chiSquareToken(), true, bounds.severeChiSquare()));
         }
         if (gap.weights().effectiveSampleSize() < bounds.lowSampleSize()) {
-            evidence.add(new Evidence("effective sample size of token ratios", gap.weights().effectiveSampleSize(),
-                    false, bounds.lowSampleSize()));
+            evidence.add(new Evidence(
+                    "effective sample size of token ratios",
+                    gap.weights().effectiveSampleSize(),
+                    false,
+                    bounds.lowSampleSize()));
         }
         return evidence;
     }
@@ -168,8 +184,8 @@ public final class DecisionTree {
     private Diagnosis healthy(DiagnosticsStep step) {
         double k3 = step.gap().all().k3();
         boolean notable = k3 > bounds.notableK3();
-        return new Diagnosis(Cause.NONE, List.of(new Evidence("k3 per token", k3, notable, bounds.notableK3())),
-                Fix.NONE);
+        return new Diagnosis(
+                Cause.NONE, List.of(new Evidence("k3 per token", k3, notable, bounds.notableK3())), Fix.NONE);
     }
 
     private static Optional<Diagnosis> found(Cause cause, List<Evidence> evidence, Fix fix) {

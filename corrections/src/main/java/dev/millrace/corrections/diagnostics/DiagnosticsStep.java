@@ -18,6 +18,8 @@ public record DiagnosticsStep(OffPolicyReport gap, Optional<PolicyGap> mismatch,
         if (mismatch.isPresent()) {
             return mismatch;
         }
-        return gap.byLag().isEmpty() ? Optional.of(gap.all()) : Optional.ofNullable(gap.byLag().get(0L));
+        return gap.byLag().isEmpty()
+                ? Optional.of(gap.all())
+                : Optional.ofNullable(gap.byLag().get(0L));
     }
 }

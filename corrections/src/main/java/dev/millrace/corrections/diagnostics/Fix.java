@@ -5,10 +5,12 @@ public enum Fix {
     /** Nothing to do. */
     NONE("keep going"),
     /** For A: no correction can help, the numbers are of other tokens. */
-    ALIGN_TOKENS("score the token ids that were sampled, in their own context and mask; do not render and tokenise again"),
+    ALIGN_TOKENS(
+            "score the token ids that were sampled, in their own context and mask; do not render and tokenise again"),
     /** For B: no correction can help, the denominators are wrong. */
-    ALIGN_SAMPLING("record log-probs of the distribution that was sampled (after temperature and top-p), and score with "
-            + "the same temperature and support"),
+    ALIGN_SAMPLING(
+            "record log-probs of the distribution that was sampled (after temperature and top-p), and score with "
+                    + "the same temperature and support"),
     /** First rung: take out what is too far off. */
     REJECT("reject by mean k3 per sequence: preset decoupled_k3_rs"),
     /** Second rung: and weigh what is left. */
@@ -17,9 +19,11 @@ public enum Fix {
     ALIGN_ENGINES("make the engines agree: a float32 output layer, one precision, batch-invariant kernels, replayed "
             + "expert routing"),
     /** Third rung where the cause is age. */
-    LOWER_STALENESS("lower max_staleness, or mask by second moment (M2PO) and scale the step by the effective sample size"),
+    LOWER_STALENESS(
+            "lower max_staleness, or mask by second moment (M2PO) and scale the step by the effective sample size"),
     /** For E. */
-    NORMALIZE_LENGTH("judge sequences by means (seq_mean_k3, seq_mean_k1) and weigh per token, not by sums and products"),
+    NORMALIZE_LENGTH(
+            "judge sequences by means (seq_mean_k3, seq_mean_k1) and weigh per token, not by sums and products"),
     /** For F, when every rung is taken. */
     SLOW_DOWN("go back to a version before the rise, with a smaller step and a lower max_staleness");
 

@@ -23,6 +23,7 @@ final class GapBlock {
 
     /** The probabilities of the first token, and how far they are apart. */
     double firstP;
+
     double firstQ;
     double firstDifference;
 
@@ -42,6 +43,7 @@ final class GapBlock {
     double distances;
     /** The block's own first probabilities, and whether others of it are other ones. */
     double startP;
+
     double startQ;
     boolean variesP;
     boolean variesQ;
@@ -100,9 +102,11 @@ final class GapBlock {
         maxLogRatio = block.max();
         double highest = Math.exp(maxLogRatio);
         aboveCap = highest >= bounds.cap() ? BlockSums.countAbove(block.ratio, tokens, bounds.cap()) : 0;
-        clippedHigh = highest >= 1 + bounds.clipHigh() ? BlockSums.countAbove(block.ratio, tokens, 1 + bounds.clipHigh()) : 0;
+        clippedHigh =
+                highest >= 1 + bounds.clipHigh() ? BlockSums.countAbove(block.ratio, tokens, 1 + bounds.clipHigh()) : 0;
         clippedLow = Math.exp(minLogRatio) <= 1 - bounds.clipLow()
-            ? BlockSums.countBelow(block.ratio, tokens, 1 - bounds.clipLow()) : 0;
+                ? BlockSums.countBelow(block.ratio, tokens, 1 - bounds.clipLow())
+                : 0;
         distances = BlockSums.sumOfMagnitudes(block.ratioLessOne, tokens);
     }
 

@@ -81,20 +81,55 @@ final class GapSums {
 
     PolicyGap gap() {
         if (tokens == 0) {
-            return new PolicyGap(0, 0, 0, 0, 0, 0, 0, 0, 0, new WeightMoments(0, 0, 0, 0, 0), 0, 0, 0, 0, 0,
+            return new PolicyGap(
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                    new WeightMoments(0, 0, 0, 0, 0),
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
                     new ProbabilityAgreement(0, 0, 0, 0, OptionalDouble.empty()));
         }
         double n = tokens;
         double mean = ratios / n;
         double meanSquare = ratioSquares / n;
-        WeightMoments weights = new WeightMoments(mean, Math.sqrt(Math.max(0, meanSquare - mean * mean)),
-                Math.exp(minLogRatio), Math.exp(maxLogRatio), Math.min(1.0, mean * mean / meanSquare));
-        ProbabilityAgreement agreement = new ProbabilityAgreement(compared(firstDifference + differences / n), compared(maxDifference),
-                compared(differenceDeviation()), 0.5 * distances / n, probabilities.correlation());
-        return new PolicyGap(tokens, sequences, -logRatios / n, k3 / n, meanSquare - 1.0,
-                squaredSequenceRatios / sequences - 1.0, targetPerplexities / sequences,
-                samplerPerplexities / sequences, perplexityRatios / sequences, weights,
-                sequenceWeights.effectiveSampleSize(), aboveCap / n, clippedHigh / n, clippedLow / n, rejected / n,
+        WeightMoments weights = new WeightMoments(
+                mean,
+                Math.sqrt(Math.max(0, meanSquare - mean * mean)),
+                Math.exp(minLogRatio),
+                Math.exp(maxLogRatio),
+                Math.min(1.0, mean * mean / meanSquare));
+        ProbabilityAgreement agreement = new ProbabilityAgreement(
+                compared(firstDifference + differences / n),
+                compared(maxDifference),
+                compared(differenceDeviation()),
+                0.5 * distances / n,
+                probabilities.correlation());
+        return new PolicyGap(
+                tokens,
+                sequences,
+                -logRatios / n,
+                k3 / n,
+                meanSquare - 1.0,
+                squaredSequenceRatios / sequences - 1.0,
+                targetPerplexities / sequences,
+                samplerPerplexities / sequences,
+                perplexityRatios / sequences,
+                weights,
+                sequenceWeights.effectiveSampleSize(),
+                aboveCap / n,
+                clippedHigh / n,
+                clippedLow / n,
+                rejected / n,
                 agreement);
     }
 
@@ -104,7 +139,9 @@ final class GapSums {
     }
 
     private double differenceDeviation() {
-        return tokens < 2 ? 0 : Math.sqrt(Math.max(0, (differenceSquares - differences * differences / tokens) / (tokens - 1)));
+        return tokens < 2
+                ? 0
+                : Math.sqrt(Math.max(0, (differenceSquares - differences * differences / tokens) / (tokens - 1)));
     }
 
     /**

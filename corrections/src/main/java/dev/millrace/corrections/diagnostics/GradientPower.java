@@ -22,8 +22,8 @@ import java.util.OptionalDouble;
  * @param meanSquaredAdvantage mean over trained tokens
  * @param meanScoreNorm mean over trained tokens of e_t
  */
-public record GradientPower(int sequences, double totalPower, OptionalDouble noise, double meanSquaredAdvantage,
-        double meanScoreNorm) {
+public record GradientPower(
+        int sequences, double totalPower, OptionalDouble noise, double meanSquaredAdvantage, double meanScoreNorm) {
 
     /**
      * Measures a batch.
@@ -36,15 +36,20 @@ public record GradientPower(int sequences, double totalPower, OptionalDouble noi
      * @throws dev.millrace.corrections.NonFiniteLogProbException naming vector, sequence and token
      * @throws IllegalArgumentException if no token is trained
      */
-    public static GradientPower of(TokenBatch batch, float[] logProbs, float[] sumSquaredProbs, float[] advantages,
-            float[] weights, OptionalDouble gradientNorm) {
+    public static GradientPower of(
+            TokenBatch batch,
+            float[] logProbs,
+            float[] sumSquaredProbs,
+            float[] advantages,
+            float[] weights,
+            OptionalDouble gradientNorm) {
         batch.requireFinite("log-probs", logProbs);
         batch.requireFinite("sums of squared probabilities", sumSquaredProbs);
         batch.requireFinite("advantages", advantages);
         batch.requireFinite("weights", weights);
         if (batch.trainedTokens() == 0) {
-            throw new IllegalArgumentException("gradient power needs at least one trained token: sequences="
-                    + batch.sequenceCount());
+            throw new IllegalArgumentException(
+                    "gradient power needs at least one trained token: sequences=" + batch.sequenceCount());
         }
         double power = 0;
         double squaredAdvantages = 0;
@@ -63,10 +68,15 @@ public record GradientPower(int sequences, double totalPower, OptionalDouble noi
             }
         }
         double totalPower = power / sequences;
-        OptionalDouble noise = gradientNorm.isEmpty() || sequences < 2 ? OptionalDouble.empty()
-                : OptionalDouble.of((totalPower - gradientNorm.getAsDouble() * gradientNorm.getAsDouble())
-                        / (sequences - 1));
-        return new GradientPower(sequences, totalPower, noise, squaredAdvantages / batch.trainedTokens(),
+        OptionalDouble noise = gradientNorm.isEmpty() || sequences < 2
+                ? OptionalDouble.empty()
+                : OptionalDouble.of(
+                        (totalPower - gradientNorm.getAsDouble() * gradientNorm.getAsDouble()) / (sequences - 1));
+        return new GradientPower(
+                sequences,
+                totalPower,
+                noise,
+                squaredAdvantages / batch.trainedTokens(),
                 scores / batch.trainedTokens());
     }
 }

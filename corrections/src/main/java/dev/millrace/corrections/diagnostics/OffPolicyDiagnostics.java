@@ -82,7 +82,8 @@ public final class OffPolicyDiagnostics {
         }
     }
 
-    private OffPolicyReport compute(BatchVersions versions, long currentVersion, LogRatio ratio, byte[] kept, boolean withProbabilities) {
+    private OffPolicyReport compute(
+            BatchVersions versions, long currentVersion, LogRatio ratio, byte[] kept, boolean withProbabilities) {
         TokenBatch batch = versions.batch();
         ratio.requireFits(batch);
         requireFits(batch, kept);

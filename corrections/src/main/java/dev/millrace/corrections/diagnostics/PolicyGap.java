@@ -26,10 +26,22 @@ import java.util.OptionalDouble;
  * @param fractionRejected tokens a rejection took out of the set; 0 if none was given
  * @param probabilities agreement of p and q
  */
-public record PolicyGap(int tokens, int sequences, double kl, double k3, double chiSquareToken,
-        double chiSquareSequence, double targetPerplexity, double samplerPerplexity, double perplexityRatio,
-        WeightMoments weights, double sequenceEffectiveSampleSize, double fractionAboveCap,
-        double fractionClippedHigh, double fractionClippedLow, double fractionRejected,
+public record PolicyGap(
+        int tokens,
+        int sequences,
+        double kl,
+        double k3,
+        double chiSquareToken,
+        double chiSquareSequence,
+        double targetPerplexity,
+        double samplerPerplexity,
+        double perplexityRatio,
+        WeightMoments weights,
+        double sequenceEffectiveSampleSize,
+        double fractionAboveCap,
+        double fractionClippedHigh,
+        double fractionClippedLow,
+        double fractionRejected,
         ProbabilityAgreement probabilities) {
 
     /**
@@ -41,9 +53,8 @@ public record PolicyGap(int tokens, int sequences, double kl, double k3, double 
      * @param max largest
      * @param effectiveSampleSize {@code mean^2 / mean square}, in (0, 1]
      */
-    public record WeightMoments(double mean, double standardDeviation, double min, double max,
-            double effectiveSampleSize) {
-    }
+    public record WeightMoments(
+            double mean, double standardDeviation, double min, double max, double effectiveSampleSize) {}
 
     /**
      * Agreement of the two probabilities of the sampled tokens.
@@ -54,7 +65,10 @@ public record PolicyGap(int tokens, int sequences, double kl, double k3, double 
      * @param totalVariation mean of {@code |rho - 1| / 2}, an unbiased estimate of the mean total variation
      * @param pearson correlation of p and q; empty of fewer than two tokens, or if one of the two does not vary
      */
-    public record ProbabilityAgreement(double meanDifference, double maxDifference, double differenceDeviation,
-            double totalVariation, OptionalDouble pearson) {
-    }
+    public record ProbabilityAgreement(
+            double meanDifference,
+            double maxDifference,
+            double differenceDeviation,
+            double totalVariation,
+            OptionalDouble pearson) {}
 }

@@ -16,8 +16,16 @@ package dev.millrace.corrections.diagnostics;
  * @param staleGrowth how many times larger the k3 of the oldest lag must be than that of the newest to blame age
  * @param feedbackGrowth how many times larger the k3 of the second half of a window must be than that of the first
  */
-public record TreeBounds(double misalignedKl, double misalignedCorrelation, double weightBias, double notableK3,
-        double severeKl, double severeChiSquare, double lowSampleSize, double staleGrowth, double feedbackGrowth) {
+public record TreeBounds(
+        double misalignedKl,
+        double misalignedCorrelation,
+        double weightBias,
+        double notableK3,
+        double severeKl,
+        double severeChiSquare,
+        double lowSampleSize,
+        double staleGrowth,
+        double feedbackGrowth) {
     /** One nat, 0.5, 0.1, 0.001 nats, 0.1 nats, 1, 0.3, fourfold, twofold. */
     public static final TreeBounds DEFAULT = new TreeBounds(1.0, 0.5, 0.1, 1e-3, 0.1, 1.0, 0.3, 4.0, 2.0);
 

@@ -60,8 +60,8 @@ public record DivergenceFilter(
             throw new IllegalArgumentException("upper must be positive for " + divergence + ": upper=" + upper);
         }
         if (action == Action.TRUNCATE && divergence != Divergence.RATIO) {
-            throw new IllegalArgumentException("only the ratio is a weight that can be truncated: divergence="
-                    + divergence + "; mask instead");
+            throw new IllegalArgumentException(
+                    "only the ratio is a weight that can be truncated: divergence=" + divergence + "; mask instead");
         }
     }
 
@@ -104,8 +104,8 @@ public record DivergenceFilter(
         return changed;
     }
 
-    private int filterSequence(TokenBatch batch, LogRatio ratio, int sequence, Aggregation aggregation, byte[] mask,
-            float[] weights) {
+    private int filterSequence(
+            TokenBatch batch, LogRatio ratio, int sequence, Aggregation aggregation, byte[] mask, float[] weights) {
         int trained = batch.trainedTokens(sequence);
         double sumOfLogs = 0.0;
         double sum = 0.0;
@@ -119,11 +119,13 @@ public record DivergenceFilter(
                 largest = Math.max(largest, measure);
             }
         }
-        boolean outside = trained > 0 && isOutside(switch (aggregation) {
-            case SUM -> sum;
-            case MEAN -> sum / trained;
-            case MAX -> largest;
-        });
+        boolean outside = trained > 0
+                && isOutside(
+                        switch (aggregation) {
+                            case SUM -> sum;
+                            case MEAN -> sum / trained;
+                            case MAX -> largest;
+                        });
         boolean kept = action == Action.TRUNCATE || !outside;
         double mean = trained == 0 ? 0.0 : sumOfLogs / trained;
         double shared = outside && action == Action.TRUNCATE ? truncated(mean) : mean;

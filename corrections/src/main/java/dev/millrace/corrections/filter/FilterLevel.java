@@ -6,8 +6,7 @@ import java.util.Objects;
 public sealed interface FilterLevel {
 
     /** Each token by itself. */
-    record Token() implements FilterLevel {
-    }
+    record Token() implements FilterLevel {}
 
     /**
      * All tokens of a sequence together; under {@link Divergence#RATIO} they also share the geometric mean as weight.

@@ -52,8 +52,8 @@ public final class InRewardPenalty {
             TokenBatch batch, double[] rewards, float[] current, float[] reference, KlController controller) {
         double measured = measure(batch, current, reference);
         double[] penalised = penalise(batch, rewards, current, reference, controller.coefficient());
-        return new Penalised(penalised, measured, controller.coefficient(),
-                controller.updated(measured, batch.sequenceCount()));
+        return new Penalised(
+                penalised, measured, controller.coefficient(), controller.updated(measured, batch.sequenceCount()));
     }
 
     /** The rewards minus {@code coefficient} times the estimate of each trained token. */

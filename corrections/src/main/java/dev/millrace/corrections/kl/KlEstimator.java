@@ -23,8 +23,9 @@ public record KlEstimator(KlForm form, boolean straightThrough) {
             case "abs" -> KlForm.ABS;
             case "mse", "k2" -> KlForm.K2;
             case "low_var_kl", "k3" -> KlForm.K3_CAPPED;
-            default -> throw new IllegalArgumentException("unknown KL estimator: " + name
-                    + "; known: kl, k1, abs, mse, k2, low_var_kl, k3, each also with a + behind");
+            default ->
+                throw new IllegalArgumentException("unknown KL estimator: " + name
+                        + "; known: kl, k1, abs, mse, k2, low_var_kl, k3, each also with a + behind");
         };
         return new KlEstimator(form, straightThrough);
     }

@@ -5,8 +5,7 @@ import static dev.millrace.corrections.kl.KlDivergence.REVERSE;
 
 /** Which estimators are right for what, and the reason why the others are not. */
 final class KlRules {
-    private KlRules() {
-    }
+    private KlRules() {}
 
     static void require(
             KlDivergence divergence, KlSampling sampling, KlUse use, KlEstimator estimator, KlWeighting weighting) {
@@ -41,10 +40,12 @@ final class KlRules {
         }
         if (divergence == REVERSE && estimator.form() != KlForm.K1) {
             return switch (estimator.form()) {
-                case K3, K3_CAPPED -> "k3 in the reward pushes along the gradient of KL(current‖reference) minus that"
-                        + " of KL(reference‖current)";
-                default -> estimator.form() + " in the reward is not the KL of the policy: only k1 has it as"
-                        + " expectation and as policy gradient";
+                case K3, K3_CAPPED ->
+                    "k3 in the reward pushes along the gradient of KL(current‖reference) minus that"
+                            + " of KL(reference‖current)";
+                default ->
+                    estimator.form() + " in the reward is not the KL of the policy: only k1 has it as"
+                            + " expectation and as policy gradient";
             };
         }
         return divergence == FORWARD ? "no form of k1, k2, k3 in the reward gives the forward KL" : null;
@@ -66,9 +67,11 @@ final class KlRules {
         boolean live = weighting == KlWeighting.LIVE;
         boolean gradientOfK2 = estimator.straightThrough() || estimator.form() == KlForm.K2;
         if (gradientOfK2) {
-            return divergence == FORWARD ? "the gradient of k2 is that of KL(current‖reference)"
-                    : live ? "k2 under a weight that is differentiated optimises the f-divergence E[d²/2], not the KL"
-                    : null;
+            return divergence == FORWARD
+                    ? "the gradient of k2 is that of KL(current‖reference)"
+                    : live
+                            ? "k2 under a weight that is differentiated optimises the f-divergence E[d²/2], not the KL"
+                            : null;
         }
         return switch (estimator.form()) {
             case K1 -> k1Loss(divergence, live);
@@ -88,8 +91,10 @@ final class KlRules {
 
     private static String k3Loss(KlDivergence divergence, boolean live) {
         if (divergence == REVERSE) {
-            return live ? null : "the gradient of k3 is that of KL(reference‖current), the forward KL, although its"
-                    + " value is the reverse one";
+            return live
+                    ? null
+                    : "the gradient of k3 is that of KL(reference‖current), the forward KL, although its"
+                            + " value is the reverse one";
         }
         return live ? "k3 under a differentiated weight optimises KL(current‖reference)" : null;
     }

@@ -50,7 +50,8 @@ public final class KlTermEvaluation {
                     double value = plan.term().value().of(d, w);
                     sum += value;
                     perToken[t] = (float) value;
-                    gradient[t] = (float) (coefficients[s] * plan.term().derivative().of(d, w));
+                    gradient[t] =
+                            (float) (coefficients[s] * plan.term().derivative().of(d, w));
                 }
             }
             total += coefficients[s] * sum;

@@ -4,8 +4,7 @@ import dev.millrace.corrections.ratio.LogRatio;
 
 /** The terms a plan evaluates at each token. */
 final class KlTerms {
-    private KlTerms() {
-    }
+    private KlTerms() {}
 
     /** One token's value and d value / d log current, given {@code d} and the weight {@code w}. */
     interface Formula {
@@ -24,17 +23,27 @@ final class KlTerms {
             return bestPenalty(reverse, sampling);
         }
         return switch (sampling) {
-            case CURRENT -> reverse
-                    ? new Term("k3, gradient d", false, (d, w) -> KlForm.K3.value(d), (d, w) -> d)
-                    : new Term("r log r − r + 1, gradient 1 − r", false, (d, w) -> forward(d), (d, w) -> oneMinusR(d));
-            case BEHAVIOR -> reverse
-                    ? new Term("w k3, gradient w d", true, (d, w) -> w * KlForm.K3.value(d), (d, w) -> w * d)
-                    : new Term("w (r log r − r + 1), gradient w (1 − r)", true, (d, w) -> w * forward(d),
-                            (d, w) -> w * oneMinusR(d));
-            case REFERENCE -> reverse
-                    ? new Term("k3 / r, gradient d / r", false, (d, w) -> KlForm.K3.value(d) * overR(d),
-                            (d, w) -> d * overR(d))
-                    : new Term("1/r − 1 − d, gradient −1", false, (d, w) -> KlForm.K3.value(-d), (d, w) -> -1.0);
+            case CURRENT ->
+                reverse
+                        ? new Term("k3, gradient d", false, (d, w) -> KlForm.K3.value(d), (d, w) -> d)
+                        : new Term(
+                                "r log r − r + 1, gradient 1 − r", false, (d, w) -> forward(d), (d, w) -> oneMinusR(d));
+            case BEHAVIOR ->
+                reverse
+                        ? new Term("w k3, gradient w d", true, (d, w) -> w * KlForm.K3.value(d), (d, w) -> w * d)
+                        : new Term(
+                                "w (r log r − r + 1), gradient w (1 − r)",
+                                true,
+                                (d, w) -> w * forward(d),
+                                (d, w) -> w * oneMinusR(d));
+            case REFERENCE ->
+                reverse
+                        ? new Term(
+                                "k3 / r, gradient d / r",
+                                false,
+                                (d, w) -> KlForm.K3.value(d) * overR(d),
+                                (d, w) -> d * overR(d))
+                        : new Term("1/r − 1 − d, gradient −1", false, (d, w) -> KlForm.K3.value(-d), (d, w) -> -1.0);
         };
     }
 
@@ -50,14 +59,21 @@ final class KlTerms {
 
     /** What the caller insists on. */
     static Term of(KlEstimator estimator, KlWeighting weighting) {
-        String name = (estimator.straightThrough() ? estimator.form() + "+" : estimator.form().toString());
+        String name = (estimator.straightThrough()
+                ? estimator.form() + "+"
+                : estimator.form().toString());
         return switch (weighting) {
             case NONE -> new Term(name, false, (d, w) -> estimator.value(d), (d, w) -> estimator.derivative(d));
-            case DETACHED -> new Term("sg[w] " + name, true,
-                    (d, w) -> w * estimator.value(d), (d, w) -> w * estimator.derivative(d));
+            case DETACHED ->
+                new Term(
+                        "sg[w] " + name, true, (d, w) -> w * estimator.value(d), (d, w) -> w * estimator.derivative(d));
             // the weight is current / behavior, so d w / d log current = w
-            case LIVE -> new Term("w " + name, true, (d, w) -> w * estimator.value(d),
-                    (d, w) -> w * (estimator.value(d) + estimator.derivative(d)));
+            case LIVE ->
+                new Term(
+                        "w " + name,
+                        true,
+                        (d, w) -> w * estimator.value(d),
+                        (d, w) -> w * (estimator.value(d) + estimator.derivative(d)));
         };
     }
 

@@ -7,8 +7,7 @@ package dev.millrace.corrections.length;
  * too low where some are rarely solved. {@link BetaBinomialFit} shares what the other problems teach.
  */
 public final class BernoulliExtrapolation {
-    private BernoulliExtrapolation() {
-    }
+    private BernoulliExtrapolation() {}
 
     /**
      * @param samples n, at least 1

@@ -4,8 +4,7 @@ import dev.millrace.corrections.TokenBatch;
 
 /** What every length penalty refuses. */
 final class LengthPenaltyInput {
-    private LengthPenaltyInput() {
-    }
+    private LengthPenaltyInput() {}
 
     /** Refuses verdicts of another number than the sequences. */
     static void requireVerdicts(TokenBatch batch, boolean[] correct) {

@@ -72,7 +72,11 @@ public record LengthTrapReport(
             rejected += after.trainedTokens(s) == 0 ? 1 : 0;
         }
         double correlation = rankCorrelation(members, before, after);
-        return new LengthTrapReport(buckets, members.length, rejected, correlation,
+        return new LengthTrapReport(
+                buckets,
+                members.length,
+                rejected,
+                correlation,
                 correlation * Math.sqrt(Math.max(0, members.length - 1)));
     }
 
@@ -126,8 +130,8 @@ public record LengthTrapReport(
         for (int t = 0; t < before.tokenCount(); t++) {
             if (after.isTrained(t) && !before.isTrained(t)) {
                 int s = before.sequenceOf(t);
-                throw new IllegalArgumentException("a rejection cannot train a context token: sequence=" + s
-                        + ", token=" + (t - before.start(s)));
+                throw new IllegalArgumentException(
+                        "a rejection cannot train a context token: sequence=" + s + ", token=" + (t - before.start(s)));
             }
         }
     }

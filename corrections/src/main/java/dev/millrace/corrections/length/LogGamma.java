@@ -4,8 +4,7 @@ package dev.millrace.corrections.length;
 final class LogGamma {
     private static final double SERIES_FROM = 12.0;
 
-    private LogGamma() {
-    }
+    private LogGamma() {}
 
     static double value(double x) {
         double shift = 0.0;

@@ -13,8 +13,7 @@ package dev.millrace.corrections.length;
 public final class PassAtK {
     private static final long LARGEST_SUM = 100_000;
 
-    private PassAtK() {
-    }
+    private PassAtK() {}
 
     /**
      * @param samples n, at least k
@@ -45,8 +44,8 @@ public final class PassAtK {
 
     static void requireCounts(long samples, long correct) {
         if (samples < 1 || correct < 0 || correct > samples) {
-            throw new IllegalArgumentException("correct samples must be between 0 and all: correct=" + correct
-                    + ", samples=" + samples);
+            throw new IllegalArgumentException(
+                    "correct samples must be between 0 and all: correct=" + correct + ", samples=" + samples);
         }
     }
 

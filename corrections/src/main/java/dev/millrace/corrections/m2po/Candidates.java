@@ -11,6 +11,7 @@ import dev.millrace.corrections.ratio.LogRatio;
 final class Candidates {
     /** A mark that is neither 0 (context) nor 1 (trained). */
     static final byte HARMFUL = 2;
+
     private static final long EXPONENT = 0x7ff0_0000_0000_0000L;
     private static final long LOWEST_OF_EXPONENT = 0x0010_0000_0000_0000L;
 
@@ -42,7 +43,8 @@ final class Candidates {
                 int trained = mask[t];
                 // the exponent of what is not finite is all ones, and one more overflows into the sign
                 infinite |= ((Double.doubleToRawLongBits(logRatio) & EXPONENT) + LOWEST_OF_EXPONENT >>> 63) & trained;
-                int harmful = (int) (Double.doubleToRawLongBits(sign * logRatio + 0.0) >>> 63) & trained; // -0 becomes 0
+                int harmful =
+                        (int) (Double.doubleToRawLongBits(sign * logRatio + 0.0) >>> 63) & trained; // -0 becomes 0
                 mask[t] = (byte) (trained << harmful);
                 marked += harmful;
             }
@@ -158,7 +160,8 @@ final class Candidates {
     private void applyWithoutTies(long largestKept) {
         int shift = mark >> 1;
         for (int t = 0; t < mask.length; t++) {
-            int kept = 1 ^ (int) (largestKept - key(t) >>> 63); // keys are not negative: the difference does not overflow
+            int kept =
+                    1 ^ (int) (largestKept - key(t) >>> 63); // keys are not negative: the difference does not overflow
             mask[t] = (byte) (mask[t] & mark - 1 | mask[t] >> shift & kept);
         }
     }

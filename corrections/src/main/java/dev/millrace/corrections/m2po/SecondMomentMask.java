@@ -80,7 +80,8 @@ public final class SecondMomentMask {
         }
         for (int s = 0; s < advantages.length; s++) {
             if (!Double.isFinite(advantages[s])) {
-                throw new IllegalArgumentException("advantages must be finite: sequence=" + s + ", value=" + advantages[s]);
+                throw new IllegalArgumentException(
+                        "advantages must be finite: sequence=" + s + ", value=" + advantages[s]);
             }
         }
     }

@@ -16,6 +16,7 @@ final class SquaredRatioHistogram {
 
     /** Count, sum and what the sum lost to rounding, side by side: one bucket is one cache line. */
     private final double[] cells = new double[3 * BUCKETS];
+
     private long lowest;
     private int shift = FIRST_SHIFT;
 

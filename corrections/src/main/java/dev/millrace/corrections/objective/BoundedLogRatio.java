@@ -4,8 +4,7 @@ import dev.millrace.corrections.ratio.LogRatio;
 
 /** A log ratio bounded to ±{@value LogRatio#BOUND}: constant beyond, so with derivative 0 there. */
 final class BoundedLogRatio {
-    private BoundedLogRatio() {
-    }
+    private BoundedLogRatio() {}
 
     static double of(double current, double anchor) {
         return LogRatio.bounded(current - anchor);

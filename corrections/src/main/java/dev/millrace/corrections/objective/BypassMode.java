@@ -40,15 +40,18 @@ public final class BypassMode implements Objective {
         this.loss = switch (config.mode()) {
             case BYPASS_PPO_CLIP -> new PpoClip(range, dualClip, aggregation);
             case BYPASS_REINFORCE -> new PolicyGradient(aggregation);
-            case DECOUPLED -> throw new IllegalArgumentException("a decoupled correction keeps old and behavior apart:"
-                    + " set bypass_mode=true, or use PPO clip with the correction's mask and weights");
+            case DECOUPLED ->
+                throw new IllegalArgumentException("a decoupled correction keeps old and behavior apart:"
+                        + " set bypass_mode=true, or use PPO clip with the correction's mask and weights");
         };
     }
 
     @Override
     public CorrectionUnit unit() {
         boolean bySequence = config.mode() == ObjectiveMode.BYPASS_REINFORCE
-                && config.weights().map(rule -> rule.level() == WeightRule.Level.SEQUENCE).orElse(false);
+                && config.weights()
+                        .map(rule -> rule.level() == WeightRule.Level.SEQUENCE)
+                        .orElse(false);
         return bySequence ? CorrectionUnit.SEQUENCE : CorrectionUnit.TOKEN;
     }
 
@@ -56,13 +59,14 @@ public final class BypassMode implements Objective {
     public ObjectiveResult evaluate(ObjectiveInput input) {
         float[] behavior = input.requireBehavior("bypass mode");
         if (input.hasWeights()) {
-            throw new IllegalArgumentException("bypass mode makes its own weights: importance weights in the input"
-                    + " would correct twice");
+            throw new IllegalArgumentException(
+                    "bypass mode makes its own weights: importance weights in the input" + " would correct twice");
         }
-        RolloutCorrectionResult correction = new RolloutCorrection(config)
-                .apply(input.batch(), LogRatio.full(input.current(), behavior));
+        RolloutCorrectionResult correction =
+                new RolloutCorrection(config).apply(input.batch(), LogRatio.full(input.current(), behavior));
         ObjectiveInput corrected = input.withProximal(behavior).withMask(correction.mask());
-        if (config.mode() == ObjectiveMode.BYPASS_REINFORCE && correction.weights().isPresent()) {
+        if (config.mode() == ObjectiveMode.BYPASS_REINFORCE
+                && correction.weights().isPresent()) {
             corrected = corrected.withWeights(correction.weights().get());
         }
         ObjectiveResult result = loss.evaluate(corrected);

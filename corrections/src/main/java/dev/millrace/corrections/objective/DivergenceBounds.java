@@ -2,8 +2,7 @@ package dev.millrace.corrections.objective;
 
 /** What the two trust regions of DPPO share: their bounds' checks, and the masked gradient they end in. */
 final class DivergenceBounds {
-    private DivergenceBounds() {
-    }
+    private DivergenceBounds() {}
 
     static void require(double low, double high, double truncation) {
         if (!(low >= 0 && low < Double.POSITIVE_INFINITY) || !(high >= 0 && high < Double.POSITIVE_INFINITY)) {

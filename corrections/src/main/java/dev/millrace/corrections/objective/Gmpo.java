@@ -77,8 +77,9 @@ public final class Gmpo implements Objective {
 
         ObjectiveResult run() {
             double[] coefficients = countsEverySequence
-                    ? new Aggregation.SequenceMeanTokenSum(new GlobalBatch(GlobalBatch.OF_THIS_BATCH,
-                            Math.max(1, batch.sequenceCount()), 1)).coefficients(batch)
+                    ? new Aggregation.SequenceMeanTokenSum(
+                                    new GlobalBatch(GlobalBatch.OF_THIS_BATCH, Math.max(1, batch.sequenceCount()), 1))
+                            .coefficients(batch)
                     : new Aggregation.SequenceMeanTokenSum(whole).coefficients(batch);
             double loss = 0.0;
             for (int s = 0; s < batch.sequenceCount(); s++) {
@@ -126,7 +127,8 @@ public final class Gmpo implements Objective {
             logRatios += delta;
             clippedPositive += outside && advantage > 0 ? 1 : 0;
             clippedNegative += outside && advantage < 0 ? 1 : 0;
-            clipFlags[t] = !outside || advantage == 0 ? 0
+            clipFlags[t] = !outside || advantage == 0
+                    ? 0
                     : advantage > 0 ? ObjectiveResult.CLIPPED : ObjectiveResult.LOWER_CLIPPED;
         }
 

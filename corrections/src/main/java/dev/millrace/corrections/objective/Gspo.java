@@ -42,7 +42,8 @@ public final class Gspo implements Objective {
     @Override
     public ObjectiveResult evaluate(ObjectiveInput input) {
         return new SequencewiseLoss(input, aggregation)
-                .apply((x, advantage, term) -> surrogate.apply(Math.exp(x), advantage, term),
+                .apply(
+                        (x, advantage, term) -> surrogate.apply(Math.exp(x), advantage, term),
                         input.requireProximal("GSPO"))
                 .withClipMetrics();
     }

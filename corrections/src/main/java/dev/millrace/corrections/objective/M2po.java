@@ -22,8 +22,7 @@ public final class M2po implements Objective {
 
     /** The objective with the paper's denominator: all trained tokens before masking. */
     public static M2po over(int tokensBeforeMasking) {
-        return new M2po(new Aggregation.TokenMean(
-                new GlobalBatch(tokensBeforeMasking, GlobalBatch.OF_THIS_BATCH, 1)));
+        return new M2po(new Aggregation.TokenMean(new GlobalBatch(tokensBeforeMasking, GlobalBatch.OF_THIS_BATCH, 1)));
     }
 
     @Override

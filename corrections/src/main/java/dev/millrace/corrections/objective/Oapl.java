@@ -41,12 +41,14 @@ public final class Oapl implements Objective {
     public ObjectiveResult evaluate(ObjectiveInput input) {
         float[] behavior = input.requireBehavior("OAPL");
         return new SequencewiseLoss(input, aggregation)
-                .apply((x, advantage, term) -> {
-                    int trained = input.batch().trainedTokens(term.sequence);
-                    double residual = beta * trained * x - advantage;
-                    term.loss = residual * residual;
-                    term.derivative = 2 * residual * beta * trained; // by the mean log ratio
-                }, behavior)
+                .apply(
+                        (x, advantage, term) -> {
+                            int trained = input.batch().trainedTokens(term.sequence);
+                            double residual = beta * trained * x - advantage;
+                            term.loss = residual * residual;
+                            term.derivative = 2 * residual * beta * trained; // by the mean log ratio
+                        },
+                        behavior)
                 .withKlMetric();
     }
 }

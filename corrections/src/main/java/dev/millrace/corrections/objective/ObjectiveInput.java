@@ -18,7 +18,12 @@ public final class ObjectiveInput {
     private final float[] behavior;
     private final float[] weights;
 
-    private ObjectiveInput(TokenBatch batch, float[] current, float[] advantages, float[] proximal, float[] behavior,
+    private ObjectiveInput(
+            TokenBatch batch,
+            float[] current,
+            float[] advantages,
+            float[] proximal,
+            float[] behavior,
             float[] weights) {
         this.batch = batch;
         this.current = current;
@@ -60,8 +65,8 @@ public final class ObjectiveInput {
         for (int t = 0; t < importanceWeights.length; t++) {
             if (batch.isTrained(t) && importanceWeights[t] < 0) {
                 int s = batch.sequenceOf(t);
-                throw new IllegalArgumentException("importance weights must not be negative: sequence=" + s
-                        + ", token=" + (t - batch.start(s)) + ", weight=" + importanceWeights[t]);
+                throw new IllegalArgumentException("importance weights must not be negative: sequence=" + s + ", token="
+                        + (t - batch.start(s)) + ", weight=" + importanceWeights[t]);
             }
         }
         return new ObjectiveInput(batch, current, advantages, proximal, behavior, importanceWeights);
@@ -107,8 +112,8 @@ public final class ObjectiveInput {
 
     float[] requireBehavior(String objective) {
         if (behavior == null) {
-            throw new IllegalArgumentException(objective + " weighs tokens by how they were sampled: "
-                    + "give behavior log-probs");
+            throw new IllegalArgumentException(
+                    objective + " weighs tokens by how they were sampled: " + "give behavior log-probs");
         }
         return behavior;
     }

@@ -27,7 +27,8 @@ public final class PolicyGradient implements Objective {
     public ObjectiveResult evaluate(ObjectiveInput input) {
         TokenwiseLoss loss = new TokenwiseLoss(input, aggregation);
         if (input.hasProximal()) {
-            return loss.apply(PolicyGradient::token, input.requireProximal("policy gradient")).withKlMetric();
+            return loss.apply(PolicyGradient::token, input.requireProximal("policy gradient"))
+                    .withKlMetric();
         }
         return loss.apply(PolicyGradient::token, input.current()).withoutMetrics();
     }

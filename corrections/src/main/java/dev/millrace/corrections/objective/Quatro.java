@@ -48,18 +48,35 @@ public final class Quatro implements Objective {
         double[] advantages = new double[batch.sequenceCount()];
         Arrays.setAll(advantages, means::advantage);
         QueryTrustRegion[] regions = multipliers.solve(batch, advantages);
-        ObjectiveResult result = new SequencewiseLoss(input, aggregation).apply((mean, advantage, term) -> {
-            int trained = batch.trainedTokens(term.sequence);
-            QueryTrustRegion region = regions[batch.group(term.sequence)];
-            double logRatio = LogRatio.bounded(trained * mean);
-            double ratio = Math.exp(logRatio);
-            term.loss = -(ratio * (advantage - region.offset()) - region.multiplier() * (ratio * logRatio - ratio));
-            term.derivative = -region.coefficient(advantage, logRatio) * trained; // by the mean log ratio
-        }, behavior).withKlMetric();
+        ObjectiveResult result = new SequencewiseLoss(input, aggregation)
+                .apply(
+                        (mean, advantage, term) -> {
+                            int trained = batch.trainedTokens(term.sequence);
+                            QueryTrustRegion region = regions[batch.group(term.sequence)];
+                            double logRatio = LogRatio.bounded(trained * mean);
+                            double ratio = Math.exp(logRatio);
+                            term.loss = -(ratio * (advantage - region.offset())
+                                    - region.multiplier() * (ratio * logRatio - ratio));
+                            term.derivative =
+                                    -region.coefficient(advantage, logRatio) * trained; // by the mean log ratio
+                        },
+                        behavior)
+                .withKlMetric();
         Map<String, Double> metrics = new LinkedHashMap<>(result.metrics());
-        QueryTrustRegion[] solved = Arrays.stream(regions).filter(Objects::nonNull).toArray(QueryTrustRegion[]::new);
-        metrics.put(MULTIPLIER, Arrays.stream(solved).mapToDouble(QueryTrustRegion::multiplier).average().orElse(0));
-        metrics.put(BINDING, Arrays.stream(solved).mapToDouble(region -> region.binds() ? 1 : 0).average().orElse(0));
+        QueryTrustRegion[] solved =
+                Arrays.stream(regions).filter(Objects::nonNull).toArray(QueryTrustRegion[]::new);
+        metrics.put(
+                MULTIPLIER,
+                Arrays.stream(solved)
+                        .mapToDouble(QueryTrustRegion::multiplier)
+                        .average()
+                        .orElse(0));
+        metrics.put(
+                BINDING,
+                Arrays.stream(solved)
+                        .mapToDouble(region -> region.binds() ? 1 : 0)
+                        .average()
+                        .orElse(0));
         return new ObjectiveResult(result.loss(), result.gradient(), result.clipFlags(), metrics);
     }
 }

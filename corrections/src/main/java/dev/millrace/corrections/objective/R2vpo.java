@@ -37,7 +37,8 @@ public final class R2vpo implements Objective {
     public ObjectiveResult evaluate(ObjectiveInput input) {
         double[] squares = new double[1];
         ObjectiveResult result = new TokenwiseLoss(input, aggregation)
-                .apply((current, proximal, advantage, term) -> squares[0] += token(current, proximal, advantage, term),
+                .apply(
+                        (current, proximal, advantage, term) -> squares[0] += token(current, proximal, advantage, term),
                         input.requireProximal("R2VPO"))
                 .withKlMetric();
         Map<String, Double> metrics = new LinkedHashMap<>(result.metrics());

@@ -32,8 +32,7 @@ public final class SequenceSapo implements Objective {
     @Override
     public ObjectiveResult evaluate(ObjectiveInput input) {
         return new SequencewiseLoss(input, aggregation)
-                .apply((x, advantage, term) -> gate.apply(Math.exp(x), advantage, term),
-                        input.requireProximal("SAPO"))
+                .apply((x, advantage, term) -> gate.apply(Math.exp(x), advantage, term), input.requireProximal("SAPO"))
                 .withClipMetrics();
     }
 }

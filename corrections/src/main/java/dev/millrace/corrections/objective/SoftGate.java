@@ -8,8 +8,8 @@ final class SoftGate {
     SoftGate(double tauPositive, double tauNegative) {
         if (!(tauPositive > 0 && tauPositive < Double.POSITIVE_INFINITY)
                 || !(tauNegative > 0 && tauNegative < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException("temperatures must be positive and finite: positive=" + tauPositive
-                    + ", negative=" + tauNegative);
+            throw new IllegalArgumentException(
+                    "temperatures must be positive and finite: positive=" + tauPositive + ", negative=" + tauNegative);
         }
         this.tauPositive = tauPositive;
         this.tauNegative = tauNegative;

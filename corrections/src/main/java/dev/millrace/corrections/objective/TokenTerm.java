@@ -9,10 +9,12 @@ final class TokenTerm {
     int sequence;
     /** Packed position of the token. */
     int token;
+
     double loss;
     double derivative;
     /** What the approximate KL averages, negated. */
     double logRatio;
+
     boolean clipped;
     boolean lowerClipped;
 

@@ -62,7 +62,9 @@ public enum Preset {
     }
 
     private enum Loss {
-        DECOUPLED, PPO_CLIP, REINFORCE
+        DECOUPLED,
+        PPO_CLIP,
+        REINFORCE
     }
 
     private final String rolloutIs;
@@ -107,8 +109,14 @@ public enum Preset {
         }
         Map<String, String> values = new LinkedHashMap<>(parameters);
         values.putAll(changed);
-        return new RolloutCorrectionSettings(rolloutIs, isThreshold(values), false, rolloutRs,
-                values.get("rs_threshold"), loss != Loss.DECOUPLED, loss == Loss.REINFORCE ? "reinforce" : "ppo_clip");
+        return new RolloutCorrectionSettings(
+                rolloutIs,
+                isThreshold(values),
+                false,
+                rolloutRs,
+                values.get("rs_threshold"),
+                loss != Loss.DECOUPLED,
+                loss == Loss.REINFORCE ? "reinforce" : "ppo_clip");
     }
 
     private static String isThreshold(Map<String, String> values) {

@@ -57,8 +57,8 @@ public enum ProximalApproximation {
      *     or a token is newer than {@code currentVersion}
      * @throws dev.millrace.corrections.NonFiniteLogProbException naming a trained token's sequence and token
      */
-    public void compute(TokenBatch batch, float[] behavior, float[] current, int[] versions, int currentVersion,
-            float[] proximal) {
+    public void compute(
+            TokenBatch batch, float[] behavior, float[] current, int[] versions, int currentVersion, float[] proximal) {
         batch.requireFinite("behavior log-probs", behavior);
         batch.requireFinite("current log-probs", current);
         batch.requireLength("versions", versions.length);

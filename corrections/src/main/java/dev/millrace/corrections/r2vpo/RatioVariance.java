@@ -13,8 +13,7 @@ import dev.millrace.corrections.ratio.LogRatio;
  * <p>Unit: token, averaged over the batch.
  */
 public final class RatioVariance {
-    private RatioVariance() {
-    }
+    private RatioVariance() {}
 
     /**
      * The mean over trained tokens; 0 without any.

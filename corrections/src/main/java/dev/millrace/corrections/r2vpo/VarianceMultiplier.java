@@ -19,7 +19,9 @@ public record VarianceMultiplier(double multiplier, double budget, double rate, 
             throw new IllegalArgumentException(
                     "budget and rate must be positive and finite: budget=" + budget + ", rate=" + rate);
         }
-        if (!(smallest > 0.0 && smallest <= multiplier && multiplier <= largest
+        if (!(smallest > 0.0
+                && smallest <= multiplier
+                && multiplier <= largest
                 && largest < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("0 < smallest <= multiplier <= largest < infinity must hold: smallest="
                     + smallest + ", multiplier=" + multiplier + ", largest=" + largest);

@@ -213,7 +213,10 @@ public final class LogRatio {
 
     private NonFiniteLogProbException nonFinite(TokenBatch batch, int sequence, int token) {
         boolean targetAtFault = !Float.isFinite(target[token]);
-        return new NonFiniteLogProbException((targetAtFault ? kind.target() : kind.sampler()) + " log-probs", sequence,
-                token - batch.start(sequence), targetAtFault ? target[token] : sampler[token]);
+        return new NonFiniteLogProbException(
+                (targetAtFault ? kind.target() : kind.sampler()) + " log-probs",
+                sequence,
+                token - batch.start(sequence),
+                targetAtFault ? target[token] : sampler[token]);
     }
 }

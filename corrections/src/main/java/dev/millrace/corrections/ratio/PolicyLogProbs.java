@@ -43,8 +43,8 @@ public final class PolicyLogProbs {
      *
      * @param versions version that sampled each packed token
      */
-    public static PolicyLogProbs interpolated(TokenBatch batch, float[] behavior, float[] current, int[] versions,
-            int currentVersion) {
+    public static PolicyLogProbs interpolated(
+            TokenBatch batch, float[] behavior, float[] current, int[] versions, int currentVersion) {
         float[] proximal = new float[batch.tokenCount()];
         ProximalApproximation.LOGLINEAR.compute(batch, behavior, current, versions, currentVersion, proximal);
         return new PolicyLogProbs(RatioMode.INTERPOLATED, behavior, behavior, proximal, current);

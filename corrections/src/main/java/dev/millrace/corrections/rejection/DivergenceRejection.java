@@ -66,8 +66,8 @@ public final class DivergenceRejection {
         for (int r = 0; r < tokens.length; r++) {
             counts.add(new RejectionSummary.RuleCount(rules.get(r), tokens[r], sequences[r]));
         }
-        return new RejectionSummary(batch.trainedTokens(), batch.trainedTokens() - left, trainedSequences, touched,
-                emptied, counts);
+        return new RejectionSummary(
+                batch.trainedTokens(), batch.trainedTokens() - left, trainedSequences, touched, emptied, counts);
     }
 
     private static int reject(TokenBatch batch, LogRatio ratio, int s, RejectionRule rule, byte[] mask) {
@@ -75,8 +75,7 @@ public final class DivergenceRejection {
         if (rule.mode().aggregation() == Aggregation.TOKEN) {
             int rejected = 0;
             for (int t = batch.start(s); t < batch.end(s); t++) {
-                if (batch.isTrained(t)
-                        && !rule.keeps(divergence.of(LogRatio.bounded(ratio.finiteAt(batch, s, t))))) {
+                if (batch.isTrained(t) && !rule.keeps(divergence.of(LogRatio.bounded(ratio.finiteAt(batch, s, t))))) {
                     mask[t] = 0;
                     rejected++;
                 }

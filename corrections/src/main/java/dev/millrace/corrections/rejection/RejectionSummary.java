@@ -12,8 +12,13 @@ import java.util.List;
  * @param emptiedSequences of them, how many have no trained token left
  * @param rules the same per rule, each as if it were alone, in the order of the configuration
  */
-public record RejectionSummary(int trainedTokens, int rejectedTokens, int trainedSequences, int rejectedSequences,
-        int emptiedSequences, List<RuleCount> rules) {
+public record RejectionSummary(
+        int trainedTokens,
+        int rejectedTokens,
+        int trainedSequences,
+        int rejectedSequences,
+        int emptiedSequences,
+        List<RuleCount> rules) {
 
     public RejectionSummary {
         rules = List.copyOf(rules);
@@ -26,6 +31,5 @@ public record RejectionSummary(int trainedTokens, int rejectedTokens, int traine
      * @param rejectedTokens trained tokens it rejects
      * @param rejectedSequences sequences in which it rejects a token
      */
-    public record RuleCount(RejectionRule rule, int rejectedTokens, int rejectedSequences) {
-    }
+    public record RuleCount(RejectionRule rule, int rejectedTokens, int rejectedSequences) {}
 }

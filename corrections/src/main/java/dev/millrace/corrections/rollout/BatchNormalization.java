@@ -2,8 +2,7 @@ package dev.millrace.corrections.rollout;
 
 /** Divides the weights of a batch by their mean, so that the loss keeps its scale whatever the mismatch. */
 final class BatchNormalization {
-    private BatchNormalization() {
-    }
+    private BatchNormalization() {}
 
     /**
      * Normalises in place.

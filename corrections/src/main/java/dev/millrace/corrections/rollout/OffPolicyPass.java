@@ -76,25 +76,41 @@ final class OffPolicyPass implements BlockPass {
         double epsilon = semantics.countEpsilon();
         double tokens = batch.trainedTokens() + epsilon;
         SequenceStatistics logPpl = perSequence(semantics, s -> -target[s] / count(s, epsilon));
-        metrics.put("training_ppl", perSequence(semantics, s -> Math.exp(-target[s] / count(s, epsilon))).mean());
+        metrics.put(
+                "training_ppl",
+                perSequence(semantics, s -> Math.exp(-target[s] / count(s, epsilon)))
+                        .mean());
         metrics.put("training_log_ppl", logPpl.mean());
         if (!samplerKnown) {
             return;
         }
         metrics.put("kl", (0.0 - total(logRatio)) / tokens); // not -0 on-policy
         metrics.put("k3_kl", total(k3) / tokens);
-        metrics.put("rollout_ppl", perSequence(semantics, s -> Math.exp(-sampler[s] / count(s, epsilon))).mean());
-        metrics.put("rollout_log_ppl", perSequence(semantics, s -> -sampler[s] / count(s, epsilon)).mean());
+        metrics.put(
+                "rollout_ppl",
+                perSequence(semantics, s -> Math.exp(-sampler[s] / count(s, epsilon)))
+                        .mean());
+        metrics.put(
+                "rollout_log_ppl",
+                perSequence(semantics, s -> -sampler[s] / count(s, epsilon)).mean());
         SequenceStatistics difference = perSequence(semantics, s -> (0.0 - logRatio[s]) / count(s, epsilon));
         metrics.put("log_ppl_diff", difference.mean());
-        metrics.put("log_ppl_abs_diff",
-                perSequence(semantics, s -> Math.abs(logRatio[s]) / count(s, epsilon)).mean());
+        metrics.put(
+                "log_ppl_abs_diff",
+                perSequence(semantics, s -> Math.abs(logRatio[s]) / count(s, epsilon))
+                        .mean());
         metrics.put("log_ppl_diff_max", difference.max());
         metrics.put("log_ppl_diff_min", difference.min());
-        metrics.put("ppl_ratio", perSequence(semantics, s -> Math.exp(-logRatio[s] / count(s, epsilon))).mean());
+        metrics.put(
+                "ppl_ratio",
+                perSequence(semantics, s -> Math.exp(-logRatio[s] / count(s, epsilon)))
+                        .mean());
         metrics.put("chi2_token", total(ratioSquares) / tokens - 1.0);
-        metrics.put("chi2_seq",
-                perSequence(semantics, s -> Math.exp(2.0 * LogRatio.bounded(logRatio[s]))).mean() - 1.0);
+        metrics.put(
+                "chi2_seq",
+                perSequence(semantics, s -> Math.exp(2.0 * LogRatio.bounded(logRatio[s])))
+                                .mean()
+                        - 1.0);
     }
 
     /** A sequence without trained tokens has sums of 0, and so quotients of 0 whatever they are divided by. */

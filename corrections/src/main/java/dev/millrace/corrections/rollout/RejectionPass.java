@@ -62,7 +62,8 @@ abstract class RejectionPass implements BlockPass {
     final void report(Semantics semantics, MetricMap metrics) {
         String name = "rollout_rs_" + rule.mode().label();
         reportStatistic(semantics, name, metrics);
-        metrics.put(name + "_masked_fraction",
+        metrics.put(
+                name + "_masked_fraction",
                 WeightPass.total(rejected) / (batch.trainedTokens() + semantics.countEpsilon()));
         double[] touched = new double[rejected.length];
         for (int s = 0; s < touched.length; s++) {

@@ -133,8 +133,8 @@ public final class RolloutCorrection {
                 totals.report(config.semantics(), metrics);
             }
             offPolicy.report(config.semantics(), true, metrics);
-            return new RolloutCorrectionResult(weights.map(pass -> pass.weights), mask, totals.tokens(),
-                    totals.sequences(), metrics.asMap());
+            return new RolloutCorrectionResult(
+                    weights.map(pass -> pass.weights), mask, totals.tokens(), totals.sequences(), metrics.asMap());
         }
 
         private void reportWeights(WeightPass pass, MetricMap metrics) {

@@ -15,8 +15,12 @@ import java.util.Optional;
  * @param mode decoupled or bypass
  * @param semantics whose reading of the metrics
  */
-public record RolloutCorrectionConfig(Optional<WeightRule> weights, boolean batchNormalize,
-        List<RejectionRule> rejections, ObjectiveMode mode, Semantics semantics) {
+public record RolloutCorrectionConfig(
+        Optional<WeightRule> weights,
+        boolean batchNormalize,
+        List<RejectionRule> rejections,
+        ObjectiveMode mode,
+        Semantics semantics) {
 
     public RolloutCorrectionConfig {
         rejections = List.copyOf(rejections);

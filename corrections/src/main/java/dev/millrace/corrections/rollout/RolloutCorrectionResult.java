@@ -13,6 +13,9 @@ import java.util.Optional;
  * @param rejectedSequences sequences that lost at least one token
  * @param metrics verl's names, such as {@code rollout_corr/kl}; every configured stage is in it
  */
-public record RolloutCorrectionResult(Optional<float[]> weights, byte[] mask, int rejectedTokens, int rejectedSequences,
-        Map<String, Double> metrics) {
-}
+public record RolloutCorrectionResult(
+        Optional<float[]> weights,
+        byte[] mask,
+        int rejectedTokens,
+        int rejectedSequences,
+        Map<String, Double> metrics) {}

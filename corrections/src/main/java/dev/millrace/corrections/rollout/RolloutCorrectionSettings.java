@@ -21,8 +21,14 @@ import java.util.Optional;
  * @param bypassMode whether old := behavior
  * @param lossType {@code ppo_clip} or {@code reinforce}; the second needs bypass mode
  */
-public record RolloutCorrectionSettings(String rolloutIs, String rolloutIsThreshold, boolean rolloutIsBatchNormalize,
-        String rolloutRs, String rolloutRsThreshold, boolean bypassMode, String lossType) {
+public record RolloutCorrectionSettings(
+        String rolloutIs,
+        String rolloutIsThreshold,
+        boolean rolloutIsBatchNormalize,
+        String rolloutRs,
+        String rolloutRsThreshold,
+        boolean bypassMode,
+        String lossType) {
     /** What verl's constructor gives without arguments: sequence weights truncated at 2, decoupled. */
     public static final RolloutCorrectionSettings DEFAULTS =
             new RolloutCorrectionSettings("sequence", "2.0", false, null, null, false, "ppo_clip");
@@ -45,8 +51,8 @@ public record RolloutCorrectionSettings(String rolloutIs, String rolloutIsThresh
      * @throws IllegalArgumentException naming the setting, its value and the way out
      */
     public RolloutCorrectionConfig resolve(Semantics semantics) {
-        RolloutCorrectionConfig config = new RolloutCorrectionConfig(weights(), rolloutIsBatchNormalize,
-                rejections(semantics), mode(), semantics);
+        RolloutCorrectionConfig config = new RolloutCorrectionConfig(
+                weights(), rolloutIsBatchNormalize, rejections(semantics), mode(), semantics);
         if (semantics == Semantics.MILLRACE) {
             refuseContradictions(config);
         }
@@ -60,15 +66,18 @@ public record RolloutCorrectionSettings(String rolloutIs, String rolloutIsThresh
         WeightRule.Level level = switch (rolloutIs) {
             case "token" -> WeightRule.Level.TOKEN;
             case "sequence" -> WeightRule.Level.SEQUENCE;
-            default -> throw new IllegalArgumentException(
-                    "rollout_is must be token, sequence or not set: '" + rolloutIs + "'");
+            default ->
+                throw new IllegalArgumentException(
+                        "rollout_is must be token, sequence or not set: '" + rolloutIs + "'");
         };
         String spec = rolloutIsThreshold.strip();
         int bar = spec.indexOf('_');
         if (bar < 0) {
             return Optional.of(new WeightRule.Truncate(level, ThresholdText.number(IS_THRESHOLD, spec)));
         }
-        return Optional.of(new WeightRule.Band(level, ThresholdText.number(IS_THRESHOLD, spec.substring(0, bar)),
+        return Optional.of(new WeightRule.Band(
+                level,
+                ThresholdText.number(IS_THRESHOLD, spec.substring(0, bar)),
                 ThresholdText.number(IS_THRESHOLD, spec.substring(bar + 1))));
     }
 
@@ -107,8 +116,8 @@ public record RolloutCorrectionSettings(String rolloutIs, String rolloutIsThresh
         int bar = spec.indexOf('_');
         if (!mode.isTwoSided()) {
             if (bar >= 0) {
-                throw new IllegalArgumentException("rollout_rs_threshold for " + mode.label()
-                        + " must be a single upper bound: '" + spec + "'");
+                throw new IllegalArgumentException(
+                        "rollout_rs_threshold for " + mode.label() + " must be a single upper bound: '" + spec + "'");
             }
             double upper = positive(mode, ThresholdText.number(RS_THRESHOLD, spec));
             return semantics == Semantics.MILLRACE
@@ -116,9 +125,8 @@ public record RolloutCorrectionSettings(String rolloutIs, String rolloutIsThresh
                     : new RejectionRule(mode, 0.0, upper);
         }
         double upper = positive(mode, ThresholdText.number(RS_THRESHOLD, spec.substring(bar + 1)));
-        double lower = bar < 0
-                ? 1.0 / upper
-                : positive(mode, ThresholdText.number(RS_THRESHOLD, spec.substring(0, bar)));
+        double lower =
+                bar < 0 ? 1.0 / upper : positive(mode, ThresholdText.number(RS_THRESHOLD, spec.substring(0, bar)));
         return semantics == Semantics.MILLRACE
                 ? RejectionRule.ratioBand(mode, lower, upper)
                 : new RejectionRule(mode, Math.log(lower), Math.log(upper));

@@ -12,8 +12,7 @@ final class ThresholdText {
     private static final String UNSIGNED = "(?:" + DIGITS + "\\.?(?:" + DIGITS + ")?|\\." + DIGITS + ")";
     private static final Pattern NUMBER = Pattern.compile("[+-]?" + UNSIGNED + "(?:[eE][+-]?" + DIGITS + ")?");
 
-    private ThresholdText() {
-    }
+    private ThresholdText() {}
 
     /**
      * The number.

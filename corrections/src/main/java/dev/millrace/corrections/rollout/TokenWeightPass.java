@@ -68,7 +68,8 @@ final class TokenWeightPass extends WeightPass {
     private void maskOutside(double[] bounded, double[] ratio, double[] applied, int n) {
         for (int i = 0; i < n; i++) {
             long outside = (Double.doubleToRawLongBits(bounded[i] - logLower + 0.0)
-                    | Double.doubleToRawLongBits(logUpper - bounded[i] + 0.0)) >> 63; // all ones if one is below 0
+                            | Double.doubleToRawLongBits(logUpper - bounded[i] + 0.0))
+                    >> 63; // all ones if one is below 0
             applied[i] = Double.longBitsToDouble(Double.doubleToRawLongBits(ratio[i]) & ~outside);
         }
     }

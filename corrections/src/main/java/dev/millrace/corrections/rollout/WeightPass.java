@@ -16,10 +16,12 @@ abstract class WeightPass implements BlockPass {
     final double logUpper;
     /** Sum and sum of squares of the applied weights, sum of the raw ratios (bounded, before truncation). */
     final double[] weightSum;
+
     final double[] weightSquares;
     final double[] ratioSum;
     /** Trained tokens whose ratio is above the upper, below the lower bound. */
     final int[] high;
+
     final int[] low;
 
     WeightPass(TokenBatch batch, WeightRule rule, float[] weights) {
@@ -52,8 +54,8 @@ abstract class WeightPass implements BlockPass {
         double meanSquare = total(weightSquares) / tokens;
         metrics.put("rollout_is_mean", mean);
         reportRange(semantics, metrics);
-        metrics.put("rollout_is_std",
-                batch.trainedTokens() > 1 ? Math.sqrt(Math.max(0.0, meanSquare - mean * mean)) : 0.0);
+        metrics.put(
+                "rollout_is_std", batch.trainedTokens() > 1 ? Math.sqrt(Math.max(0.0, meanSquare - mean * mean)) : 0.0);
         metrics.put("rollout_is_eff_sample_size", effectiveSampleSize(semantics, mean, meanSquare));
         reportSequences(semantics, metrics);
         if (isBand()) {

@@ -18,7 +18,8 @@ public sealed interface WeightRule {
 
     /** The name of a level is the value of {@code rollout_is}. */
     enum Level {
-        TOKEN, SEQUENCE
+        TOKEN,
+        SEQUENCE
     }
 
     /**
@@ -50,8 +51,8 @@ public sealed interface WeightRule {
             requirePositive(upper);
             requirePositive(lower);
             if (lower > upper) {
-                throw new IllegalArgumentException("rollout_is_threshold must have lower <= upper: lower=" + lower
-                        + ", upper=" + upper);
+                throw new IllegalArgumentException(
+                        "rollout_is_threshold must have lower <= upper: lower=" + lower + ", upper=" + upper);
             }
         }
     }

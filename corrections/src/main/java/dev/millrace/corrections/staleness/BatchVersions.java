@@ -33,12 +33,14 @@ public final class BatchVersions {
     /** A batch in which every sequence was sampled by one version. */
     public static BatchVersions wholeSequences(TokenBatch batch, long[] versions) {
         if (versions.length != batch.sequenceCount()) {
-            throw new IllegalArgumentException("one version per sequence: versions=" + versions.length
-                    + ", sequences=" + batch.sequenceCount());
+            throw new IllegalArgumentException(
+                    "one version per sequence: versions=" + versions.length + ", sequences=" + batch.sequenceCount());
         }
-        return new BatchVersions(batch, IntStream.range(0, versions.length)
-                .mapToObj(s -> List.of(new VersionSpan(versions[s], 0, batch.length(s))))
-                .toList());
+        return new BatchVersions(
+                batch,
+                IntStream.range(0, versions.length)
+                        .mapToObj(s -> List.of(new VersionSpan(versions[s], 0, batch.length(s))))
+                        .toList());
     }
 
     private void check(int sequence) {

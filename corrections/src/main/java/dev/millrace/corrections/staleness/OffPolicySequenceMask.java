@@ -35,8 +35,7 @@ public record OffPolicySequenceMask(double threshold) {
      * @param negative of those, with negative advantage
      * @param rejected of those, drifted beyond the threshold
      */
-    public record Summary(int sequences, int negative, int rejected) {
-    }
+    public record Summary(int sequences, int negative, int rejected) {}
 
     /**
      * Overwrites {@code mask}, one byte per packed token: 1 if trained and the sequence is kept, else 0.

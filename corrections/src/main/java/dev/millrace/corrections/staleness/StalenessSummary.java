@@ -37,7 +37,12 @@ public record StalenessSummary(
         }
 
         StalenessSummary summary() {
-            return new StalenessSummary(trainedTokens, maskedTokens, sequences, maskedSequences, oldest,
+            return new StalenessSummary(
+                    trainedTokens,
+                    maskedTokens,
+                    sequences,
+                    maskedSequences,
+                    oldest,
                     trainedTokens == 0 ? 0.0 : sum / trainedTokens);
         }
     }

@@ -12,8 +12,7 @@ import dev.millrace.corrections.ratio.LogRatio;
  * estimate of one position may exceed 1 by chance and is then 1.
  */
 public final class PositionalTotalVariation {
-    private PositionalTotalVariation() {
-    }
+    private PositionalTotalVariation() {}
 
     /**
      * One value per position, up to the largest number of trained tokens of a sequence; empty without trained tokens.

@@ -72,7 +72,7 @@ public record SampledTrustRegionMask(OptionalDouble maxAbsLogRatio, OptionalDoub
             }
             boolean rejected = trained > 0
                     && (largest > maxAbsLogRatio.orElse(Double.POSITIVE_INFINITY)
-                    || sumOfK3 / trained > meanK3.orElse(Double.POSITIVE_INFINITY));
+                            || sumOfK3 / trained > meanK3.orElse(Double.POSITIVE_INFINITY));
             if (rejected) {
                 Arrays.fill(mask, batch.start(s), batch.end(s), (byte) 0);
             }

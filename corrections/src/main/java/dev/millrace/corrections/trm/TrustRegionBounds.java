@@ -13,8 +13,7 @@ package dev.millrace.corrections.trm;
  * term per position, how far the contexts have shifted times how much an action can gain there.
  */
 public final class TrustRegionBounds {
-    private TrustRegionBounds() {
-    }
+    private TrustRegionBounds() {}
 
     /** {@code T (T - 1) delta}: context shift by adding up single steps, as in TRPO. */
     public static double trpo(int length, double delta) {
@@ -72,8 +71,8 @@ public final class TrustRegionBounds {
                         "a total variation distance is in [0, 1]: position=" + t + ", value=" + here);
             }
             int after = length - t;
-            double future = after == 0 ? 0.0
-                    : Math.min(1.0, Math.min(after * epsilon, Math.sqrt(after * (delta / 2.0))));
+            double future =
+                    after == 0 ? 0.0 : Math.min(1.0, Math.min(after * epsilon, Math.sqrt(after * (delta / 2.0))));
             sum += here * future;
         }
         return 4.0 * sum;

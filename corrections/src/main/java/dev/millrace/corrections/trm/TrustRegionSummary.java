@@ -12,8 +12,13 @@ package dev.millrace.corrections.trm;
  * @param meanSequenceDivergence mean over sequences with a trained token of the sum of their tokens' divergences: KL
  *     for stored distributions, k3 for samples. An estimate of the sequence KL in the mixed bound
  */
-public record TrustRegionSummary(int sequences, int rejected, int trainedTokens, int maskedTokens,
-        double largestTokenDivergence, double meanSequenceDivergence) {
+public record TrustRegionSummary(
+        int sequences,
+        int rejected,
+        int trainedTokens,
+        int maskedTokens,
+        double largestTokenDivergence,
+        double meanSequenceDivergence) {
 
     /** Rejected sequences over all sequences; 0 for a batch without sequences. */
     public double maskRate() {
@@ -51,7 +56,12 @@ public record TrustRegionSummary(int sequences, int rejected, int trainedTokens,
         }
 
         TrustRegionSummary summary() {
-            return new TrustRegionSummary(sequences, rejected, trainedTokens, maskedTokens, largest,
+            return new TrustRegionSummary(
+                    sequences,
+                    rejected,
+                    trainedTokens,
+                    maskedTokens,
+                    largest,
                     withTrained == 0 ? 0.0 : sum / withTrained);
         }
     }

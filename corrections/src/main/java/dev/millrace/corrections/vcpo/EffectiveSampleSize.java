@@ -52,9 +52,10 @@ public record EffectiveSampleSize(int weights, double ess, double ratio) {
             largest = Math.max(largest, Math.min(logWeights[i], logCap));
         }
         if (largest == Double.NEGATIVE_INFINITY) {
-            throw new IllegalArgumentException(logWeights.length == 0
-                    ? "no weights: the batch has no sequence with a trained token, so there is no effective sample size"
-                    : "all " + logWeights.length + " weights are 0, so there is no effective sample size");
+            throw new IllegalArgumentException(
+                    logWeights.length == 0
+                            ? "no weights: the batch has no sequence with a trained token, so there is no effective sample size"
+                            : "all " + logWeights.length + " weights are 0, so there is no effective sample size");
         }
         double sum = 0.0;
         double sumOfSquares = 0.0;

@@ -74,7 +74,8 @@ public final class OffPolicyOptimalBaseline {
         int[][] members = members(batch, baselines.length);
         for (int scoped = 0; scoped < baselines.length; scoped++) {
             int[] sequences = members[scoped];
-            double[] values = Arrays.stream(sequences).mapToDouble(s -> returns[s]).toArray();
+            double[] values =
+                    Arrays.stream(sequences).mapToDouble(s -> returns[s]).toArray();
             double[] weights = weights(batch, sequences, gradientNorms, logWeights);
             baselines[scoped] = average.of(values, weights, 0.0);
             double scale = dividedByDeviation ? deviation(values) : 1.0;
@@ -127,15 +128,17 @@ public final class OffPolicyOptimalBaseline {
 
     private static double deviation(double[] values) {
         double mean = Arrays.stream(values).average().orElse(0.0);
-        return Math.sqrt(Arrays.stream(values).map(v -> (v - mean) * (v - mean)).average().orElse(0.0));
+        return Math.sqrt(Arrays.stream(values)
+                .map(v -> (v - mean) * (v - mean))
+                .average()
+                .orElse(0.0));
     }
 
     private static void requireFinite(TokenBatch batch, String name, double[] values) {
         requireLength(batch, name, values);
         for (int s = 0; s < values.length; s++) {
             if (batch.trainedTokens(s) > 0 && !Double.isFinite(values[s])) {
-                throw new IllegalArgumentException(
-                        name + " must be finite: sequence=" + s + ", value=" + values[s]);
+                throw new IllegalArgumentException(name + " must be finite: sequence=" + s + ", value=" + values[s]);
             }
         }
     }

@@ -12,8 +12,7 @@ import java.util.Arrays;
  * being meaningful.
  */
 public final class SequenceLogWeights {
-    private SequenceLogWeights() {
-    }
+    private SequenceLogWeights() {}
 
     /**
      * One log weight per sequence that has a trained token, in order; the others carry no gradient and no weight, so

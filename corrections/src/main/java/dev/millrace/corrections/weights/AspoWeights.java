@@ -52,7 +52,8 @@ public final class AspoWeights implements SignedWeightMethod {
             tally.nextSequence();
             for (int t = batch.start(s); t < batch.end(s); t++) {
                 weights[t] = batch.isTrained(t)
-                        ? (float) weight(ratio.finiteAt(batch, s, t), advantages[t] >= 0f, tally) : 0f;
+                        ? (float) weight(ratio.finiteAt(batch, s, t), advantages[t] >= 0f, tally)
+                        : 0f;
             }
         }
         return tally.summary();

@@ -34,8 +34,15 @@ public final class BatchNormalizedWeights implements WeightMethod {
         for (int t = 0; t < weights.length; t++) {
             weights[t] = (float) (weights[t] / mean);
         }
-        return new WeightSummary(raw.trainedTokens(), raw.truncatedTokens(), raw.maskedTokens(), raw.trainedSequences(),
-                raw.changedSequences(), raw.meanWeight() / mean, raw.minWeight() / mean, raw.maxWeight() / mean);
+        return new WeightSummary(
+                raw.trainedTokens(),
+                raw.truncatedTokens(),
+                raw.maskedTokens(),
+                raw.trainedSequences(),
+                raw.changedSequences(),
+                raw.meanWeight() / mean,
+                raw.minWeight() / mean,
+                raw.maxWeight() / mean);
     }
 
     private static double meanOverSequences(TokenBatch batch, float[] weights) {

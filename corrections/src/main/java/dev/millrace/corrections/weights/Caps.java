@@ -2,8 +2,7 @@ package dev.millrace.corrections.weights;
 
 /** What a bound on a weight must satisfy. */
 final class Caps {
-    private Caps() {
-    }
+    private Caps() {}
 
     /** The log of {@code cap}, which must be finite and at least 1, so that on-policy tokens keep weight 1. */
     static double logOfCap(double cap) {
@@ -16,8 +15,8 @@ final class Caps {
     /** Refuses a band that does not contain 1, because it would mask every on-policy token. */
     static void requireBand(double lower, double upper) {
         if (!(lower > 0.0 && lower <= 1.0 && upper >= 1.0 && upper < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException("band must satisfy 0 < lower <= 1 <= upper < infinity: lower=" + lower
-                    + ", upper=" + upper);
+            throw new IllegalArgumentException(
+                    "band must satisfy 0 < lower <= 1 <= upper < infinity: lower=" + lower + ", upper=" + upper);
         }
     }
 

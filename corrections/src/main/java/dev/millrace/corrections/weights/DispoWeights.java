@@ -51,7 +51,8 @@ public final class DispoWeights implements SignedWeightMethod {
             tally.nextSequence();
             for (int t = batch.start(s); t < batch.end(s); t++) {
                 weights[t] = batch.isTrained(t)
-                        ? (float) weight(ratio.finiteAt(batch, s, t), advantages[t] >= 0f, tally) : 0f;
+                        ? (float) weight(ratio.finiteAt(batch, s, t), advantages[t] >= 0f, tally)
+                        : 0f;
             }
         }
         return tally.summary();
@@ -59,8 +60,8 @@ public final class DispoWeights implements SignedWeightMethod {
 
     private double weight(double logRatio, boolean correct, WeightTally tally) {
         double raw = Math.exp(LogRatio.bounded(logRatio));
-        double weight = Math.max(correct ? correctLower : incorrectLower,
-                Math.min(correct ? correctUpper : incorrectUpper, raw));
+        double weight = Math.max(
+                correct ? correctLower : incorrectLower, Math.min(correct ? correctUpper : incorrectUpper, raw));
         if (weight != raw) {
             tally.truncated(weight, 1);
         } else {

@@ -5,8 +5,7 @@ import dev.millrace.corrections.ratio.LogRatio;
 
 /** What the methods with one weight per sequence share: the sum of log ratios, and the way back to tokens. */
 final class SequenceSums {
-    private SequenceSums() {
-    }
+    private SequenceSums() {}
 
     /** Sum of the log ratios of the trained tokens of {@code sequence}, unbounded; 0 without any. */
     static double logRatio(TokenBatch batch, LogRatio ratio, int sequence) {

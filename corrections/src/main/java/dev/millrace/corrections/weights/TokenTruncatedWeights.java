@@ -59,8 +59,12 @@ public final class TokenTruncatedWeights implements WeightMethod {
             block.scratch[i] = Math.min(block.ratio[i], cap);
         }
         // in log space, where the ratio is exact and its exponential is not
-        tally.block(tokens, BlockSums.countAbove(block.bounded(), tokens, logCap), BlockSums.sum(block.scratch, tokens),
-                Math.min(Math.exp(block.min()), cap), cap);
+        tally.block(
+                tokens,
+                BlockSums.countAbove(block.bounded(), tokens, logCap),
+                BlockSums.sum(block.scratch, tokens),
+                Math.min(Math.exp(block.min()), cap),
+                cap);
         block.scatter(block.scratch, weights);
     }
 }

@@ -11,8 +11,7 @@ final class Turns {
         double of(double logProduct, int tokens);
     }
 
-    private Turns() {
-    }
+    private Turns() {}
 
     static WeightSummary weigh(TokenBatch batch, LogRatio ratio, float[] weights, double logCap, LogWeight logWeight) {
         ratio.requireFits(batch);

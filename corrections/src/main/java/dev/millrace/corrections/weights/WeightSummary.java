@@ -12,8 +12,15 @@ package dev.millrace.corrections.weights;
  * @param minWeight smallest weight of a trained token, 0 if there are none
  * @param maxWeight largest weight of a trained token, 0 if there are none
  */
-public record WeightSummary(int trainedTokens, int truncatedTokens, int maskedTokens, int trainedSequences,
-        int changedSequences, double meanWeight, double minWeight, double maxWeight) {
+public record WeightSummary(
+        int trainedTokens,
+        int truncatedTokens,
+        int maskedTokens,
+        int trainedSequences,
+        int changedSequences,
+        double meanWeight,
+        double minWeight,
+        double maxWeight) {
 
     /** Truncated and masked tokens over trained tokens, 0 if there are none. */
     public double changedFraction() {

@@ -68,7 +68,14 @@ final class WeightTally {
     WeightSummary summary() {
         closeSequence();
         boolean empty = trainedTokens == 0;
-        return new WeightSummary(trainedTokens, truncatedTokens, maskedTokens, trainedSequences, changedSequences,
-                empty ? 0 : sum / trainedTokens, empty ? 0 : min, empty ? 0 : max);
+        return new WeightSummary(
+                trainedTokens,
+                truncatedTokens,
+                maskedTokens,
+                trainedSequences,
+                changedSequences,
+                empty ? 0 : sum / trainedTokens,
+                empty ? 0 : min,
+                empty ? 0 : max);
     }
 }

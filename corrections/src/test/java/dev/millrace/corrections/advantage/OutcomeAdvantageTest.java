@@ -18,8 +18,9 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Estimators with one reward per sequence. */
 class OutcomeAdvantageTest {
     /** Trained tokens 2, 1, 1, 0, 3; groups {0, 2, 3}, {1}, {4}. */
-    private final TokenBatch batch = new TokenBatch(new int[] {0, 3, 4, 5, 6, 9},
-            new byte[] {1, 0, 1, 1, 1, 0, 1, 1, 1}, new int[] {0, 1, 0, 0, 4});
+    private final TokenBatch batch = new TokenBatch(
+            new int[] {0, 3, 4, 5, 6, 9}, new byte[] {1, 0, 1, 1, 1, 0, 1, 1, 1}, new int[] {0, 1, 0, 0, 4});
+
     private final double[] rewards = {1, 5, 2, 3, 0};
 
     @Test
@@ -47,8 +48,8 @@ class OutcomeAdvantageTest {
 
     @Test
     void shouldGiveOnlyTheBestItsLead() {
-        TokenBatch pairs = new TokenBatch(new int[] {0, 1, 2, 3, 4, 5}, new byte[] {1, 1, 1, 1, 1},
-                new int[] {0, 0, 0, 1, 1});
+        TokenBatch pairs =
+                new TokenBatch(new int[] {0, 1, 2, 3, 4, 5}, new byte[] {1, 1, 1, 1, 1}, new int[] {0, 0, 0, 1, 1});
         double[] r = {1, 4, 2, 7, 7};
 
         assertThat(GrpoPassk.withoutStandardDeviation().perSequence(pairs, r)).containsExactly(0, 2, 0, 0, 0);
@@ -102,8 +103,11 @@ class OutcomeAdvantageTest {
     }
 
     static Stream<OutcomeAdvantage> shiftInvariant() {
-        return Stream.of(Grpo.withStandardDeviation(), Grpo.withoutStandardDeviation(),
-                new Rloo(LoneSequence.TEACHES_NOTHING), new OptimalAdvantage(0.7));
+        return Stream.of(
+                Grpo.withStandardDeviation(),
+                Grpo.withoutStandardDeviation(),
+                new Rloo(LoneSequence.TEACHES_NOTHING),
+                new OptimalAdvantage(0.7));
     }
 
     @ParameterizedTest
@@ -112,7 +116,8 @@ class OutcomeAdvantageTest {
         Random random = new Random(5);
         for (int trial = 0; trial < 30; trial++) {
             int n = 6;
-            TokenBatch groups = new TokenBatch(IntStream.rangeClosed(0, n).toArray(), ones(n), new int[] {0, 0, 1, 1, 1, 0});
+            TokenBatch groups =
+                    new TokenBatch(IntStream.rangeClosed(0, n).toArray(), ones(n), new int[] {0, 0, 1, 1, 1, 0});
             double[] r = random.doubles(n).toArray();
             double[] shifted = Arrays.stream(r).map(x -> x + 10).toArray();
             double[] advantages = estimator.perSequence(groups, r);
@@ -123,8 +128,13 @@ class OutcomeAdvantageTest {
     }
 
     static Stream<OutcomeAdvantage> all() {
-        return Stream.concat(shiftInvariant(), Stream.of(new Opo(), new Gpg(1), new ReinforcePlusPlusBaseline(),
-                new Rloo(LoneSequence.KEEPS_ITS_REWARD)));
+        return Stream.concat(
+                shiftInvariant(),
+                Stream.of(
+                        new Opo(),
+                        new Gpg(1),
+                        new ReinforcePlusPlusBaseline(),
+                        new Rloo(LoneSequence.KEEPS_ITS_REWARD)));
     }
 
     @ParameterizedTest

@@ -41,8 +41,9 @@ class TokenRewardAdvantageTest {
 
         AdvantagesAndReturns result = new Gae(0.5, 0.5).compute(batch, rewards, values);
 
-        assertThat(result.advantages()).containsExactly(
-                new float[] {(float) w[0], (float) w[1], 0, (float) w[2], 0, (float) w[3]}, within(1e-6f));
+        assertThat(result.advantages())
+                .containsExactly(
+                        new float[] {(float) w[0], (float) w[1], 0, (float) w[2], 0, (float) w[3]}, within(1e-6f));
         assertThat(result.returns()).containsExactly(new float[] {0.15625f, 0.375f, 0, 1, 0, 3}, within(1e-6f));
     }
 
@@ -60,13 +61,13 @@ class TokenRewardAdvantageTest {
 
     @Test
     void shouldCarryTheReturnAcrossContextInReinforcePlusPlus() {
-        AdvantagesAndReturns result = new ReinforcePlusPlus(0.5)
-                .compute(batch, new float[] {0, 0, NAN, 1, NAN, 3});
+        AdvantagesAndReturns result = new ReinforcePlusPlus(0.5).compute(batch, new float[] {0, 0, NAN, 1, NAN, 3});
 
         assertThat(result.returns()).containsExactly(0.25f, 0.5f, 0, 1, 0, 3);
         double[] w = whitened(0.25, 0.5, 1, 3);
-        assertThat(result.advantages()).containsExactly(
-                new float[] {(float) w[0], (float) w[1], 0, (float) w[2], 0, (float) w[3]}, within(1e-6f));
+        assertThat(result.advantages())
+                .containsExactly(
+                        new float[] {(float) w[0], (float) w[1], 0, (float) w[2], 0, (float) w[3]}, within(1e-6f));
     }
 
     @Test
@@ -91,8 +92,12 @@ class TokenRewardAdvantageTest {
         // w: 1 − 1 + 0.5 = 0.5, again 0.5; 1 − 0.5 + 0.25 = 0.75. W: 0.5, 1; 0.75. G: 1, 1; 3.
         double first = (0.5 * 1 + 0.75 * 3) / 1.25;
 
-        float[] free = new OptimalTokenBaseline(true).compute(pair, rewards, logProbs, squares, null).advantages();
-        float[] held = new OptimalTokenBaseline(false).compute(pair, rewards, logProbs, squares, null).advantages();
+        float[] free = new OptimalTokenBaseline(true)
+                .compute(pair, rewards, logProbs, squares, null)
+                .advantages();
+        float[] held = new OptimalTokenBaseline(false)
+                .compute(pair, rewards, logProbs, squares, null)
+                .advantages();
 
         assertThat(free).containsExactly(new float[] {(float) (1 - first), 1, (float) (3 - first)}, within(1e-6f));
         assertThat(held).containsExactly(new float[] {(float) (1 - first), 0, (float) (3 - first)}, within(1e-6f));
@@ -106,10 +111,11 @@ class TokenRewardAdvantageTest {
         double baseline = (4 * 1 + 1 * 3) / 5.0;
 
         float[] advantages = new OptimalTokenBaseline(true)
-                .compute(pair, new float[] {1, 3}, logProbs, squares, new float[] {2, 1}).advantages();
+                .compute(pair, new float[] {1, 3}, logProbs, squares, new float[] {2, 1})
+                .advantages();
 
-        assertThat(advantages).containsExactly(
-                new float[] {(float) (1 - baseline), (float) (3 - baseline)}, within(1e-6f));
+        assertThat(advantages)
+                .containsExactly(new float[] {(float) (1 - baseline), (float) (3 - baseline)}, within(1e-6f));
     }
 
     @Test
@@ -121,10 +127,12 @@ class TokenRewardAdvantageTest {
         float[] logProbs = {-0.5f, -0.7f, -0.2f, -1.1f};
         float[] squares = {0.5f, 0.4f, 0.7f, 0.3f};
 
-        float[] expected =
-                new OptimalTokenBaseline(true).compute(plain, rewards, logProbs, squares, null).advantages();
+        float[] expected = new OptimalTokenBaseline(true)
+                .compute(plain, rewards, logProbs, squares, null)
+                .advantages();
         float[] actual = new MultiTurnOptimalTokenBaseline(true)
-                .compute(turns, spread(rewards), spread(logProbs), spread(squares), null).advantages();
+                .compute(turns, spread(rewards), spread(logProbs), spread(squares), null)
+                .advantages();
 
         assertThat(actual).containsExactly(expected[0], 0, expected[1], expected[2], expected[3]);
     }
@@ -140,7 +148,8 @@ class TokenRewardAdvantageTest {
         float[] zeros = {-1, -1, NAN};
 
         assertThat(new MultiTurnOptimalTokenBaseline(false)
-                .compute(alone, rewards, zeros, new float[] {0.5f, 0.5f, NAN}, null).advantages())
+                        .compute(alone, rewards, zeros, new float[] {0.5f, 0.5f, NAN}, null)
+                        .advantages())
                 .containsExactly(3, 2, 0);
     }
 
@@ -155,16 +164,20 @@ class TokenRewardAdvantageTest {
         float[] advantages = new TokenPreservingGrpo(1, 0.5).compute(pair, outcomes, process, rewarded);
 
         // to go: −1 + 0, 0, 0; 1, 1
-        assertThat(advantages).containsExactly(new float[] {(float) (o - 0.5), (float) o, (float) o,
-            (float) (0.5 - o), (float) (0.5 - o)}, within(1e-5f));
+        assertThat(advantages)
+                .containsExactly(
+                        new float[] {(float) (o - 0.5), (float) o, (float) o, (float) (0.5 - o), (float) (0.5 - o)},
+                        within(1e-5f));
     }
 
     @Test
     void shouldRefuseRewardsThatCannotBeCredited() {
-        assertThatThrownBy(() -> new TokenPreservingGrpo(1, 1).compute(batch, new double[] {1, 0}, new float[6],
-                new byte[] {0, 0, 1, 0, 0, 0})).hasMessageContaining("at a trained token: sequence=0, token=2");
+        assertThatThrownBy(() -> new TokenPreservingGrpo(1, 1)
+                        .compute(batch, new double[] {1, 0}, new float[6], new byte[] {0, 0, 1, 0, 0, 0}))
+                .hasMessageContaining("at a trained token: sequence=0, token=2");
         assertThatThrownBy(() -> new Gae(1, 1).compute(batch, new float[] {0, NAN, 0, 0, 0, 0}, new float[6]))
-                .isInstanceOf(NonFiniteLogProbException.class).hasMessageContaining("rewards");
+                .isInstanceOf(NonFiniteLogProbException.class)
+                .hasMessageContaining("rewards");
         assertThatThrownBy(() -> new Gae(1.5, 1)).hasMessageContaining("gamma must be in [0, 1]");
         assertThatThrownBy(() -> new ReinforcePlusPlus(Double.NaN)).hasMessageContaining("gamma");
         TokenBatch nothing = new TokenBatch(new int[] {0, 1}, new byte[] {0});

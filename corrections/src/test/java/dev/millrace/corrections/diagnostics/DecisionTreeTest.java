@@ -101,7 +101,8 @@ class DecisionTreeTest {
         assertThat(first.cause()).isEqualTo(Cause.ENGINE_NUMERICS);
         assertThat(first.fix()).isEqualTo(Fix.REJECT);
         assertThat(diagnose(CorrectionInForce.REJECTION, severe).fix()).isEqualTo(Fix.REJECT_AND_WEIGH);
-        assertThat(diagnose(CorrectionInForce.REJECTION_AND_WEIGHTS, severe).fix()).isEqualTo(Fix.ALIGN_ENGINES);
+        assertThat(diagnose(CorrectionInForce.REJECTION_AND_WEIGHTS, severe).fix())
+                .isEqualTo(Fix.ALIGN_ENGINES);
     }
 
     /** The same numbers with sequence weights that are all right, as of answers of one token. */
@@ -112,7 +113,9 @@ class DecisionTreeTest {
 
     @Test
     void shouldLeaveANotableGapToTheCorrectionThatIsInForce() {
-        assertThat(diagnose(CorrectionInForce.REJECTION, withMismatch(step(0.12))).cause()).isEqualTo(Cause.NONE);
+        assertThat(diagnose(CorrectionInForce.REJECTION, withMismatch(step(0.12)))
+                        .cause())
+                .isEqualTo(Cause.NONE);
     }
 
     @Test
@@ -125,10 +128,10 @@ class DecisionTreeTest {
         for (int s = 0; s < SEQUENCES; s++) {
             spans.add(List.of(new VersionSpan(s < SEQUENCES / 2 ? 8 : 2, 0, TOKENS)));
         }
-        OffPolicyReport report = DIAGNOSTICS.compute(new BatchVersions(batch, spans), 8,
-                LogRatio.anchor(target, behavior), batch.mask());
-        Diagnosis diagnosis = diagnose(CorrectionInForce.NONE,
-                new DiagnosticsStep(report, Optional.empty(), Optional.empty()));
+        OffPolicyReport report = DIAGNOSTICS.compute(
+                new BatchVersions(batch, spans), 8, LogRatio.anchor(target, behavior), batch.mask());
+        Diagnosis diagnosis =
+                diagnose(CorrectionInForce.NONE, new DiagnosticsStep(report, Optional.empty(), Optional.empty()));
 
         assertThat(diagnosis.cause()).isEqualTo(Cause.STALENESS);
         assertThat(diagnosis.fix()).isEqualTo(Fix.REJECT);
@@ -156,7 +159,8 @@ class DecisionTreeTest {
         Arrays.fill(after, offsets[20], offsets[40], (byte) 0); // the longer half is gone
         LengthTrapReport lengths = LengthTrapReport.of(new TokenBatch(offsets, before), after);
 
-        Diagnosis diagnosis = diagnose(CorrectionInForce.REJECTION,
+        Diagnosis diagnosis = diagnose(
+                CorrectionInForce.REJECTION,
                 new DiagnosticsStep(step(0.01).gap(), Optional.empty(), Optional.of(lengths)));
 
         assertThat(diagnosis.cause()).isEqualTo(Cause.LENGTH_TRAP);
@@ -169,21 +173,25 @@ class DecisionTreeTest {
 
         assertThat(diagnose(CorrectionInForce.NONE, steps).cause()).isEqualTo(Cause.FEEDBACK);
         assertThat(diagnose(CorrectionInForce.NONE, steps).fix()).isEqualTo(Fix.REJECT);
-        assertThat(diagnose(CorrectionInForce.REJECTION_AND_WEIGHTS, steps).fix()).isEqualTo(Fix.SLOW_DOWN);
-        assertThat(diagnose(CorrectionInForce.NONE, steps).evidence()).extracting(Diagnosis.Evidence::quantity)
+        assertThat(diagnose(CorrectionInForce.REJECTION_AND_WEIGHTS, steps).fix())
+                .isEqualTo(Fix.SLOW_DOWN);
+        assertThat(diagnose(CorrectionInForce.NONE, steps).evidence())
+                .extracting(Diagnosis.Evidence::quantity)
                 .contains("its growth over the first half");
     }
 
     @Test
     void shouldRefuseWindowsWithoutData() {
-        OffPolicyReport nothing = DIAGNOSTICS.compute(new TokenBatch(new int[] {0}, new byte[0]),
-                LogRatio.anchor(new float[0], new float[0]));
+        OffPolicyReport nothing = DIAGNOSTICS.compute(
+                new TokenBatch(new int[] {0}, new byte[0]), LogRatio.anchor(new float[0], new float[0]));
 
         assertThatThrownBy(() -> new DiagnosticsWindow(List.of(), CorrectionInForce.NONE))
                 .hasMessageContaining("at least one step");
         assertThatThrownBy(() -> new DiagnosticsWindow(
-                List.of(new DiagnosticsStep(nothing, Optional.empty(), Optional.empty())), CorrectionInForce.NONE))
+                        List.of(new DiagnosticsStep(nothing, Optional.empty(), Optional.empty())),
+                        CorrectionInForce.NONE))
                 .hasMessageContaining("step=0");
-        assertThatThrownBy(() -> new TreeBounds(1, 0.5, 0.1, 0, 0.1, 1, 0.3, 4, 2)).hasMessageContaining("notableK3");
+        assertThatThrownBy(() -> new TreeBounds(1, 0.5, 0.1, 0, 0.1, 1, 0.3, 4, 2))
+                .hasMessageContaining("notableK3");
     }
 }

@@ -10,8 +10,9 @@ import org.junit.jupiter.api.Test;
 
 class GradientPowerTest {
     private static final TokenBatch BATCH = new TokenBatch(new int[] {0, 2, 4, 5}, new byte[] {1, 1, 1, 0, 0});
-    private static final float[] LOG_PROBS =
-            {(float) Math.log(0.5), (float) Math.log(0.25), (float) Math.log(0.5), Float.NaN, 0};
+    private static final float[] LOG_PROBS = {
+        (float) Math.log(0.5), (float) Math.log(0.25), (float) Math.log(0.5), Float.NaN, 0
+    };
     private static final float[] SQUARES = {0.5f, 0.3f, 0.4f, Float.NaN, 0};
     private static final float[] ADVANTAGES = {2f, 2f, -1f, Float.NaN, 0};
     private static final float[] WEIGHTS = {1f, 0.5f, 2f, 0, 0};
@@ -30,16 +31,29 @@ class GradientPowerTest {
 
     @Test
     void shouldLeaveTheNoiseOpenWithoutAGradientNorm() {
-        assertThat(GradientPower.of(BATCH, LOG_PROBS, SQUARES, ADVANTAGES, WEIGHTS, OptionalDouble.empty()).noise())
+        assertThat(GradientPower.of(BATCH, LOG_PROBS, SQUARES, ADVANTAGES, WEIGHTS, OptionalDouble.empty())
+                        .noise())
                 .isEmpty();
     }
 
     @Test
     void shouldRefuseNonFiniteInputAndNothing() {
-        assertThatThrownBy(() -> GradientPower.of(BATCH, LOG_PROBS, SQUARES, new float[] {0, Float.NaN, 0, 0, 0},
-                WEIGHTS, OptionalDouble.empty())).hasMessageContaining("advantages").hasMessageContaining("token=1");
-        assertThatThrownBy(() -> GradientPower.of(new TokenBatch(new int[] {0, 1}, new byte[1]), new float[1],
-                new float[1], new float[1], new float[1], OptionalDouble.empty()))
+        assertThatThrownBy(() -> GradientPower.of(
+                        BATCH,
+                        LOG_PROBS,
+                        SQUARES,
+                        new float[] {0, Float.NaN, 0, 0, 0},
+                        WEIGHTS,
+                        OptionalDouble.empty()))
+                .hasMessageContaining("advantages")
+                .hasMessageContaining("token=1");
+        assertThatThrownBy(() -> GradientPower.of(
+                        new TokenBatch(new int[] {0, 1}, new byte[1]),
+                        new float[1],
+                        new float[1],
+                        new float[1],
+                        new float[1],
+                        OptionalDouble.empty()))
                 .hasMessageContaining("at least one trained token");
     }
 }

@@ -30,7 +30,9 @@ class OffPolicyDiagnosticsTest {
     void shouldComputeEveryNumberByHand() {
         // one sequence of two tokens: p = 0.5, 0.2; q = 0.2, 0.4; rho = 2.5, 0.5
         TokenBatch batch = new TokenBatch(new int[] {0, 2}, new byte[] {1, 1});
-        PolicyGap gap = DIAGNOSTICS.compute(batch, LogRatio.anchor(logs(0.5, 0.2), logs(0.2, 0.4)), new byte[] {1, 0}).all();
+        PolicyGap gap = DIAGNOSTICS
+                .compute(batch, LogRatio.anchor(logs(0.5, 0.2), logs(0.2, 0.4)), new byte[] {1, 0})
+                .all();
 
         assertThat(gap.tokens()).isEqualTo(2);
         assertThat(gap.sequences()).isEqualTo(1);
@@ -76,8 +78,8 @@ class OffPolicyDiagnosticsTest {
             assertThat(gap.kl()).isCloseTo(metrics.get("kl"), within(1e-12));
             assertThat(gap.k3()).isCloseTo(metrics.get("k3_kl"), within(1e-12));
             assertThat(gap.chiSquareToken()).isCloseTo(metrics.get("chi2_token"), within(1e-10));
-            assertThat(gap.chiSquareSequence()).isCloseTo(metrics.get("chi2_seq"),
-                    within(1e-10 * (2 + Math.abs(metrics.get("chi2_seq")))));
+            assertThat(gap.chiSquareSequence())
+                    .isCloseTo(metrics.get("chi2_seq"), within(1e-10 * (2 + Math.abs(metrics.get("chi2_seq")))));
             assertThat(gap.targetPerplexity()).isCloseTo(metrics.get("training_ppl"), within(1e-10));
             assertThat(gap.samplerPerplexity()).isCloseTo(metrics.get("rollout_ppl"), within(1e-10));
             assertThat(gap.perplexityRatio()).isCloseTo(metrics.get("ppl_ratio"), within(1e-10));
@@ -90,8 +92,11 @@ class OffPolicyDiagnosticsTest {
     void shouldSplitByLagWithinASequence() {
         // versions 5 5 3 | 3, at version 5: lag 0 has ratios 2 and 1, lag 2 has 4 and 1
         TokenBatch batch = new TokenBatch(new int[] {0, 3, 4}, new byte[] {1, 1, 1, 1});
-        BatchVersions versions = new BatchVersions(batch, List.of(
-                List.of(new VersionSpan(5, 0, 2), new VersionSpan(3, 2, 3)), List.of(new VersionSpan(3, 0, 1))));
+        BatchVersions versions = new BatchVersions(
+                batch,
+                List.of(
+                        List.of(new VersionSpan(5, 0, 2), new VersionSpan(3, 2, 3)),
+                        List.of(new VersionSpan(3, 0, 1))));
         LogRatio ratio = LogRatio.anchor(logs(0.8, 0.5, 0.8, 0.5), logs(0.4, 0.5, 0.2, 0.5));
 
         OffPolicyReport report = DIAGNOSTICS.compute(versions, 5, ratio, batch.mask());
@@ -103,8 +108,12 @@ class OffPolicyDiagnosticsTest {
         assertThat(report.byLag().get(2L).sequences()).isEqualTo(2);
         assertThat(report.byLag().get(2L).weights().mean()).isCloseTo(2.5, within(1e-6));
         assertThat(report.byLag().get(2L).chiSquareSequence()).isCloseTo((16 + 1) / 2.0 - 1, within(1e-5));
-        assertThat(report.all()).usingRecursiveComparison().withEqualsForType((a, b) -> Math.abs(a - b) <= 1e-12, Double.class)
-            .isEqualTo(DIAGNOSTICS.compute(batch, ratio).all()); // blocks end where versions do, so sums have another order
+        assertThat(report.all())
+                .usingRecursiveComparison()
+                .withEqualsForType((a, b) -> Math.abs(a - b) <= 1e-12, Double.class)
+                .isEqualTo(DIAGNOSTICS
+                        .compute(batch, ratio)
+                        .all()); // blocks end where versions do, so sums have another order
         assertThatThrownBy(() -> DIAGNOSTICS.compute(versions, 4, ratio, batch.mask()))
                 .hasMessageContaining("newer than the current version");
     }
@@ -120,8 +129,12 @@ class OffPolicyDiagnosticsTest {
             OffPolicyReport whole = DIAGNOSTICS.compute(versions, 2, ratio, batch.mask());
             OffPolicyReport ratios = DIAGNOSTICS.computeRatios(versions, 2, ratio);
 
-            assertThat(ratios).usingRecursiveComparison().ignoringFieldsMatchingRegexes(".*probabilities").isEqualTo(whole);
-            assertThat(ratios.all().probabilities().totalVariation()).isEqualTo(whole.all().probabilities().totalVariation());
+            assertThat(ratios)
+                    .usingRecursiveComparison()
+                    .ignoringFieldsMatchingRegexes(".*probabilities")
+                    .isEqualTo(whole);
+            assertThat(ratios.all().probabilities().totalVariation())
+                    .isEqualTo(whole.all().probabilities().totalVariation());
             assertThat(ratios.all().probabilities().pearson()).isEmpty();
         }
     }
@@ -130,10 +143,19 @@ class OffPolicyDiagnosticsTest {
     void shouldLeaveTheCorrelationOfConstantProbabilitiesOpen() {
         TokenBatch batch = new TokenBatch(new int[] {0, 3}, new byte[] {1, 1, 1});
 
-        assertThat(DIAGNOSTICS.compute(batch, LogRatio.anchor(logs(0.5, 0.5, 0.5), logs(0.1, 0.2, 0.3))).all()
-                .probabilities().pearson()).isEmpty();
-        assertThat(DIAGNOSTICS.compute(batch, LogRatio.anchor(logs(0.1, 0.2, 0.3), logs(0.1, 0.2, 0.3))).all()
-                .probabilities().pearson().orElseThrow()).isCloseTo(1, within(1e-12));
+        assertThat(DIAGNOSTICS
+                        .compute(batch, LogRatio.anchor(logs(0.5, 0.5, 0.5), logs(0.1, 0.2, 0.3)))
+                        .all()
+                        .probabilities()
+                        .pearson())
+                .isEmpty();
+        assertThat(DIAGNOSTICS
+                        .compute(batch, LogRatio.anchor(logs(0.1, 0.2, 0.3), logs(0.1, 0.2, 0.3)))
+                        .all()
+                        .probabilities()
+                        .pearson()
+                        .orElseThrow())
+                .isCloseTo(1, within(1e-12));
     }
 
     @Test
@@ -143,8 +165,11 @@ class OffPolicyDiagnosticsTest {
         java.util.Arrays.fill(mask, (byte) 1);
         float[] old = new float[2 * length];
         java.util.Arrays.fill(old, 0, length, 1f); // log weights 5000 and 0
-        PolicyGap gap = DIAGNOSTICS.compute(new TokenBatch(new int[] {0, length, 2 * length}, mask),
-                LogRatio.anchor(old, new float[2 * length])).all();
+        PolicyGap gap = DIAGNOSTICS
+                .compute(
+                        new TokenBatch(new int[] {0, length, 2 * length}, mask),
+                        LogRatio.anchor(old, new float[2 * length]))
+                .all();
 
         assertThat(gap.sequenceEffectiveSampleSize()).isCloseTo(0.5, within(1e-12));
     }

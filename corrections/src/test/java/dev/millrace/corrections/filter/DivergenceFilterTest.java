@@ -37,8 +37,8 @@ class DivergenceFilterTest {
 
     private static DivergenceFilter filter(
             Divergence divergence, FilterLevel level, Action action, Double lower, double upper) {
-        return new DivergenceFilter(divergence, level, action,
-                lower == null ? OptionalDouble.empty() : OptionalDouble.of(lower), upper);
+        return new DivergenceFilter(
+                divergence, level, action, lower == null ? OptionalDouble.empty() : OptionalDouble.of(lower), upper);
     }
 
     private static FilterLevel whole(Aggregation aggregation) {
@@ -133,8 +133,10 @@ class DivergenceFilterTest {
                 .hasMessageContaining("lower=0.0");
         assertThatThrownBy(() -> filter(Divergence.K1, TOKEN, Action.MASK, 0.5, 0.2))
                 .hasMessageContaining("lower <= upper");
-        assertThatThrownBy(() -> filter(Divergence.K2, TOKEN, Action.MASK, null, 0)).hasMessageContaining("K2");
-        assertThatThrownBy(() -> filter(Divergence.K3, TOKEN, Action.MASK, null, -1)).hasMessageContaining("K3");
+        assertThatThrownBy(() -> filter(Divergence.K2, TOKEN, Action.MASK, null, 0))
+                .hasMessageContaining("K2");
+        assertThatThrownBy(() -> filter(Divergence.K3, TOKEN, Action.MASK, null, -1))
+                .hasMessageContaining("K3");
         assertThatThrownBy(() -> filter(Divergence.K2, TOKEN, Action.TRUNCATE, null, 1))
                 .hasMessageContaining("mask instead");
         assertThatThrownBy(() -> filter(Divergence.K1, TOKEN, Action.MASK, null, Double.NaN))
@@ -144,11 +146,14 @@ class DivergenceFilterTest {
     @Test
     void shouldRefuseNonFiniteRatiosInsteadOfTakingThemForOnPolicy() {
         assertThatThrownBy(() -> run(filter(Divergence.RATIO, TOKEN, Action.MASK, null, 2), 0, 0, 0, 0, Double.NaN))
-                .isInstanceOf(NonFiniteLogProbException.class).hasMessageContaining("sequence=2, token=1");
+                .isInstanceOf(NonFiniteLogProbException.class)
+                .hasMessageContaining("sequence=2, token=1");
     }
 
     static List<GoldenCase> golden() {
-        return GoldenCases.of("areal_rejection").stream().filter(c -> !c.expectsError()).toList();
+        return GoldenCases.of("areal_rejection").stream()
+                .filter(c -> !c.expectsError())
+                .toList();
     }
 
     @ParameterizedTest
@@ -156,21 +161,32 @@ class DivergenceFilterTest {
     void shouldAgreeWithTheReference(GoldenCase golden) {
         JsonNode config = golden.config();
         DivergenceFilter filter = filter(
-                Divergence.valueOf(config.path("metric").asText().replace("kl_", "").toUpperCase()),
-                config.path("level").asText().equals("token") ? TOKEN
+                Divergence.valueOf(
+                        config.path("metric").asText().replace("kl_", "").toUpperCase()),
+                config.path("level").asText().equals("token")
+                        ? TOKEN
                         : whole(Aggregation.valueOf(config.path("agg").asText().toUpperCase())),
                 config.path("action").asText().equals("mask") ? Action.MASK : Action.TRUNCATE,
                 config.path("lower").isNumber() ? config.path("lower").asDouble() : null,
-                        config.path("upper").asDouble());
+                config.path("upper").asDouble());
         TokenBatch layout = golden.batch();
         byte[] kept = new byte[layout.tokenCount()];
         float[] behaviorWeights = new float[layout.tokenCount()];
-        FilterSummary summary = filter.compute(layout,
-                LogRatio.anchor(golden.tokens("old_logprobs"), golden.tokens("rollout_logprobs")), kept,
-                        behaviorWeights);
+        FilterSummary summary = filter.compute(
+                layout,
+                LogRatio.anchor(golden.tokens("old_logprobs"), golden.tokens("rollout_logprobs")),
+                kept,
+                behaviorWeights);
 
-        GoldenAssertions.assertMatches(golden, Map.of("loss_mask", kept, "behave_imp_weight", behaviorWeights,
-                "metrics", Map.of("filtered_fraction", summary.changedFraction())));
+        GoldenAssertions.assertMatches(
+                golden,
+                Map.of(
+                        "loss_mask",
+                        kept,
+                        "behave_imp_weight",
+                        behaviorWeights,
+                        "metrics",
+                        Map.of("filtered_fraction", summary.changedFraction())));
     }
 
     @Test

@@ -15,8 +15,7 @@ class ForcedTokenMaskTest {
 
     @Test
     void shouldMaskPlaceholdersAndNearCertainTokens() {
-        Summary summary =
-                new ForcedTokenMask().compute(batch, new float[] {0f, -0.009f, -0.01f, -2f, 0f, -0f}, mask);
+        Summary summary = new ForcedTokenMask().compute(batch, new float[] {0f, -0.009f, -0.01f, -2f, 0f, -0f}, mask);
 
         assertThat(mask).containsExactly(0, 0, 1, 1, 0, 0);
         assertThat(summary).isEqualTo(new Summary(5, 2, 1));
@@ -44,8 +43,8 @@ class ForcedTokenMaskTest {
     void shouldRefuseWhatIsNoLogProb() {
         assertThatThrownBy(() -> new ForcedTokenMask().compute(batch, new float[] {-1f, -1f, -1f, 2f, 0f, -1f}, mask))
                 .hasMessageContaining("sequence=1, token=0, value=2.0");
-        assertThatThrownBy(() -> new ForcedTokenMask()
-                .compute(batch, new float[] {-1f, Float.NaN, 0f, 0f, 0f, 0f}, mask))
+        assertThatThrownBy(() ->
+                        new ForcedTokenMask().compute(batch, new float[] {-1f, Float.NaN, 0f, 0f, 0f, 0f}, mask))
                 .isInstanceOf(NonFiniteLogProbException.class);
         assertThatThrownBy(() -> new ForcedTokenMask(0.1)).hasMessageContaining("forcedAbove=0.1");
     }

@@ -36,7 +36,11 @@ public final class GoldenAssertions {
     /** As {@link #assertMatches(GoldenCase, Map)}, for one field of {@code expected} and whatever is below it. */
     public static void assertFieldMatches(GoldenCase golden, String field, Object actual) {
         GoldenAssertions run = new GoldenAssertions(golden);
-        run.compare(field, golden.expected().path(field), golden.json().path("expected_fp64").path(field), actual);
+        run.compare(
+                field,
+                golden.expected().path(field),
+                golden.json().path("expected_fp64").path(field),
+                actual);
         run.report();
     }
 
@@ -64,7 +68,8 @@ public final class GoldenAssertions {
         } else if (actual instanceof Number number) {
             compareScalar(path, expected, fp64, number.doubleValue());
         } else {
-            differences.add(path + ": expected " + expected + " but was a " + actual.getClass().getSimpleName());
+            differences.add(path + ": expected " + expected + " but was a "
+                    + actual.getClass().getSimpleName());
         }
     }
 
@@ -101,7 +106,8 @@ public final class GoldenAssertions {
                     + (actual.getClass().isArray() ? Array.getLength(actual) + " elements" : actual));
             return;
         }
-        double noise = 4 * golden.json().path("fp32_dev").path(path).path("max_abs").asDouble(0);
+        double noise =
+                4 * golden.json().path("fp32_dev").path(path).path("max_abs").asDouble(0);
         for (int i = 0; i < flat.size(); i++) {
             double e = GoldenCase.number(flat.get(i));
             double tolerance = flat.get(i).isIntegralNumber() ? 0 : noise + 2e-6 * Math.abs(e);

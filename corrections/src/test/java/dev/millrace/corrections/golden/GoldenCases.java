@@ -16,8 +16,7 @@ import java.util.List;
 public final class GoldenCases {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    private GoldenCases() {
-    }
+    private GoldenCases() {}
 
     /** Every case of {@code family}, in file order; never empty. */
     public static List<GoldenCase> of(String family) {

@@ -11,6 +11,7 @@ class KlPenaltyTest {
     private static final float NAN = Float.NaN;
     /** Trained tokens 2, 0, 1. */
     private final TokenBatch batch = new TokenBatch(new int[] {0, 3, 4, 5}, new byte[] {1, 0, 1, 0, 1});
+
     private final float[] current = {-1, NAN, -2, NAN, -1};
     private final float[] reference = {-2, NAN, -2.5f, NAN, -4};
 
@@ -21,7 +22,9 @@ class KlPenaltyTest {
             for (double d = -4.05; d < 25; d += 0.1) {
                 double slope = (form.value(d + step) - form.value(d - step)) / (2 * step);
 
-                assertThat(form.derivative(d)).as("%s at %s", form, d).isCloseTo(slope, within(1e-4 * (1 + Math.abs(slope))));
+                assertThat(form.derivative(d))
+                        .as("%s at %s", form, d)
+                        .isCloseTo(slope, within(1e-4 * (1 + Math.abs(slope))));
             }
         }
     }
@@ -39,8 +42,13 @@ class KlPenaltyTest {
     @Test
     void shouldPenaliseTrainedTokensAndMeasureTrainedSequences() {
         // d: 1, 0.5 | — | 3
-        InRewardPenalty.Penalised result = new InRewardPenalty().apply(batch, new double[] {0, 9, 1, 9, 2},
-                current, reference, new KlController.Adaptive(0.1, 1.5, 30));
+        InRewardPenalty.Penalised result = new InRewardPenalty()
+                .apply(
+                        batch,
+                        new double[] {0, 9, 1, 9, 2},
+                        current,
+                        reference,
+                        new KlController.Adaptive(0.1, 1.5, 30));
 
         assertThat(result.rewards()).containsExactly(new double[] {-0.1, 9, 0.95, 9, 1.7}, within(1e-9));
         assertThat(result.measuredKl()).isCloseTo((0.75 + 3) / 2, within(1e-9));
@@ -74,16 +82,15 @@ class KlPenaltyTest {
     @Test
     void shouldMoveAdvantageFromTokensThatDriftedMostWithoutChangingTheSum() {
         // d: 1, 0.5, 3; mean 1.5
-        float[] adjusted = new AverageCentredPenalty(2, 0)
-                .apply(batch, new float[] {1, 7, 1, NAN, 1}, current, reference);
+        float[] adjusted =
+                new AverageCentredPenalty(2, 0).apply(batch, new float[] {1, 7, 1, NAN, 1}, current, reference);
 
         assertThat(adjusted).containsExactly(2, 7, 3, NAN, -2);
     }
 
     @Test
     void shouldChargeForLaterDriftUnderADiscount() {
-        float[] adjusted = new AverageCentredPenalty(1, 0.5)
-                .apply(batch, new float[5], current, reference);
+        float[] adjusted = new AverageCentredPenalty(1, 0.5).apply(batch, new float[5], current, reference);
 
         // token 2: 1.5 − 0.5 = 1; token 0: 0.5 + 0.5·1; the last: −1.5
         assertThat(adjusted).containsExactly(1, 0, 1, 0, -1.5f);

@@ -91,8 +91,10 @@ class KlPlanTest {
                             boolean right = isRightLoss(vocabulary, divergence, sampling, estimator, weighting);
                             boolean taken = accepts(divergence, sampling, estimator, weighting);
                             // the cap does not bite on this vocabulary, so only the rule knows that it may
-                            assertThat(taken).as("%s %s %s %s", divergence, sampling, estimator, weighting)
-                                    .isEqualTo(right && !(form == KlForm.K3_CAPPED && !straightThrough)
+                            assertThat(taken)
+                                    .as("%s %s %s %s", divergence, sampling, estimator, weighting)
+                                    .isEqualTo(right
+                                            && !(form == KlForm.K3_CAPPED && !straightThrough)
                                             && !redundant(sampling, weighting));
                             accepted += taken ? 1 : 0;
                             refused += taken ? 0 : 1;
@@ -121,8 +123,12 @@ class KlPlanTest {
         }
     }
 
-    private static boolean isRightLoss(Vocabulary vocabulary, KlDivergence divergence, KlSampling sampling,
-            KlEstimator estimator, KlWeighting weighting) {
+    private static boolean isRightLoss(
+            Vocabulary vocabulary,
+            KlDivergence divergence,
+            KlSampling sampling,
+            KlEstimator estimator,
+            KlWeighting weighting) {
         double[] actual = expectedGradient(vocabulary, sampling, estimator, weighting);
         double[] wanted = vocabulary.gradient(exact(divergence));
         for (int i = 0; i < actual.length; i++) {
@@ -140,11 +146,12 @@ class KlPlanTest {
         for (int y = 0; y < q.length; y++) {
             double d = Math.log(q[y] / vocabulary.reference()[y]);
             double w = q[y] / vocabulary.sampling(sampling)[y];
-            coefficients[y] = (float) switch (weighting) {
-                case NONE -> estimator.derivative(d);
-                case DETACHED -> w * estimator.derivative(d);
-                case LIVE -> w * (estimator.value(d) + estimator.derivative(d));
-            };
+            coefficients[y] = (float)
+                    switch (weighting) {
+                        case NONE -> estimator.derivative(d);
+                        case DETACHED -> w * estimator.derivative(d);
+                        case LIVE -> w * (estimator.value(d) + estimator.derivative(d));
+                    };
         }
         return vocabulary.scored(sampling, coefficients);
     }
@@ -156,30 +163,38 @@ class KlPlanTest {
         KlEstimator k3 = new KlEstimator(KlForm.K3, false);
         Vocabulary vocabulary = Vocabulary.random(1);
 
-        assertThatThrownBy(() -> KlPlan.insisting(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS, k1,
-                KlWeighting.NONE)).hasMessageContaining("k1 as a loss has zero gradient")
+        assertThatThrownBy(() ->
+                        KlPlan.insisting(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS, k1, KlWeighting.NONE))
+                .hasMessageContaining("k1 as a loss has zero gradient")
                 .hasMessageContaining("use k3, gradient d");
         assertThat(expectedGradient(vocabulary, KlSampling.CURRENT, k1, KlWeighting.NONE))
                 .containsExactly(new double[5], within(1e-6));
 
-        assertThatThrownBy(() -> KlPlan.insisting(KlDivergence.REVERSE, KlSampling.BEHAVIOR, KlUse.LOSS, k2,
-                KlWeighting.LIVE)).hasMessageContaining("optimises the f-divergence E[d²/2]");
-        assertThat(expectedGradient(vocabulary, KlSampling.BEHAVIOR, k2, KlWeighting.LIVE)).containsExactly(
-                vocabulary.gradient((q, p) -> q * 0.5 * Math.pow(Math.log(q / p), 2)), within(TOLERANCE));
+        assertThatThrownBy(() ->
+                        KlPlan.insisting(KlDivergence.REVERSE, KlSampling.BEHAVIOR, KlUse.LOSS, k2, KlWeighting.LIVE))
+                .hasMessageContaining("optimises the f-divergence E[d²/2]");
+        assertThat(expectedGradient(vocabulary, KlSampling.BEHAVIOR, k2, KlWeighting.LIVE))
+                .containsExactly(
+                        vocabulary.gradient((q, p) -> q * 0.5 * Math.pow(Math.log(q / p), 2)), within(TOLERANCE));
 
-        assertThatThrownBy(() -> KlPlan.insisting(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS, k3,
-                KlWeighting.NONE)).hasMessageContaining("the forward KL");
+        assertThatThrownBy(() ->
+                        KlPlan.insisting(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS, k3, KlWeighting.NONE))
+                .hasMessageContaining("the forward KL");
         assertThat(expectedGradient(vocabulary, KlSampling.CURRENT, k3, KlWeighting.NONE))
                 .containsExactly(vocabulary.gradient(FORWARD), within(TOLERANCE));
 
-        assertThatThrownBy(() -> KlPlan.insisting(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.REWARD, k3,
-                KlWeighting.NONE)).hasMessageContaining("minus that of KL(reference‖current)");
-        assertThatThrownBy(() -> KlPlan.insisting(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.VALUE, k2,
-                KlWeighting.NONE)).hasMessageContaining("k2 is biased");
-        assertThatThrownBy(() -> KlPlan.insisting(KlDivergence.REVERSE, KlSampling.BEHAVIOR, KlUse.VALUE, k3,
-                KlWeighting.NONE)).hasMessageContaining("wrong policy");
-        assertThatThrownBy(() -> KlPlan.insisting(KlDivergence.REVERSE, KlSampling.BEHAVIOR, KlUse.REWARD, k1,
-                KlWeighting.DETACHED)).hasMessageContaining("weigh it twice");
+        assertThatThrownBy(() ->
+                        KlPlan.insisting(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.REWARD, k3, KlWeighting.NONE))
+                .hasMessageContaining("minus that of KL(reference‖current)");
+        assertThatThrownBy(() ->
+                        KlPlan.insisting(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.VALUE, k2, KlWeighting.NONE))
+                .hasMessageContaining("k2 is biased");
+        assertThatThrownBy(() ->
+                        KlPlan.insisting(KlDivergence.REVERSE, KlSampling.BEHAVIOR, KlUse.VALUE, k3, KlWeighting.NONE))
+                .hasMessageContaining("wrong policy");
+        assertThatThrownBy(() -> KlPlan.insisting(
+                        KlDivergence.REVERSE, KlSampling.BEHAVIOR, KlUse.REWARD, k1, KlWeighting.DETACHED))
+                .hasMessageContaining("weigh it twice");
         assertThatThrownBy(() -> KlPlan.of(KlDivergence.REVERSE, KlSampling.REFERENCE, KlUse.REWARD))
                 .hasMessageContaining("works through the policy gradient");
     }
@@ -197,11 +212,14 @@ class KlPlanTest {
         assertThat(result.value()).isCloseTo((Math.exp(-1) + Math.E - 2) / 2, within(1e-9));
         assertThat(result.gradient()).containsExactly(0.5f, 0, -0.5f);
         assertThatThrownBy(() -> new KlTermEvaluation(
-                KlPlan.of(KlDivergence.REVERSE, KlSampling.BEHAVIOR, KlUse.LOSS), new Aggregation.TokenMean())
-                .evaluate(batch, current, reference)).hasMessageContaining("needs the behavior log-probs");
+                                KlPlan.of(KlDivergence.REVERSE, KlSampling.BEHAVIOR, KlUse.LOSS),
+                                new Aggregation.TokenMean())
+                        .evaluate(batch, current, reference))
+                .hasMessageContaining("needs the behavior log-probs");
         assertThatThrownBy(() -> new KlTermEvaluation(plan, new Aggregation.TokenMean())
-                .evaluate(batch, current, new float[] {-1, 0, Float.NaN}))
-                .isInstanceOf(NonFiniteLogProbException.class).hasMessageContaining("sequence=1, token=0");
+                        .evaluate(batch, current, new float[] {-1, 0, Float.NaN}))
+                .isInstanceOf(NonFiniteLogProbException.class)
+                .hasMessageContaining("sequence=1, token=0");
     }
 
     @Test
@@ -209,8 +227,9 @@ class KlPlanTest {
         TokenBatch batch = new TokenBatch(new int[] {0, 1}, new byte[] {1});
         ObjectiveResult objective = new PolicyGradient(new Aggregation.TokenMean())
                 .evaluate(ObjectiveInput.of(batch, new float[] {-1}, new float[] {2}));
-        KlResult kl = new KlTermEvaluation(KlPlan.of(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS),
-                new Aggregation.TokenMean()).evaluate(batch, new float[] {-1}, new float[] {-1.5f});
+        KlResult kl = new KlTermEvaluation(
+                        KlPlan.of(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS), new Aggregation.TokenMean())
+                .evaluate(batch, new float[] {-1}, new float[] {-1.5f});
 
         ObjectiveResult sum = kl.addedTo(objective, 0.1);
 

@@ -51,7 +51,9 @@ record Vocabulary(double[] logits, double[] reference, double[] behavior) {
     double expectedValue(KlPlan plan) {
         double[] probabilities = sampling(plan.sampling());
         float[] values = evaluate(plan).perToken();
-        return IntStream.range(0, SIZE).mapToDouble(y -> probabilities[y] * values[y]).sum();
+        return IntStream.range(0, SIZE)
+                .mapToDouble(y -> probabilities[y] * values[y])
+                .sum();
     }
 
     /** Expectation of derivative times score: what a loss term's gradient is on average. */
@@ -75,7 +77,9 @@ record Vocabulary(double[] logits, double[] reference, double[] behavior) {
     /** {@code Σ_y f(q_y, p_y)}. */
     double sum(DoubleBinaryOperator f) {
         double[] q = current();
-        return IntStream.range(0, SIZE).mapToDouble(y -> f.applyAsDouble(q[y], reference[y])).sum();
+        return IntStream.range(0, SIZE)
+                .mapToDouble(y -> f.applyAsDouble(q[y], reference[y]))
+                .sum();
     }
 
     /** Derivative of {@code Σ_y f(q_y, p_y)} by the logits. */

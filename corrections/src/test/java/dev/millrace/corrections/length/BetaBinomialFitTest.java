@@ -67,8 +67,10 @@ class BetaBinomialFitTest {
 
         assertThat(fit.logLikelihood()).isCloseTo(likelihood(samples, correct, fit.alpha(), fit.beta()), within(1e-9));
         for (double factor : new double[] {0.99, 1.01}) {
-            assertThat(likelihood(samples, correct, fit.alpha() * factor, fit.beta())).isLessThan(fit.logLikelihood());
-            assertThat(likelihood(samples, correct, fit.alpha(), fit.beta() * factor)).isLessThan(fit.logLikelihood());
+            assertThat(likelihood(samples, correct, fit.alpha() * factor, fit.beta()))
+                    .isLessThan(fit.logLikelihood());
+            assertThat(likelihood(samples, correct, fit.alpha(), fit.beta() * factor))
+                    .isLessThan(fit.logLikelihood());
         }
     }
 
@@ -112,7 +114,8 @@ class BetaBinomialFitTest {
                 .hasMessageContaining("where everything was solved");
         assertThatThrownBy(() -> BetaBinomialFit.of(new long[] {1, 1}, new long[] {0, 1}))
                 .hasMessageContaining("2 or more samples");
-        assertThatThrownBy(() -> BetaBinomialFit.of(new long[] {4}, new long[] {5})).hasMessageContaining("correct=5");
+        assertThatThrownBy(() -> BetaBinomialFit.of(new long[] {4}, new long[] {5}))
+                .hasMessageContaining("correct=5");
         assertThatThrownBy(() -> new BetaBinomialFit(1, 1, 0, false).passAtK(0)).hasMessageContaining("k must be");
     }
 }

@@ -37,9 +37,12 @@ class LengthTest {
 
         LengthTrapReport report = LengthTrapReport.of(batch, mask);
 
-        assertThat(report.buckets()).containsExactly(new LengthTrapReport.Bucket(1, 1, 1, 0, 1, 0),
-                new LengthTrapReport.Bucket(2, 3, 2, 1, 5, 3), new LengthTrapReport.Bucket(4, 7, 1, 0, 5, 1),
-                new LengthTrapReport.Bucket(8, 15, 2, 2, 21, 21));
+        assertThat(report.buckets())
+                .containsExactly(
+                        new LengthTrapReport.Bucket(1, 1, 1, 0, 1, 0),
+                        new LengthTrapReport.Bucket(2, 3, 2, 1, 5, 3),
+                        new LengthTrapReport.Bucket(4, 7, 1, 0, 5, 1),
+                        new LengthTrapReport.Bucket(8, 15, 2, 2, 21, 21));
         assertThat(report.sequences()).isEqualTo(6);
         assertThat(report.rejected()).isEqualTo(3);
         // length ranks 0..5 against rejection ranks 1 1 4 1 4 4: 10.5 / √(17.5 · 13.5)
@@ -53,7 +56,8 @@ class LengthTest {
         TokenBatch batch = ofLengths(lengths);
         byte[] mask = batch.mask();
         for (int s = 0; s < lengths.length; s++) {
-            double[] logRatios = random.doubles(lengths[s]).map(x -> 0.1 * (x - 0.5)).toArray();
+            double[] logRatios =
+                    random.doubles(lengths[s]).map(x -> 0.1 * (x - 0.5)).toArray();
             if (Math.abs(statistic.applyAsDouble(logRatios)) > threshold) {
                 Arrays.fill(mask, batch.start(s), batch.end(s), (byte) 0);
             }
@@ -79,7 +83,8 @@ class LengthTest {
 
         assertThat(empty.buckets()).isEmpty();
         assertThat(empty.isTrap()).isFalse();
-        assertThat(LengthTrapReport.of(batch, rejecting(batch, 0, 1)).rankCorrelation()).isZero();
+        assertThat(LengthTrapReport.of(batch, rejecting(batch, 0, 1)).rankCorrelation())
+                .isZero();
         TokenBatch context = new TokenBatch(new int[] {0, 1}, new byte[] {0});
         assertThatThrownBy(() -> LengthTrapReport.of(context, new byte[] {1}))
                 .hasMessageContaining("cannot train a context token: sequence=0, token=0");
@@ -87,8 +92,8 @@ class LengthTest {
 
     @Test
     void shouldPriceLengthUniformlyByGroupAndByAnchor() {
-        TokenBatch batch = new TokenBatch(new int[] {0, 10, 20, 45, 45},
-                new byte[45], new int[] {0, 0, 0, 1}).withMask(ones(45));
+        TokenBatch batch =
+                new TokenBatch(new int[] {0, 10, 20, 45, 45}, new byte[45], new int[] {0, 0, 0, 1}).withMask(ones(45));
         boolean[] correct = {true, false, true, false};
 
         assertThat(new UniformLengthPenalty(0.01).perSequence(batch, correct))
@@ -98,7 +103,8 @@ class LengthTest {
         // the anchor is 10 tokens; 25 exceed it by 1.5, 1.3 of it beyond the tolerance
         assertThat(new AnchorLengthPenalty(0.1, 0.2, 1).perSequence(batch, correct))
                 .containsExactly(new double[] {0, 0, 0.13, 0}, within(1e-12));
-        assertThat(new AnchorLengthPenalty(0.1, 0.2, 0.05).perSequence(batch, correct)[2]).isEqualTo(0.05);
+        assertThat(new AnchorLengthPenalty(0.1, 0.2, 0.05).perSequence(batch, correct)[2])
+                .isEqualTo(0.05);
     }
 
     @Test
@@ -107,7 +113,8 @@ class LengthTest {
 
         assertThat(new GroupAdaptiveLengthPenalty(0.01).perSequence(batch, new boolean[2]))
                 .containsExactly(new double[] {0.05, 0.1}, within(1e-12));
-        assertThat(new AnchorLengthPenalty(1, 0, 1).perSequence(batch, new boolean[2])).containsExactly(0, 0);
+        assertThat(new AnchorLengthPenalty(1, 0, 1).perSequence(batch, new boolean[2]))
+                .containsExactly(0, 0);
     }
 
     @Test

@@ -23,10 +23,15 @@ class PassAtKTest {
         for (int n = 1; n <= 40; n++) {
             for (int c = 0; c <= n; c++) {
                 for (int k = 1; k <= n; k++) {
-                    double exact = n - c < k ? 1.0 : 1 - new BigDecimal(choose(n - c, k))
-                            .divide(new BigDecimal(choose(n, k)), MathContext.DECIMAL128).doubleValue();
+                    double exact = n - c < k
+                            ? 1.0
+                            : 1
+                                    - new BigDecimal(choose(n - c, k))
+                                            .divide(new BigDecimal(choose(n, k)), MathContext.DECIMAL128)
+                                            .doubleValue();
 
-                    assertThat(PassAtK.unbiased(n, c, k)).as("n=%d c=%d k=%d", n, c, k)
+                    assertThat(PassAtK.unbiased(n, c, k))
+                            .as("n=%d c=%d k=%d", n, c, k)
                             .isCloseTo(exact, within(1e-14));
                 }
             }
@@ -53,8 +58,10 @@ class PassAtKTest {
         }
 
         assertThat(PassAtK.logFailure(n, c, k)).isCloseTo(product, within(1e-7 * Math.abs(product)));
-        assertThat(PassAtK.logFailure(250_010, 125_000, 125_000)).isCloseTo(
-                logFactorial(125_010) - logFactorial(10) + logFactorial(125_010) - logFactorial(250_010), within(1e-6));
+        assertThat(PassAtK.logFailure(250_010, 125_000, 125_000))
+                .isCloseTo(
+                        logFactorial(125_010) - logFactorial(10) + logFactorial(125_010) - logFactorial(250_010),
+                        within(1e-6));
     }
 
     private static double logFactorial(int x) {

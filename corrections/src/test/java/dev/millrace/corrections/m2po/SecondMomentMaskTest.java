@@ -29,8 +29,8 @@ class SecondMomentMaskTest {
 
     private static byte[] maskOf(double threshold, float... logRatios) {
         byte[] mask = new byte[logRatios.length];
-        new SecondMomentMask(threshold).compute(
-                oneSequence(logRatios.length), LogRatio.anchor(logRatios, new float[logRatios.length]), mask);
+        new SecondMomentMask(threshold)
+                .compute(oneSequence(logRatios.length), LogRatio.anchor(logRatios, new float[logRatios.length]), mask);
         return mask;
     }
 
@@ -66,7 +66,9 @@ class SecondMomentMaskTest {
     @Test
     void shouldDecideExactlyWhereARoundedSumCannotSay() {
         float[] logRatios = new float[1 << 20];
-        Arrays.fill(logRatios, 0x1p-12f); // squares of 2^-24, next to one of 1: their mean is a double, since 2^20 divides it
+        Arrays.fill(
+                logRatios,
+                0x1p-12f); // squares of 2^-24, next to one of 1: their mean is a double, since 2^20 divides it
         logRatios[0] = 1f;
         double mean = (1 + (logRatios.length - 1) * 0x1p-24) / logRatios.length;
 
@@ -106,10 +108,13 @@ class SecondMomentMaskTest {
         TokenBatch batch = new TokenBatch(new int[] {0, 1, 1, 4}, new byte[] {1, 0, 1, 0});
         byte[] mask = new byte[4];
 
-        SecondMoment moment = new SecondMomentMask(0.04).compute(batch,
-                LogRatio.anchor(new float[] {-1f, 0f, -3f, Float.POSITIVE_INFINITY}, new float[] {-1f,
-                        Float.NaN, -2f, -1e30f}),
-                mask);
+        SecondMoment moment = new SecondMomentMask(0.04)
+                .compute(
+                        batch,
+                        LogRatio.anchor(
+                                new float[] {-1f, 0f, -3f, Float.POSITIVE_INFINITY},
+                                new float[] {-1f, Float.NaN, -2f, -1e30f}),
+                        mask);
 
         assertThat(mask).containsExactly(1, 0, 0, 0);
         assertThat(moment).isEqualTo(new SecondMoment(2, 1, 0.5, 0.0, true));
@@ -123,8 +128,11 @@ class SecondMomentMaskTest {
         assertThat(new SecondMomentMask(0.04).compute(context, LogRatio.anchor(new float[2], new float[2]), mask))
                 .isEqualTo(new SecondMoment(0, 0, 0.0, 0.0, true));
         assertThat(new SecondMomentMask(0.04)
-                .compute(new TokenBatch(new int[] {0}, new byte[0]), LogRatio.anchor(new float[0],
-                        new float[0]), new byte[0]).candidates())
+                        .compute(
+                                new TokenBatch(new int[] {0}, new byte[0]),
+                                LogRatio.anchor(new float[0], new float[0]),
+                                new byte[0])
+                        .candidates())
                 .isZero();
     }
 
@@ -133,14 +141,18 @@ class SecondMomentMaskTest {
         TokenBatch batch = new TokenBatch(new int[] {0, 1, 3}, new byte[] {1, 1, 1});
 
         assertThatThrownBy(() -> new SecondMomentMask(0.04)
-                .compute(batch, LogRatio.anchor(new float[3], new float[] {0f, 0f, Float.NaN}), new byte[3]))
+                        .compute(batch, LogRatio.anchor(new float[3], new float[] {0f, 0f, Float.NaN}), new byte[3]))
                 .isInstanceOf(NonFiniteLogProbException.class)
-                .hasMessageContaining("behavior log-probs").hasMessageContaining("sequence=1, token=1");
+                .hasMessageContaining("behavior log-probs")
+                .hasMessageContaining("sequence=1, token=1");
         assertThatThrownBy(() -> new SecondMomentMask(0.04)
-                .compute(batch, LogRatio.anchor(new float[] {0f, Float.NEGATIVE_INFINITY, 0f}, new float[3]),
-                        new byte[3]))
+                        .compute(
+                                batch,
+                                LogRatio.anchor(new float[] {0f, Float.NEGATIVE_INFINITY, 0f}, new float[3]),
+                                new byte[3]))
                 .isInstanceOf(NonFiniteLogProbException.class)
-                .hasMessageContaining("proximal log-probs").hasMessageContaining("sequence=1, token=0");
+                .hasMessageContaining("proximal log-probs")
+                .hasMessageContaining("sequence=1, token=0");
     }
 
     @ParameterizedTest
@@ -152,8 +164,8 @@ class SecondMomentMaskTest {
     @Test
     void shouldRefuseArraysOfOtherLengths() {
         assertThatThrownBy(() -> new SecondMomentMask(0.04)
-                .compute(oneSequence(2), LogRatio.anchor(new float[2], new float[2]), new byte[3]))
-                        .hasMessageContaining("mask");
+                        .compute(oneSequence(2), LogRatio.anchor(new float[2], new float[2]), new byte[3]))
+                .hasMessageContaining("mask");
     }
 
     @Test
@@ -163,9 +175,8 @@ class SecondMomentMaskTest {
         TokenBatch ofOneTokenEach = new TokenBatch(new int[] {0, 1, 2, 3, 4, 5}, new byte[] {1, 1, 1, 1, 1});
         byte[] mask = new byte[5];
 
-        SecondMoment moment =
-                new SecondMomentMask(0.04).computeHarmful(
-                        ofOneTokenEach, LogRatio.anchor(proximal, new float[5]), advantages, mask);
+        SecondMoment moment = new SecondMomentMask(0.04)
+                .computeHarmful(ofOneTokenEach, LogRatio.anchor(proximal, new float[5]), advantages, mask);
 
         // harmful are the first (up, ratio > 1) and the fourth (down, ratio < 1); one of them must stay
         assertThat(mask).containsExactly(0, 1, 1, 1, 1);
@@ -174,11 +185,19 @@ class SecondMomentMaskTest {
 
     @Test
     void shouldRefuseNonFiniteValuesOfHarmlessTokensToo() {
-        assertThatThrownBy(() -> new SecondMomentMask(0.04).computeHarmful(
-                oneSequence(1), LogRatio.anchor(new float[1], new float[] {Float.NaN}), new double[1], new byte[1]))
+        assertThatThrownBy(() -> new SecondMomentMask(0.04)
+                        .computeHarmful(
+                                oneSequence(1),
+                                LogRatio.anchor(new float[1], new float[] {Float.NaN}),
+                                new double[1],
+                                new byte[1]))
                 .isInstanceOf(NonFiniteLogProbException.class);
-        assertThatThrownBy(() -> new SecondMomentMask(0.04).computeHarmful(
-                oneSequence(1), LogRatio.anchor(new float[1], new float[1]), new double[] {Double.NaN}, new byte[1]))
+        assertThatThrownBy(() -> new SecondMomentMask(0.04)
+                        .computeHarmful(
+                                oneSequence(1),
+                                LogRatio.anchor(new float[1], new float[1]),
+                                new double[] {Double.NaN},
+                                new byte[1]))
                 .hasMessageContaining("advantages");
     }
 
@@ -191,14 +210,17 @@ class SecondMomentMaskTest {
     void shouldAgreeWithTheReference(GoldenCase golden) {
         TokenBatch batch = golden.batch();
         byte[] mask = new byte[batch.tokenCount()];
-        SecondMoment moment = new SecondMomentMask(golden.config().path("m2_threshold").asDouble())
-                .compute(batch, LogRatio.anchor(golden.tokens("old_logprobs"),
-                        golden.tokens("rollout_logprobs")), mask);
+        SecondMoment moment = new SecondMomentMask(
+                        golden.config().path("m2_threshold").asDouble())
+                .compute(
+                        batch, LogRatio.anchor(golden.tokens("old_logprobs"), golden.tokens("rollout_logprobs")), mask);
 
         List<Integer> expected = new ArrayList<>();
         golden.expected().path("mask").forEach(sequence -> sequence.forEach(bit -> expected.add(bit.asInt())));
-        assertThat(mask).containsExactly(expected.stream().mapToInt(Integer::intValue).toArray());
-        assertThat(moment.masked()).isEqualTo(golden.expected().path("num_masked").asInt());
+        assertThat(mask)
+                .containsExactly(expected.stream().mapToInt(Integer::intValue).toArray());
+        assertThat(moment.masked())
+                .isEqualTo(golden.expected().path("num_masked").asInt());
     }
 
     @ParameterizedTest
@@ -215,7 +237,8 @@ class SecondMomentMaskTest {
             SecondMoment moment =
                     new SecondMomentMask(threshold).compute(batch, LogRatio.anchor(proximal, behavior), mask);
 
-            assertThat(mask).as("seed %d, round %d, threshold %s", seed, round, threshold)
+            assertThat(mask)
+                    .as("seed %d, round %d, threshold %s", seed, round, threshold)
                     .isEqualTo(SortedSecondMomentRule.mask(batch, behavior, proximal, threshold));
             checkSummary(moment, batch, behavior, proximal, mask, threshold);
         }
@@ -233,7 +256,8 @@ class SecondMomentMaskTest {
             new SecondMomentMask(threshold).compute(batch, LogRatio.anchor(proximal, behavior), mask);
 
             assertThat(Arrays.equals(mask, SortedSecondMomentRule.mask(batch, behavior, proximal, threshold)))
-                    .as("kind %d, threshold %s", kind, threshold).isTrue();
+                    .as("kind %d, threshold %s", kind, threshold)
+                    .isTrue();
         }
     }
 
@@ -268,11 +292,14 @@ class SecondMomentMaskTest {
             TokenBatch batch = raggedBatch(random, 12, 40);
             float[] behavior = gaussians(random, batch.tokenCount(), 2.0);
             LogRatio ratio = LogRatio.anchor(withRatios(random, behavior, round % 6), behavior);
-            double before = new SecondMomentMask(0.04).compute(batch, ratio, new byte[batch.tokenCount()]).before();
+            double before = new SecondMomentMask(0.04)
+                    .compute(batch, ratio, new byte[batch.tokenCount()])
+                    .before();
 
             assertThat(SecondMomentMask.mean(batch, ratio)).isCloseTo(before, within(1e-12 * (1 + before)));
         }
-        assertThatThrownBy(() -> SecondMomentMask.mean(oneSequence(1), LogRatio.anchor(new float[] {Float.NaN}, new float[1])))
+        assertThatThrownBy(() ->
+                        SecondMomentMask.mean(oneSequence(1), LogRatio.anchor(new float[] {Float.NaN}, new float[1])))
                 .isInstanceOf(NonFiniteLogProbException.class);
     }
 
@@ -304,8 +331,8 @@ class SecondMomentMaskTest {
             new SecondMomentMask(0.05).compute(batch, LogRatio.anchor(proximal, behavior), mask);
 
             byte[] reversedMask = new byte[batch.tokenCount()];
-            new SecondMomentMask(0.05).compute(reversed(batch),
-                    LogRatio.anchor(reversed(proximal), reversed(behavior)), reversedMask);
+            new SecondMomentMask(0.05)
+                    .compute(reversed(batch), LogRatio.anchor(reversed(proximal), reversed(behavior)), reversedMask);
             for (int t = 0; t < mask.length; t++) {
                 assertThat(reversedMask[mask.length - 1 - t]).isEqualTo(mask[t]);
             }

@@ -8,8 +8,7 @@ import java.util.List;
 
 /** The M2PO rule as it is written: sort everything, sum suffixes exactly, cut at the first one below the threshold. */
 final class SortedSecondMomentRule {
-    private SortedSecondMomentRule() {
-    }
+    private SortedSecondMomentRule() {}
 
     static byte[] mask(TokenBatch batch, float[] behavior, float[] proximal, double threshold) {
         List<Integer> candidates = new ArrayList<>();
@@ -27,7 +26,8 @@ final class SortedSecondMomentRule {
 
     static List<Integer> masked(List<Integer> candidates, float[] behavior, float[] proximal, double threshold) {
         List<Integer> sorted = new ArrayList<>(candidates);
-        sorted.sort(Comparator.comparingDouble((Integer t) -> -squared(behavior, proximal, t)).thenComparing(t -> t));
+        sorted.sort(Comparator.comparingDouble((Integer t) -> -squared(behavior, proximal, t))
+                .thenComparing(t -> t));
         BigDecimal suffix = BigDecimal.ZERO;
         for (int t : sorted) {
             suffix = suffix.add(new BigDecimal(squared(behavior, proximal, t)));

@@ -8,8 +8,8 @@ import org.junit.jupiter.api.Test;
 
 class AggregationTest {
     /** Trained tokens per sequence: 2, 0, 1, none at all in an empty one. */
-    private final TokenBatch batch =
-            new TokenBatch(new int[] {0, 3, 5, 6, 6}, new byte[] {1, 0, 1, 0, 0, 1});
+    private final TokenBatch batch = new TokenBatch(new int[] {0, 3, 5, 6, 6}, new byte[] {1, 0, 1, 0, 0, 1});
+
     private final TokenBatch nothingTrained = new TokenBatch(new int[] {0, 2}, new byte[] {0, 0});
 
     @Test
@@ -17,7 +17,8 @@ class AggregationTest {
         assertThat(new Aggregation.TokenMean().coefficients(batch)).containsExactly(1 / 3.0, 0, 1 / 3.0, 0);
         assertThat(new Aggregation.TokenSum().coefficients(batch)).containsExactly(1, 0, 1, 0);
         assertThat(new Aggregation.SequenceMeanTokenSum().coefficients(batch)).containsExactly(0.5, 0, 0.5, 0);
-        assertThat(new Aggregation.SequenceMeanTokenSumNorm(10).coefficients(batch)).containsExactly(0.05, 0, 0.05, 0);
+        assertThat(new Aggregation.SequenceMeanTokenSumNorm(10).coefficients(batch))
+                .containsExactly(0.05, 0, 0.05, 0);
         assertThat(new Aggregation.SequenceMeanTokenMean().coefficients(batch)).containsExactly(0.25, 0, 0.5, 0);
     }
 
@@ -27,8 +28,10 @@ class AggregationTest {
 
         assertThat(new Aggregation.TokenMean(whole).coefficients(batch)).containsExactly(2 / 12.0, 0, 2 / 12.0, 0);
         assertThat(new Aggregation.TokenSum(whole).coefficients(batch)).containsExactly(2, 0, 2, 0);
-        assertThat(new Aggregation.SequenceMeanTokenMean(whole).coefficients(batch)).containsExactly(0.25, 0, 0.5, 0);
-        assertThat(new Aggregation.TokenMean(whole).coefficients(nothingTrained)).containsExactly(0);
+        assertThat(new Aggregation.SequenceMeanTokenMean(whole).coefficients(batch))
+                .containsExactly(0.25, 0, 0.5, 0);
+        assertThat(new Aggregation.TokenMean(whole).coefficients(nothingTrained))
+                .containsExactly(0);
     }
 
     @Test

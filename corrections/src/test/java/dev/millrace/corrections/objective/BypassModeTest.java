@@ -18,7 +18,8 @@ class BypassModeTest {
     private static final Aggregation MEAN = new Aggregation.TokenMean();
 
     private static RolloutCorrectionConfig settings(String is, String lossType) {
-        return new RolloutCorrectionSettings(is, is == null ? null : "1.5", false, "token_k1", "0.6_1.6", true, lossType)
+        return new RolloutCorrectionSettings(
+                        is, is == null ? null : "1.5", false, "token_k1", "0.6_1.6", true, lossType)
                 .resolve();
     }
 
@@ -41,7 +42,8 @@ class BypassModeTest {
 
             assertThat(actual.loss()).isEqualTo(expected.loss());
             assertThat(actual.gradient()).containsExactly(expected.gradient());
-            assertThat(actual.metrics()).containsAllEntriesOf(expected.metrics())
+            assertThat(actual.metrics())
+                    .containsAllEntriesOf(expected.metrics())
                     .containsAllEntriesOf(correction.metrics());
             rejected += correction.rejectedTokens();
         }
@@ -54,14 +56,15 @@ class BypassModeTest {
         float[] behavior = {-1, -1, Float.NaN, -2};
         // ratios e^0.3, e^-0.2 and e^1: the last is outside the band and rejected
         float[] current = {-0.7f, -1.2f, Float.NaN, -1};
-        ObjectiveResult result = new BypassMode(settings("token", "reinforce"), RANGE, 3, MEAN).evaluate(
-                ObjectiveInput.of(batch, current, new float[] {1, -2, 5, 9}).withBehavior(behavior));
+        ObjectiveResult result = new BypassMode(settings("token", "reinforce"), RANGE, 3, MEAN)
+                .evaluate(ObjectiveInput.of(batch, current, new float[] {1, -2, 5, 9})
+                        .withBehavior(behavior));
 
         double first = Math.exp(0.3);
         double second = Math.exp(-0.2);
         assertThat(result.loss()).isCloseTo((first * 0.7 - 2 * second * 1.2) / 2, within(1e-6));
-        assertThat(result.gradient()).containsExactly(
-                new float[] {(float) (-first / 2), (float) second, 0, 0}, within(1e-6f));
+        assertThat(result.gradient())
+                .containsExactly(new float[] {(float) (-first / 2), (float) second, 0, 0}, within(1e-6f));
         assertThat(result.metrics()).containsKey("rollout_corr/rollout_is_mean").containsKey(ObjectiveResult.APPROX_KL);
     }
 
@@ -69,7 +72,8 @@ class BypassModeTest {
     void shouldActOnTheUnitOfItsWeights() {
         assertThat(new BypassMode(settings("sequence", "reinforce"), RANGE, 3, MEAN).unit())
                 .isEqualTo(CorrectionUnit.SEQUENCE);
-        assertThat(new BypassMode(settings(null, "ppo_clip"), RANGE, 3, MEAN).unit()).isEqualTo(CorrectionUnit.TOKEN);
+        assertThat(new BypassMode(settings(null, "ppo_clip"), RANGE, 3, MEAN).unit())
+                .isEqualTo(CorrectionUnit.TOKEN);
     }
 
     @Test
@@ -88,13 +92,14 @@ class BypassModeTest {
     @Test
     void shouldRefuseABatchOfWhichTheRejectionLeavesNothing() {
         TokenBatch batch = new TokenBatch(new int[] {0, 1}, new byte[] {1});
-        ObjectiveInput faraway = ObjectiveInput.of(batch, new float[] {-9}, new float[] {1})
-                .withBehavior(new float[] {-1});
+        ObjectiveInput faraway =
+                ObjectiveInput.of(batch, new float[] {-9}, new float[] {1}).withBehavior(new float[] {-1});
         RolloutCorrectionConfig config = settings(null, "ppo_clip");
 
         assertThatThrownBy(() -> new BypassMode(config, RANGE, 3, MEAN).evaluate(faraway))
                 .hasMessageContaining("no trained token in the batch");
         Aggregation part = new Aggregation.TokenMean(new GlobalBatch(10, 4, 1));
-        assertThat(new BypassMode(config, RANGE, 3, part).evaluate(faraway).loss()).isZero();
+        assertThat(new BypassMode(config, RANGE, 3, part).evaluate(faraway).loss())
+                .isZero();
     }
 }

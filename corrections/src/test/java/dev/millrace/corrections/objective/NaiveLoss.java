@@ -17,7 +17,8 @@ interface NaiveLoss {
             for (int s = 0; s < in.batch().sequenceCount(); s++) {
                 for (int t = in.batch().start(s); t < in.batch().end(s); t++) {
                     if (in.batch().isTrained(t)) {
-                        loss += coefficients[s] * in.weights()[t]
+                        loss += coefficients[s]
+                                * in.weights()[t]
                                 * token.loss(current[t], detached[t], in.proximal()[t], in.advantages()[t]);
                     }
                 }

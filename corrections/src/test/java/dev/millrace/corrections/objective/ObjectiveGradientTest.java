@@ -26,7 +26,8 @@ class ObjectiveGradientTest {
 
             double expected = twinned.twin().loss(in, current, current.clone());
 
-            assertThat(twinned.objective().evaluate(in.input()).loss()).as("seed %d", seed)
+            assertThat(twinned.objective().evaluate(in.input()).loss())
+                    .as("seed %d", seed)
                     .isCloseTo(expected, within(1e-12 * (1 + Math.abs(expected))));
         }
     }
@@ -48,13 +49,16 @@ class ObjectiveGradientTest {
                 if (Math.abs(up - down) > 1e-3 * (Math.abs(up) + Math.abs(down)) + 1e-6) {
                     kinks++;
                 } else {
-                    assertThat((double) gradient[t]).as("seed %d token %d", seed, t)
+                    assertThat((double) gradient[t])
+                            .as("seed %d token %d", seed, t)
                             .isCloseTo((up + down) / 2, within(1e-6 + 1e-5 * Math.abs(up)));
                 }
             }
         }
         assertThat(checked).isGreaterThan(1000);
-        assertThat(kinks).as("tokens too close to a kink to be checked, of %d", checked).isLessThan(checked / 50);
+        assertThat(kinks)
+                .as("tokens too close to a kink to be checked, of %d", checked)
+                .isLessThan(checked / 50);
     }
 
     @ParameterizedTest
@@ -72,12 +76,15 @@ class ObjectiveGradientTest {
                 if (Math.abs(up - down) > 4 * RandomInput.STEP * (Math.abs(up) + Math.abs(down)) + 1e-9) {
                     kinks++;
                 } else {
-                    assertThat((double) result.gradient()[t]).as("seed %d token %d", seed, t)
+                    assertThat((double) result.gradient()[t])
+                            .as("seed %d token %d", seed, t)
                             .isCloseTo((up + down) / 2, within(1e-7 + 1e-3 * Math.abs(up)));
                 }
             }
         }
-        assertThat(kinks).as("tokens too close to a kink to be checked, of %d", checked).isLessThan(checked / 20);
+        assertThat(kinks)
+                .as("tokens too close to a kink to be checked, of %d", checked)
+                .isLessThan(checked / 20);
     }
 
     @ParameterizedTest
@@ -86,12 +93,14 @@ class ObjectiveGradientTest {
         for (int seed = 0; seed < SEEDS; seed++) {
             RandomInput in = twinned.input(seed);
             ObjectiveResult forward = twinned.objective().evaluate(in.input());
-            ObjectiveResult backward = twinned.objective().evaluate(in.reversed().input());
+            ObjectiveResult backward =
+                    twinned.objective().evaluate(in.reversed().input());
 
             assertThat(backward.loss()).isCloseTo(forward.loss(), within(1e-12 * (1 + Math.abs(forward.loss()))));
             assertThat(sorted(backward.gradient())).containsExactly(sorted(forward.gradient()), within(1e-7f));
-            forward.metrics().forEach((name, value) ->
-                    assertThat(backward.metrics().get(name)).as(name).isCloseTo(value, within(1e-12)));
+            forward.metrics()
+                    .forEach((name, value) ->
+                            assertThat(backward.metrics().get(name)).as(name).isCloseTo(value, within(1e-12)));
         }
     }
 

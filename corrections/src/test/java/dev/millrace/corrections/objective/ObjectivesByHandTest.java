@@ -37,8 +37,8 @@ class ObjectivesByHandTest {
     @Test
     void shouldBoundTheMoveOfAProbabilityInDppoWhereverItStarted() {
         // 0.001 → 0.01 is ten times likelier and nothing; 0.5 → 0.6 is 1.2 times likelier and a tenth of everything
-        ObjectiveInput in = input(new float[] {1, 1, -1, -1}, new double[] {0.01, 0.6, 0.01, 0.4},
-                new double[] {0.001, 0.5, 0.001, 0.5});
+        ObjectiveInput in = input(
+                new float[] {1, 1, -1, -1}, new double[] {0.01, 0.6, 0.01, 0.4}, new double[] {0.001, 0.5, 0.001, 0.5});
 
         ObjectiveResult tv = new DppoTv(0.05, 0.05, 20, SUM).evaluate(in);
         ObjectiveResult kl = new DppoKl(0.01, 0.01, 20, SUM).evaluate(in);
@@ -53,8 +53,10 @@ class ObjectivesByHandTest {
 
     @Test
     void shouldKeepAGradientWhereCispoClips() {
-        ObjectiveResult result = new Cispo(new ClipRange(0.2, 0.3), SUM).evaluate(input(new float[] {1, 1, -1, 1},
-                new double[] {0.4, 0.1, 0.4, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2}));
+        ObjectiveResult result = new Cispo(new ClipRange(0.2, 0.3), SUM)
+                .evaluate(input(
+                        new float[] {1, 1, -1, 1}, new double[] {0.4, 0.1, 0.4, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2
+                        }));
 
         assertThat(result.gradient()).containsExactly(new float[] {-1.3f, -0.8f, 1.3f, -1}, within(1e-5f));
         assertThat(result.metrics()).containsEntry(ObjectiveResult.CLIPPED_FRACTION, 0.75);
@@ -64,8 +66,10 @@ class ObjectivesByHandTest {
     void shouldBeThePolicyGradientOnPolicyAndFadeAwayFromItInSapo() {
         double[] same = {0.2, 0.3, 0.4, 0.5};
         ObjectiveResult onPolicy = new Sapo(1, 1.05, SUM).evaluate(input(new float[] {1, -2, 3, 4}, same, same));
-        ObjectiveResult far = new Sapo(1, 1.05, SUM).evaluate(
-                input(new float[] {1, 1, 1, 1}, new double[] {0.9, 0.9, 0.9, 0.9}, new double[] {0.01, 0.1, 0.3, 0.6}));
+        ObjectiveResult far = new Sapo(1, 1.05, SUM)
+                .evaluate(input(
+                        new float[] {1, 1, 1, 1}, new double[] {0.9, 0.9, 0.9, 0.9}, new double[] {0.01, 0.1, 0.3, 0.6
+                        }));
 
         assertThat(onPolicy.gradient()).containsExactly(new float[] {-1, 2, -3, -4}, within(1e-5f));
         assertThat(Math.abs(far.gradient()[0])).isLessThan(Math.abs(far.gradient()[1]));
@@ -74,8 +78,8 @@ class ObjectivesByHandTest {
 
     @Test
     void shouldGiveGspoTokenTheGradientOfGspoForSequenceAdvantages() {
-        ObjectiveInput in = input(new float[] {1, 1, -2, -2}, new double[] {0.2, 0.3, 0.2, 0.3},
-                new double[] {0.21, 0.29, 0.19, 0.31});
+        ObjectiveInput in = input(
+                new float[] {1, 1, -2, -2}, new double[] {0.2, 0.3, 0.2, 0.3}, new double[] {0.21, 0.29, 0.19, 0.31});
         ClipRange range = ClipRange.symmetric(0.05);
         Aggregation sequences = new Aggregation.SequenceMeanTokenMean();
 
@@ -90,8 +94,10 @@ class ObjectivesByHandTest {
     void shouldVanishWhereDroIsSatisfied() {
         // A = 0.5, β = 2: at rest where the log ratio is 0.25
         double rest = 0.2 * Math.exp(0.25);
-        ObjectiveResult result = new Dro(2, SUM).evaluate(input(new float[] {0.5f, 0.5f, 0, 0},
-                new double[] {rest, 0.2, 0.2, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2}));
+        ObjectiveResult result = new Dro(2, SUM)
+                .evaluate(input(new float[] {0.5f, 0.5f, 0, 0}, new double[] {rest, 0.2, 0.2, 0.2}, new double[] {
+                    0.2, 0.2, 0.2, 0.2
+                }));
 
         assertThat(result.gradient()).containsExactly(new float[] {0, -0.5f, 0, 0}, within(1e-5f));
     }
@@ -101,8 +107,11 @@ class ObjectivesByHandTest {
         // β log(π/μ) summed over a sequence = A: 0.5 · (0.3 + 0.1) = 0.2
         double e = Math.exp(0.3);
         double f = Math.exp(0.1);
-        ObjectiveResult result = new Oapl(0.5, GlobalBatch.WHOLE).evaluate(input(new float[] {0.2f, 0.2f, 1, 1},
-                new double[] {0.2 * e, 0.2 * f, 0.2, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2}));
+        ObjectiveResult result = new Oapl(0.5, GlobalBatch.WHOLE)
+                .evaluate(
+                        input(new float[] {0.2f, 0.2f, 1, 1}, new double[] {0.2 * e, 0.2 * f, 0.2, 0.2}, new double[] {
+                            0.2, 0.2, 0.2, 0.2
+                        }));
 
         assertThat(result.gradient()).containsExactly(new float[] {0, 0, -0.5f, -0.5f}, within(1e-5f));
         assertThat(result.loss()).isCloseTo(0.5, within(1e-6));
@@ -111,10 +120,14 @@ class ObjectivesByHandTest {
     @Test
     void shouldImitateGoodAnswersAndTaperBadOnesInTopr() {
         // the second sequence has become 6 times likelier: its weight is capped at 1; halved, it would be 0.5
-        ObjectiveResult likelier = SignedPolicyGradient.topr(SUM).evaluate(input(new float[] {1, 1, -1, -1},
-                new double[] {0.01, 0.01, 0.4, 0.6}, new double[] {0.2, 0.2, 0.2, 0.2}));
-        ObjectiveResult rarer = SignedPolicyGradient.topr(SUM).evaluate(input(new float[] {1, 1, -1, -1},
-                new double[] {0.01, 0.01, 0.1, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2}));
+        ObjectiveResult likelier = SignedPolicyGradient.topr(SUM)
+                .evaluate(input(new float[] {1, 1, -1, -1}, new double[] {0.01, 0.01, 0.4, 0.6}, new double[] {
+                    0.2, 0.2, 0.2, 0.2
+                }));
+        ObjectiveResult rarer = SignedPolicyGradient.topr(SUM)
+                .evaluate(input(new float[] {1, 1, -1, -1}, new double[] {0.01, 0.01, 0.1, 0.2}, new double[] {
+                    0.2, 0.2, 0.2, 0.2
+                }));
 
         assertThat(likelier.gradient()).containsExactly(new float[] {-1, -1, 1, 1}, within(1e-5f));
         assertThat(rarer.gradient()).containsExactly(new float[] {-1, -1, 0.5f, 0.5f}, within(1e-5f));
@@ -122,10 +135,13 @@ class ObjectivesByHandTest {
 
     @Test
     void shouldSilenceASequenceWithAZeroWeightInGmpoButNotAsReference() {
-        ObjectiveInput in = input(new float[] {1, 1, 1, 1}, new double[] {0.2, 0.2, 0.2, 0.2},
-                new double[] {0.2, 0.2, 0.2, 0.2}).withWeights(new float[] {0, 1, 1, 1});
+        ObjectiveInput in = input(
+                        new float[] {1, 1, 1, 1}, new double[] {0.2, 0.2, 0.2, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2})
+                .withWeights(new float[] {0, 1, 1, 1});
 
-        assertThat(new Gmpo(ClipRange.symmetric(0.4), GlobalBatch.WHOLE).evaluate(in).gradient())
+        assertThat(new Gmpo(ClipRange.symmetric(0.4), GlobalBatch.WHOLE)
+                        .evaluate(in)
+                        .gradient())
                 .containsExactly(new float[] {-0f, -0f, -0.25f, -0.25f}, within(1e-7f));
         assertThat(Gmpo.asReference(ClipRange.symmetric(0.4)).evaluate(in).gradient()[0])
                 .isCloseTo(-0.25e-5f, within(1e-8f));
@@ -133,26 +149,31 @@ class ObjectivesByHandTest {
 
     @Test
     void shouldCountMaskedSequencesInTheMeanOfGmpoOnlyAsReference() {
-        ObjectiveInput in = input(new float[] {1, 1, 1, 1}, new double[] {0.2, 0.2, 0.2, 0.2},
-                new double[] {0.2, 0.2, 0.2, 0.2}).withMask(new byte[] {1, 1, 0, 0});
+        ObjectiveInput in = input(
+                        new float[] {1, 1, 1, 1}, new double[] {0.2, 0.2, 0.2, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2})
+                .withMask(new byte[] {1, 1, 0, 0});
 
-        assertThat(new Gmpo(ClipRange.symmetric(0.4), GlobalBatch.WHOLE).evaluate(in).loss()).isCloseTo(-1, within(1e-12));
-        assertThat(Gmpo.asReference(ClipRange.symmetric(0.4)).evaluate(in).loss()).isCloseTo(-0.5, within(1e-12));
+        assertThat(new Gmpo(ClipRange.symmetric(0.4), GlobalBatch.WHOLE)
+                        .evaluate(in)
+                        .loss())
+                .isCloseTo(-1, within(1e-12));
+        assertThat(Gmpo.asReference(ClipRange.symmetric(0.4)).evaluate(in).loss())
+                .isCloseTo(-0.5, within(1e-12));
     }
 
     @Test
     void shouldHoldTheTokensOfLargestCovarianceInKlCov() {
         // mean advantage 0, mean log-prob between the two values: covariances +, −, −, +; equal in size
-        ObjectiveInput in = input(new float[] {1, -1, 1, -1}, new double[] {0.4, 0.4, 0.1, 0.1},
-                new double[] {0.2, 0.2, 0.2, 0.2});
+        ObjectiveInput in =
+                input(new float[] {1, -1, 1, -1}, new double[] {0.4, 0.4, 0.1, 0.1}, new double[] {0.2, 0.2, 0.2, 0.2});
         float[] free = new M2po(SUM).evaluate(in).gradient();
 
         float[] oneHeld = new KlCov(0.25, 0.5, SUM).evaluate(in).gradient();
         float[] twoHeld = new KlCov(0.5, 0.5, SUM).evaluate(in).gradient();
 
         assertThat(oneHeld).containsExactly(new float[] {free[0] + 0.5f, free[1], free[2], free[3]}, within(1e-6f));
-        assertThat(twoHeld).containsExactly(
-                new float[] {free[0] + 0.5f, free[1], free[2], free[3] - 0.5f}, within(1e-6f));
+        assertThat(twoHeld)
+                .containsExactly(new float[] {free[0] + 0.5f, free[1], free[2], free[3] - 0.5f}, within(1e-6f));
     }
 
     @Test
@@ -172,20 +193,31 @@ class ObjectivesByHandTest {
     @Test
     void shouldRefuseAGradientThatOverflows() {
         TokenBatch one = new TokenBatch(new int[] {0, 1}, new byte[] {1});
-        ObjectiveInput in = ObjectiveInput.of(one, new float[] {-1}, new float[] {-1})
-                .withProximal(new float[] {-120});
+        ObjectiveInput in =
+                ObjectiveInput.of(one, new float[] {-1}, new float[] {-1}).withProximal(new float[] {-120});
 
-        assertThatThrownBy(() -> PpoClip.unbounded(ClipRange.symmetric(0.2), Double.POSITIVE_INFINITY, SUM).evaluate(in))
-                .hasMessageContaining("gradient (the ratio overflows)").hasMessageContaining("sequence=0, token=0");
+        assertThatThrownBy(() -> PpoClip.unbounded(ClipRange.symmetric(0.2), Double.POSITIVE_INFINITY, SUM)
+                        .evaluate(in))
+                .hasMessageContaining("gradient (the ratio overflows)")
+                .hasMessageContaining("sequence=0, token=0");
     }
 
     static Stream<Runnable> meaningless() {
         ClipRange range = ClipRange.symmetric(0.2);
-        return Stream.of(() -> new DppoTv(-1, 1, 1, SUM), () -> new DppoKl(1, Double.NaN, 1, SUM),
-                () -> new DppoTv(1, 1, 0, SUM), () -> new Sapo(0, 1, SUM), () -> new SequenceSapo(1, -1, SUM),
-                () -> new Dro(-1, SUM), () -> new Oapl(0, GlobalBatch.WHOLE), () -> new KlCov(0, 1, SUM),
-                () -> new KlCov(1.5, 1, SUM), () -> new KlCov(0.5, -1, SUM), () -> new ClipCov(range, 0, 1, 5, 0, SUM),
-                () -> new ClipCov(range, 1, 5, 1, 0, SUM), () -> new Gspo(range, 1, SUM));
+        return Stream.of(
+                () -> new DppoTv(-1, 1, 1, SUM),
+                () -> new DppoKl(1, Double.NaN, 1, SUM),
+                () -> new DppoTv(1, 1, 0, SUM),
+                () -> new Sapo(0, 1, SUM),
+                () -> new SequenceSapo(1, -1, SUM),
+                () -> new Dro(-1, SUM),
+                () -> new Oapl(0, GlobalBatch.WHOLE),
+                () -> new KlCov(0, 1, SUM),
+                () -> new KlCov(1.5, 1, SUM),
+                () -> new KlCov(0.5, -1, SUM),
+                () -> new ClipCov(range, 0, 1, 5, 0, SUM),
+                () -> new ClipCov(range, 1, 5, 1, 0, SUM),
+                () -> new Gspo(range, 1, SUM));
     }
 
     @ParameterizedTest
@@ -199,9 +231,17 @@ class ObjectivesByHandTest {
         ObjectiveInput bare = ObjectiveInput.of(batch, new float[4], new float[4]);
         ClipRange range = ClipRange.symmetric(0.2);
 
-        for (Objective objective : List.of(new DppoTv(1, 1, 1, SUM), new Sapo(1, 1, SUM), new Cispo(range, SUM),
-                new Dro(1, SUM), new Gspo(range), new GspoToken(range, SUM), new Gmpo(range, GlobalBatch.WHOLE),
-                new KlCov(1, 1, SUM), new ClipCov(range, 1, 0, 1, 0, SUM), new M2po(SUM))) {
+        for (Objective objective : List.of(
+                new DppoTv(1, 1, 1, SUM),
+                new Sapo(1, 1, SUM),
+                new Cispo(range, SUM),
+                new Dro(1, SUM),
+                new Gspo(range),
+                new GspoToken(range, SUM),
+                new Gmpo(range, GlobalBatch.WHOLE),
+                new KlCov(1, 1, SUM),
+                new ClipCov(range, 1, 0, 1, 0, SUM),
+                new M2po(SUM))) {
             assertThatThrownBy(() -> objective.evaluate(bare)).hasMessageContaining("give proximal log-probs");
         }
         for (Objective objective : List.of(SignedPolicyGradient.topr(SUM), new Oapl(1, GlobalBatch.WHOLE))) {

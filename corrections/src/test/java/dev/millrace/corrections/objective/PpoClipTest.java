@@ -34,7 +34,8 @@ class PpoClipTest {
         // −2·1.28, −2·0.5, 2·1.5, 2·0.8
         assertThat(result.loss()).isCloseTo(-2.56 - 1.0 + 3.0 + 1.6, within(1e-6));
         assertThat(result.gradient()).containsExactly(new float[] {0, -1, 3, 0, 0}, within(1e-6f));
-        assertThat(result.metrics()).containsEntry(ObjectiveResult.CLIPPED_FRACTION, 0.5)
+        assertThat(result.metrics())
+                .containsEntry(ObjectiveResult.CLIPPED_FRACTION, 0.5)
                 .containsEntry(ObjectiveResult.LOWER_CLIPPED_FRACTION, 0.0);
     }
 
@@ -53,15 +54,17 @@ class PpoClipTest {
         ObjectiveInput onPolicy = input(new float[] {1, -2, 3, 0.5f, 0}, 1, 1, 1, 1);
         Aggregation mean = new Aggregation.TokenMean();
 
-        assertThat(new PpoClip(ClipRange.symmetric(0.2), mean).evaluate(onPolicy).gradient())
+        assertThat(new PpoClip(ClipRange.symmetric(0.2), mean)
+                        .evaluate(onPolicy)
+                        .gradient())
                 .containsExactly(new PolicyGradient(mean).evaluate(onPolicy).gradient());
     }
 
     @Test
     void shouldBoundLogRatiosToTwentyAndStopTheGradientBeyond() {
         float[] current = {-80, 0, -1, -1, 0};
-        ObjectiveResult result = new PpoClip(ClipRange.symmetric(0.2), Double.POSITIVE_INFINITY, SUM).evaluate(
-                ObjectiveInput.of(batch, current, new float[] {1, -1, 0, 0, 0})
+        ObjectiveResult result = new PpoClip(ClipRange.symmetric(0.2), Double.POSITIVE_INFINITY, SUM)
+                .evaluate(ObjectiveInput.of(batch, current, new float[] {1, -1, 0, 0, 0})
                         .withProximal(new float[] {0, -80, -1, -1, 0}));
 
         assertThat(result.loss()).isCloseTo(-Math.exp(-20) + Math.exp(20), within(1e-6));
@@ -75,7 +78,8 @@ class PpoClipTest {
 
         assertThatThrownBy(() -> ObjectiveInput.of(batch, broken, fine))
                 .isInstanceOf(NonFiniteLogProbException.class)
-                .hasMessageContaining("current log-probs").hasMessageContaining("sequence=1, token=1");
+                .hasMessageContaining("current log-probs")
+                .hasMessageContaining("sequence=1, token=1");
         assertThatThrownBy(() -> ObjectiveInput.of(batch, fine, fine).withProximal(broken))
                 .hasMessageContaining("proximal log-probs");
         assertThatThrownBy(() -> ObjectiveInput.of(batch, fine, broken)).hasMessageContaining("advantages");
@@ -90,15 +94,19 @@ class PpoClipTest {
 
         assertThatThrownBy(() -> new PpoClip(ClipRange.symmetric(0.2), SUM).evaluate(bare))
                 .hasMessageContaining("PPO clip compares the current policy with a proximal one");
-        assertThatThrownBy(() -> new DecoupledPpo(ClipRange.symmetric(0.2), 3, 5, SUM)
-                .evaluate(bare.withProximal(new float[5]))).hasMessageContaining("give behavior log-probs");
+        assertThatThrownBy(() ->
+                        new DecoupledPpo(ClipRange.symmetric(0.2), 3, 5, SUM).evaluate(bare.withProximal(new float[5])))
+                .hasMessageContaining("give behavior log-probs");
     }
 
     @Test
     void shouldRefuseSettingsThatMeanNothing() {
-        assertThatThrownBy(() -> new PpoClip(ClipRange.symmetric(0.2), 1.0, SUM)).hasMessageContaining("above 1: 1.0");
-        assertThatThrownBy(() -> new PpoClip(ClipRange.symmetric(0.2), Double.NaN, SUM)).hasMessageContaining("NaN");
+        assertThatThrownBy(() -> new PpoClip(ClipRange.symmetric(0.2), 1.0, SUM))
+                .hasMessageContaining("above 1: 1.0");
+        assertThatThrownBy(() -> new PpoClip(ClipRange.symmetric(0.2), Double.NaN, SUM))
+                .hasMessageContaining("NaN");
         assertThatThrownBy(() -> ClipRange.symmetric(-0.1)).hasMessageContaining("low=-0.1");
-        assertThatThrownBy(() -> new DecoupledPpo(ClipRange.symmetric(0.2), 3, 0.5, SUM)).hasMessageContaining("0.5");
+        assertThatThrownBy(() -> new DecoupledPpo(ClipRange.symmetric(0.2), 3, 0.5, SUM))
+                .hasMessageContaining("0.5");
     }
 }

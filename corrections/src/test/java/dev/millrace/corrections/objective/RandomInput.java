@@ -41,7 +41,9 @@ record RandomInput(
     }
 
     ObjectiveInput input() {
-        return ObjectiveInput.of(batch, current, advantages).withProximal(proximal).withBehavior(behavior)
+        return ObjectiveInput.of(batch, current, advantages)
+                .withProximal(proximal)
+                .withBehavior(behavior)
                 .withWeights(weights);
     }
 

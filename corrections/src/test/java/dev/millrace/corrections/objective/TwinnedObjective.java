@@ -6,7 +6,8 @@ package dev.millrace.corrections.objective;
  * @param detaches whether the formula stops a gradient somewhere besides the importance weights
  * @param sequenceAdvantages whether it is defined for one advantage per sequence only
  */
-record TwinnedObjective(String name, Objective objective, NaiveLoss twin, boolean detaches, boolean sequenceAdvantages) {
+record TwinnedObjective(
+        String name, Objective objective, NaiveLoss twin, boolean detaches, boolean sequenceAdvantages) {
     RandomInput input(long seed) {
         RandomInput in = RandomInput.of(seed, 0.4);
         return sequenceAdvantages ? in.withSequenceAdvantages() : in;

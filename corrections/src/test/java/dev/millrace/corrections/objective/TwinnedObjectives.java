@@ -19,57 +19,116 @@ final class TwinnedObjectives {
     private static final Aggregation MEAN = new Aggregation.TokenMean();
     private static final Aggregation SEQUENCES = new Aggregation.SequenceMeanTokenMean();
 
-    private TwinnedObjectives() {
-    }
+    private TwinnedObjectives() {}
 
     static Stream<TwinnedObjective> all() {
         List<TwinnedObjective> all = new ArrayList<>();
-        for (Aggregation aggregation : List.of(new Aggregation.TokenMean(), new Aggregation.TokenSum(),
-                new Aggregation.SequenceMeanTokenSum(), new Aggregation.SequenceMeanTokenSumNorm(50),
+        for (Aggregation aggregation : List.of(
+                new Aggregation.TokenMean(),
+                new Aggregation.TokenSum(),
+                new Aggregation.SequenceMeanTokenSum(),
+                new Aggregation.SequenceMeanTokenSumNorm(50),
                 new Aggregation.SequenceMeanTokenMean())) {
             all.add(ppoClip(aggregation));
         }
         all.add(policyGradient());
         all.add(decoupledPpo());
-        all.add(new TwinnedObjective("PPO clip, unbounded", PpoClip.unbounded(RANGE, 1.5, MEAN),
-                NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) ->
-                        surrogate(Math.exp(current - proximal), a)), false, false));
+        all.add(new TwinnedObjective(
+                "PPO clip, unbounded",
+                PpoClip.unbounded(RANGE, 1.5, MEAN),
+                NaiveLoss.tokenwise(
+                        MEAN, (current, detached, proximal, a) -> surrogate(Math.exp(current - proximal), a)),
+                false,
+                false));
         all.add(dppoTv());
         all.add(dppoKl());
-        all.add(new TwinnedObjective("SAPO", new Sapo(1.0, 1.05, SEQUENCES),
-                NaiveLoss.tokenwise(SEQUENCES, (current, detached, proximal, a) ->
-                        gate(Math.exp(current - proximal), a)), false, false));
-        all.add(new TwinnedObjective("CISPO", new Cispo(RANGE, MEAN),
-                NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) ->
-                        -Math.min(Math.max(Math.exp(detached - proximal), 0.8), 1.28) * a * current), true, false));
-        all.add(new TwinnedObjective("DRO", new Dro(0.05, MEAN),
-                NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) ->
-                        -(a * current - 0.025 * Math.pow(current - proximal, 2))), false, false));
-        all.add(new TwinnedObjective("M2PO", new M2po(MEAN),
+        all.add(new TwinnedObjective(
+                "SAPO",
+                new Sapo(1.0, 1.05, SEQUENCES),
+                NaiveLoss.tokenwise(
+                        SEQUENCES, (current, detached, proximal, a) -> gate(Math.exp(current - proximal), a)),
+                false,
+                false));
+        all.add(new TwinnedObjective(
+                "CISPO",
+                new Cispo(RANGE, MEAN),
+                NaiveLoss.tokenwise(
+                        MEAN,
+                        (current, detached, proximal, a) ->
+                                -Math.min(Math.max(Math.exp(detached - proximal), 0.8), 1.28) * a * current),
+                true,
+                false));
+        all.add(new TwinnedObjective(
+                "DRO",
+                new Dro(0.05, MEAN),
+                NaiveLoss.tokenwise(
+                        MEAN,
+                        (current, detached, proximal, a) -> -(a * current - 0.025 * Math.pow(current - proximal, 2))),
+                false,
+                false));
+        all.add(new TwinnedObjective(
+                "M2PO",
+                new M2po(MEAN),
                 NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) -> -a * Math.exp(current - proximal)),
-                false, false));
-        all.add(new TwinnedObjective("GSPO", new Gspo(RANGE), sequencewise(SEQUENCES, (s, n, a) ->
-                surrogate(Math.exp(s / n), a, Double.POSITIVE_INFINITY), RandomInput::proximal), false, false));
-        all.add(new TwinnedObjective("GSPO with dual clip and token mean", new Gspo(RANGE, 1.5, MEAN),
-                sequencewise(MEAN, (s, n, a) -> surrogate(Math.exp(s / n), a), RandomInput::proximal), false, false));
-        all.add(new TwinnedObjective("SAPO of sequences", new SequenceSapo(1.0, 1.05, MEAN),
-                sequencewise(MEAN, (s, n, a) -> gate(Math.exp(s / n), a), RandomInput::proximal), false, false));
-        all.add(new TwinnedObjective("OAPL", new Oapl(0.3, GlobalBatch.WHOLE), sequencewise(SEQUENCES,
-                (s, n, a) -> Math.pow(0.3 * s - a, 2), RandomInput::behavior), false, false));
-        all.add(new TwinnedObjective("R2VPO", new R2vpo(new RatioVariancePenalty(0.1), MEAN),
+                false,
+                false));
+        all.add(new TwinnedObjective(
+                "GSPO",
+                new Gspo(RANGE),
+                sequencewise(
+                        SEQUENCES,
+                        (s, n, a) -> surrogate(Math.exp(s / n), a, Double.POSITIVE_INFINITY),
+                        RandomInput::proximal),
+                false,
+                false));
+        all.add(new TwinnedObjective(
+                "GSPO with dual clip and token mean",
+                new Gspo(RANGE, 1.5, MEAN),
+                sequencewise(MEAN, (s, n, a) -> surrogate(Math.exp(s / n), a), RandomInput::proximal),
+                false,
+                false));
+        all.add(new TwinnedObjective(
+                "SAPO of sequences",
+                new SequenceSapo(1.0, 1.05, MEAN),
+                sequencewise(MEAN, (s, n, a) -> gate(Math.exp(s / n), a), RandomInput::proximal),
+                false,
+                false));
+        all.add(new TwinnedObjective(
+                "OAPL",
+                new Oapl(0.3, GlobalBatch.WHOLE),
+                sequencewise(SEQUENCES, (s, n, a) -> Math.pow(0.3 * s - a, 2), RandomInput::behavior),
+                false,
+                false));
+        all.add(new TwinnedObjective(
+                "R2VPO",
+                new R2vpo(new RatioVariancePenalty(0.1), MEAN),
                 NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) -> {
                     double ratio = Math.exp(current - proximal);
                     return -(ratio * a - 0.1 * (ratio - 1) * (ratio - 1));
-                }), false, false));
+                }),
+                false,
+                false));
         all.add(quatro());
         all.add(gspoToken());
         all.add(gmpo(false));
         all.add(gmpo(true));
         all.add(topr());
-        all.add(covariance("KL-Cov", new KlCov(0.3, 0.1, MEAN), TwinnedObjectives::klCovToken, 0.3,
-                Double.NEGATIVE_INFINITY, Double.POSITIVE_INFINITY, false));
-        all.add(covariance("Clip-Cov", new ClipCov(RANGE, 1.0, 0.05, 0.8, 7, MEAN), TwinnedObjectives::clipCovToken,
-                1.0, 0.05, 0.8, true));
+        all.add(covariance(
+                "KL-Cov",
+                new KlCov(0.3, 0.1, MEAN),
+                TwinnedObjectives::klCovToken,
+                0.3,
+                Double.NEGATIVE_INFINITY,
+                Double.POSITIVE_INFINITY,
+                false));
+        all.add(covariance(
+                "Clip-Cov",
+                new ClipCov(RANGE, 1.0, 0.05, 0.8, 7, MEAN),
+                TwinnedObjectives::clipCovToken,
+                1.0,
+                0.05,
+                0.8,
+                true));
         return all.stream();
     }
 
@@ -78,9 +137,13 @@ final class TwinnedObjectives {
     }
 
     private static TwinnedObjective ppoClip(Aggregation aggregation) {
-        return new TwinnedObjective("PPO clip, " + aggregation.getClass().getSimpleName(),
-                new PpoClip(RANGE, 1.5, aggregation), NaiveLoss.tokenwise(aggregation, (current, detached, proximal, a) ->
-                        surrogate(Math.exp(current - proximal), a)), false, false);
+        return new TwinnedObjective(
+                "PPO clip, " + aggregation.getClass().getSimpleName(),
+                new PpoClip(RANGE, 1.5, aggregation),
+                NaiveLoss.tokenwise(
+                        aggregation, (current, detached, proximal, a) -> surrogate(Math.exp(current - proximal), a)),
+                false,
+                false);
     }
 
     private static double surrogate(double ratio, double a) {
@@ -99,23 +162,31 @@ final class TwinnedObjectives {
     }
 
     private static TwinnedObjective dppoTv() {
-        return new TwinnedObjective("DPPO-TV", new DppoTv(0.05, 0.08, 1.3, MEAN),
+        return new TwinnedObjective(
+                "DPPO-TV",
+                new DppoTv(0.05, 0.08, 1.3, MEAN),
                 NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) -> {
                     double moved = Math.exp(detached) - Math.exp(proximal);
                     boolean inside = a > 0 ? moved <= 0.08 : moved >= -0.05;
                     return inside ? -a * Math.min(Math.exp(detached - proximal), 1.3) * current : 0;
-                }), true, false);
+                }),
+                true,
+                false);
     }
 
     private static TwinnedObjective dppoKl() {
-        return new TwinnedObjective("DPPO-KL", new DppoKl(0.01, 0.02, 1.3, MEAN),
+        return new TwinnedObjective(
+                "DPPO-KL",
+                new DppoKl(0.01, 0.02, 1.3, MEAN),
                 NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) -> {
                     double p = Math.exp(proximal);
                     double q = Math.exp(detached);
                     double divergence = p * Math.log(p / q) + (1 - p) * Math.log((1 - p) / (1 - q));
                     boolean away = a > 0 ? q > p && divergence > 0.02 : q < p && divergence > 0.01;
                     return away ? 0 : -a * Math.min(q / p, 1.3) * current;
-                }), true, false);
+                }),
+                true,
+                false);
     }
 
     interface SequenceFormula {
@@ -163,12 +234,16 @@ final class TwinnedObjectives {
                     weight += in.weights()[t];
                 }
                 int group = in.batch().group(s);
-                QueryTrustRegion region = multipliers.solve(IntStream.range(0, in.batch().sequenceCount())
+                QueryTrustRegion region = multipliers.solve(IntStream.range(
+                                0, in.batch().sequenceCount())
                         .filter(i -> in.batch().group(i) == group && in.batch().trainedTokens(i) > 0)
-                        .mapToDouble(i -> meanAdvantage(in, i)).toArray());
+                        .mapToDouble(i -> meanAdvantage(in, i))
+                        .toArray());
                 double ratio = Math.exp(logRatio);
-                loss -= weight / n * (ratio * (meanAdvantage(in, s) - region.offset())
-                        - region.multiplier() * ratio * (logRatio - 1));
+                loss -= weight
+                        / n
+                        * (ratio * (meanAdvantage(in, s) - region.offset())
+                                - region.multiplier() * ratio * (logRatio - 1));
             }
             return loss / counted;
         };
@@ -176,7 +251,10 @@ final class TwinnedObjectives {
     }
 
     private static double meanAdvantage(RandomInput in, int s) {
-        return Arrays.stream(trained(in, s)).mapToDouble(t -> in.advantages()[t]).sum() / in.batch().trainedTokens(s);
+        return Arrays.stream(trained(in, s))
+                        .mapToDouble(t -> in.advantages()[t])
+                        .sum()
+                / in.batch().trainedTokens(s);
     }
 
     private static TwinnedObjective gspoToken() {
@@ -190,7 +268,8 @@ final class TwinnedObjectives {
                 }
                 for (int t : trained(in, s)) {
                     double ratio = Math.exp(mean + current[t] - detached[t]);
-                    loss += coefficients[s] * in.weights()[t]
+                    loss += coefficients[s]
+                            * in.weights()[t]
                             * surrogate(ratio, in.advantages()[t], Double.POSITIVE_INFINITY);
                 }
             }
@@ -220,8 +299,12 @@ final class TwinnedObjectives {
             }
             return loss / counted;
         };
-        return new TwinnedObjective(asReference ? "GMPO as reference" : "GMPO",
-                asReference ? Gmpo.asReference(RANGE) : new Gmpo(RANGE, GlobalBatch.WHOLE), twin, false, false);
+        return new TwinnedObjective(
+                asReference ? "GMPO as reference" : "GMPO",
+                asReference ? Gmpo.asReference(RANGE) : new Gmpo(RANGE, GlobalBatch.WHOLE),
+                twin,
+                false,
+                false);
     }
 
     private static TwinnedObjective topr() {
@@ -258,26 +341,42 @@ final class TwinnedObjectives {
     }
 
     /** A twin that selects the {@code share} of tokens with the largest covariance in a band. */
-    private static TwinnedObjective covariance(String name, Objective objective, CovarianceToken token, double share,
-            double low, double high, boolean unclippedOnly) {
+    private static TwinnedObjective covariance(
+            String name,
+            Objective objective,
+            CovarianceToken token,
+            double share,
+            double low,
+            double high,
+            boolean unclippedOnly) {
         NaiveLoss twin = (in, current, detached) -> {
-            int[] trained = IntStream.range(0, current.length).filter(in.batch()::isTrained).toArray();
-            double meanA = Arrays.stream(trained).mapToDouble(t -> in.advantages()[t]).average().orElseThrow();
-            double meanLogProb = Arrays.stream(trained).mapToDouble(t -> detached[t]).average().orElseThrow();
-            Set<Integer> selected = Arrays.stream(trained).boxed()
+            int[] trained = IntStream.range(0, current.length)
+                    .filter(in.batch()::isTrained)
+                    .toArray();
+            double meanA = Arrays.stream(trained)
+                    .mapToDouble(t -> in.advantages()[t])
+                    .average()
+                    .orElseThrow();
+            double meanLogProb = Arrays.stream(trained)
+                    .mapToDouble(t -> detached[t])
+                    .average()
+                    .orElseThrow();
+            Set<Integer> selected = Arrays.stream(trained)
+                    .boxed()
                     .filter(t -> {
                         double ratio = Math.exp(detached[t] - in.proximal()[t]);
                         double c = (in.advantages()[t] - meanA) * (detached[t] - meanLogProb);
                         boolean free = in.advantages()[t] > 0 ? ratio <= 1.28 : ratio >= 0.8;
                         return c > low && c < high && (free || !unclippedOnly);
                     })
-                    .sorted(Comparator.comparingDouble(t ->
-                            -(in.advantages()[t] - meanA) * (detached[t] - meanLogProb)))
+                    .sorted(Comparator.comparingDouble(
+                            t -> -(in.advantages()[t] - meanA) * (detached[t] - meanLogProb)))
                     .limit(Math.max(1, (int) (share * trained.length)))
                     .collect(Collectors.toSet());
             double loss = 0;
             for (int t : trained) {
-                loss += (double) in.weights()[t] / trained.length
+                loss += (double) in.weights()[t]
+                        / trained.length
                         * token.loss(current[t], in.proximal()[t], in.advantages()[t], selected.contains(t));
             }
             return loss;
@@ -286,13 +385,19 @@ final class TwinnedObjectives {
     }
 
     private static int[] trained(RandomInput in, int s) {
-        return IntStream.range(in.batch().start(s), in.batch().end(s)).filter(in.batch()::isTrained).toArray();
+        return IntStream.range(in.batch().start(s), in.batch().end(s))
+                .filter(in.batch()::isTrained)
+                .toArray();
     }
 
     private static TwinnedObjective policyGradient() {
         Aggregation aggregation = new Aggregation.SequenceMeanTokenSum();
-        return new TwinnedObjective("policy gradient", new PolicyGradient(aggregation),
-                NaiveLoss.tokenwise(aggregation, (current, detached, proximal, a) -> -a * current), false, false);
+        return new TwinnedObjective(
+                "policy gradient",
+                new PolicyGradient(aggregation),
+                NaiveLoss.tokenwise(aggregation, (current, detached, proximal, a) -> -a * current),
+                false,
+                false);
     }
 
     private static TwinnedObjective decoupledPpo() {
@@ -308,6 +413,7 @@ final class TwinnedObjectives {
             }
             return loss / in.batch().trainedTokens();
         };
-        return new TwinnedObjective("decoupled PPO", new DecoupledPpo(RANGE, 1.5, 1.2, aggregation), twin, false, false);
+        return new TwinnedObjective(
+                "decoupled PPO", new DecoupledPpo(RANGE, 1.5, 1.2, aggregation), twin, false, false);
     }
 }

@@ -28,8 +28,9 @@ class PresetTest {
         RolloutCorrectionSettings settings = preset.settings();
 
         assertThat(preset.parameters()).hasSize(reference.path("parameters").size());
-        preset.parameters().forEach((name, value) ->
-                assertThat(value).isEqualTo(reference.path("parameters").path(name).asText()));
+        preset.parameters()
+                .forEach((name, value) -> assertThat(value)
+                        .isEqualTo(reference.path("parameters").path(name).asText()));
         assertSame(reference.path("config"), settings);
     }
 
@@ -41,7 +42,8 @@ class PresetTest {
     private static void assertSame(JsonNode config, RolloutCorrectionSettings settings) {
         assertThat(settings.rolloutIs()).isEqualTo(text(config, "rollout_is"));
         assertThat(settings.rolloutIsThreshold()).isEqualTo(text(config, "rollout_is_threshold"));
-        assertThat(settings.rolloutIsBatchNormalize()).isEqualTo(config.path("rollout_is_batch_normalize").asBoolean());
+        assertThat(settings.rolloutIsBatchNormalize())
+                .isEqualTo(config.path("rollout_is_batch_normalize").asBoolean());
         assertThat(settings.rolloutRs()).isEqualTo(text(config, "rollout_rs"));
         assertThat(settings.rolloutRsThreshold()).isEqualTo(text(config, "rollout_rs_threshold"));
         assertThat(settings.bypassMode()).isEqualTo(config.path("bypass_mode").asBoolean());
@@ -57,19 +59,25 @@ class PresetTest {
     void shouldBeAcceptedByItsOwnLibrary(Preset preset) {
         RolloutCorrectionConfig config = preset.settings().resolve();
 
-        assertThat(config.mode() == ObjectiveMode.DECOUPLED).isEqualTo(!preset.label().startsWith("bypass"));
+        assertThat(config.mode() == ObjectiveMode.DECOUPLED)
+                .isEqualTo(!preset.label().startsWith("bypass"));
         assertThat(config.rejections().isEmpty()).isEqualTo(preset.settings().rolloutRs() == null);
     }
 
     @Test
     void shouldChangeParametersByNameAndRefuseOthers() {
-        assertThat(Preset.DECOUPLED_K3_RS_TOKEN_TIS.settings(Map.of("rs_threshold", "0.05")).rolloutRsThreshold())
+        assertThat(Preset.DECOUPLED_K3_RS_TOKEN_TIS
+                        .settings(Map.of("rs_threshold", "0.05"))
+                        .rolloutRsThreshold())
                 .isEqualTo("0.05");
-        assertThat(Preset.DECOUPLED_TOKEN_ICEPOP.settings(Map.of("threshold", "3")).rolloutIsThreshold())
+        assertThat(Preset.DECOUPLED_TOKEN_ICEPOP
+                        .settings(Map.of("threshold", "3"))
+                        .rolloutIsThreshold())
                 .isEqualTo("0.5_3");
         assertThatThrownBy(() -> Preset.DECOUPLED_TOKEN_IS.settings(Map.of("rs_threshold", "1")))
                 .hasMessage("preset decoupled_token_is has no parameter rs_threshold; it has: threshold");
-        assertThatThrownBy(() -> Preset.DISABLED.settings(Map.of("threshold", "1"))).hasMessageContaining("it has: none");
+        assertThatThrownBy(() -> Preset.DISABLED.settings(Map.of("threshold", "1")))
+                .hasMessageContaining("it has: none");
         assertThatThrownBy(() -> Preset.labelled("decoupled")).hasMessageContaining("known: decoupled_token_is, ");
     }
 }

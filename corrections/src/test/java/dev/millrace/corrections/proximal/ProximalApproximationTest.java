@@ -52,12 +52,14 @@ class ProximalApproximationTest {
     @Test
     void shouldRefuseTrainedTokensWithoutVersionAndTokensOfTheFuture() {
         assertThatThrownBy(() -> ProximalApproximation.LOGLINEAR.compute(
-                batch, behavior, current, new int[] {-1, -1, 4}, 5, proximal))
+                        batch, behavior, current, new int[] {-1, -1, 4}, 5, proximal))
                 .hasMessageContaining("sequence=0, token=1, version=-1");
         assertThatThrownBy(() -> ProximalApproximation.LOGLINEAR.compute(
-                batch, behavior, current, new int[] {6, 1, 4}, 5, proximal)).hasMessageContaining("version=6");
-        assertThatThrownBy(() -> ProximalApproximation.LOGLINEAR.compute(
-                batch, behavior, current, new int[2], 5, proximal)).hasMessageContaining("versions");
+                        batch, behavior, current, new int[] {6, 1, 4}, 5, proximal))
+                .hasMessageContaining("version=6");
+        assertThatThrownBy(() ->
+                        ProximalApproximation.LOGLINEAR.compute(batch, behavior, current, new int[2], 5, proximal))
+                .hasMessageContaining("versions");
     }
 
     static List<GoldenCase> golden() {
@@ -70,7 +72,9 @@ class ProximalApproximationTest {
         TokenBatch layout = golden.batch();
         float[] behave = golden.tokens("old_logprobs");
         float[] theta = golden.tokens("logprobs");
-        int[] versions = DoubleStream.of(golden.tokenDoubles("versions")).mapToInt(v -> (int) v).toArray();
+        int[] versions = DoubleStream.of(golden.tokenDoubles("versions"))
+                .mapToInt(v -> (int) v)
+                .toArray();
         int version = golden.config().path("current_version").asInt();
         float[] loglinear = new float[behave.length];
         float[] linear = new float[behave.length];

@@ -30,17 +30,23 @@ class QueryMultipliersTest {
     void shouldSpendTheBudgetAndKeepTheMeanRatioOne() {
         Random random = new Random(4);
         for (int round = 0; round < 200; round++) {
-            double[] advantages = random.doubles(2 + random.nextInt(10)).map(u -> 6 * u - 3).toArray();
+            double[] advantages =
+                    random.doubles(2 + random.nextInt(10)).map(u -> 6 * u - 3).toArray();
             QueryTrustRegion region = multipliers.solve(advantages);
-            double[] ratios = Arrays.stream(advantages).map(a -> Math.exp(region.targetLogRatio(a))).toArray();
+            double[] ratios = Arrays.stream(advantages)
+                    .map(a -> Math.exp(region.targetLogRatio(a)))
+                    .toArray();
 
             assertThat(Arrays.stream(ratios).average().orElseThrow()).isCloseTo(1, within(1e-9));
             assertThat(Arrays.stream(ratios).map(r -> r * Math.log(r)).average().orElseThrow())
                     .isCloseTo(0.05, within(1e-9));
             for (double advantage : advantages) {
-                assertThat(region.coefficient(advantage, region.targetLogRatio(advantage))).isCloseTo(0, within(1e-9));
-                assertThat(region.coefficient(advantage, region.targetLogRatio(advantage) + 0.1)).isNegative();
-                assertThat(region.coefficient(advantage, region.targetLogRatio(advantage) - 0.1)).isPositive();
+                assertThat(region.coefficient(advantage, region.targetLogRatio(advantage)))
+                        .isCloseTo(0, within(1e-9));
+                assertThat(region.coefficient(advantage, region.targetLogRatio(advantage) + 0.1))
+                        .isNegative();
+                assertThat(region.coefficient(advantage, region.targetLogRatio(advantage) - 0.1))
+                        .isPositive();
             }
         }
     }
@@ -60,7 +66,9 @@ class QueryMultipliersTest {
     void shouldGetALargerMultiplierFromATighterBudget() {
         double previous = 0;
         for (double budget : new double[] {0.5, 0.1, 0.01, 1e-4}) {
-            double multiplier = new QueryMultipliers(budget, 1e-6).solve(new double[] {1, 0, -1}).multiplier();
+            double multiplier = new QueryMultipliers(budget, 1e-6)
+                    .solve(new double[] {1, 0, -1})
+                    .multiplier();
             assertThat(multiplier).isGreaterThan(previous);
             previous = multiplier;
         }
@@ -101,9 +109,13 @@ class QueryMultipliersTest {
         assertThatThrownBy(() -> new QueryMultipliers(0, 1)).hasMessageContaining("budget=0.0");
         assertThatThrownBy(() -> new QueryMultipliers(1, 0)).hasMessageContaining("smallestMultiplier=0.0");
         assertThatThrownBy(() -> multipliers.solve(new double[0])).hasMessageContaining("at least one");
-        assertThatThrownBy(() -> multipliers.solve(new double[] {0, Double.NaN})).hasMessageContaining("answer=1");
-        assertThatThrownBy(() -> multipliers.compute(new TokenBatch(new int[] {0, 1}, new byte[1]),
-                LogRatio.trustRegion(new float[1], new float[1]), new double[2], new double[1]))
+        assertThatThrownBy(() -> multipliers.solve(new double[] {0, Double.NaN}))
+                .hasMessageContaining("answer=1");
+        assertThatThrownBy(() -> multipliers.compute(
+                        new TokenBatch(new int[] {0, 1}, new byte[1]),
+                        LogRatio.trustRegion(new float[1], new float[1]),
+                        new double[2],
+                        new double[1]))
                 .hasMessageContaining("advantages=2");
     }
 }

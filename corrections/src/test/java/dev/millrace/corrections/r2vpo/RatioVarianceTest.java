@@ -19,9 +19,11 @@ class RatioVarianceTest {
     @Test
     void shouldMeasureTheSecondMomentAboutOne() {
         assertThat(RatioVariance.of(batch, ratio)).isCloseTo((1 + 0.25) / 2, within(1e-7));
-        assertThat(RatioVariance.of(batch, LogRatio.trustRegion(new float[3], new float[3]))).isZero();
-        assertThat(RatioVariance.of(new TokenBatch(new int[] {0}, new byte[0]),
-                LogRatio.trustRegion(new float[0], new float[0]))).isZero();
+        assertThat(RatioVariance.of(batch, LogRatio.trustRegion(new float[3], new float[3])))
+                .isZero();
+        assertThat(RatioVariance.of(
+                        new TokenBatch(new int[] {0}, new byte[0]), LogRatio.trustRegion(new float[0], new float[0])))
+                .isZero();
     }
 
     @Test
@@ -59,8 +61,8 @@ class RatioVarianceTest {
             for (int t = 0; t < ragged.tokenCount(); t++) {
                 if (ragged.isTrained(t)) {
                     double step = 1e-5;
-                    double slope = (penalty.value(moved.at(t) + step, -1.5) - penalty.value(moved.at(t) - step,
-                            -1.5)) / (2 * step);
+                    double slope = (penalty.value(moved.at(t) + step, -1.5) - penalty.value(moved.at(t) - step, -1.5))
+                            / (2 * step);
                     assertThat(penalty.gradient(moved.at(t), -1.5))
                             .isCloseTo(slope, within(1e-6 * (1 + Math.abs(slope))));
                 }
@@ -84,7 +86,8 @@ class RatioVarianceTest {
         assertThatThrownBy(() -> new RatioVariancePenalty(0)).hasMessageContaining("multiplier=0.0");
         assertThatThrownBy(() -> new VarianceMultiplier(1, 0, 1, 0.1, 2)).hasMessageContaining("budget=0.0");
         assertThatThrownBy(() -> new VarianceMultiplier(1, 1, 1, 0, 2)).hasMessageContaining("smallest=0.0");
-        assertThatThrownBy(() -> new VarianceMultiplier(1, 1, 1, 0.1, 2).after(Double.NaN)).hasMessageContaining("NaN");
+        assertThatThrownBy(() -> new VarianceMultiplier(1, 1, 1, 0.1, 2).after(Double.NaN))
+                .hasMessageContaining("NaN");
         float[] broken = new float[3];
         Arrays.fill(broken, Float.NaN);
         assertThatThrownBy(() -> RatioVariance.of(batch, LogRatio.trustRegion(broken, new float[3])))

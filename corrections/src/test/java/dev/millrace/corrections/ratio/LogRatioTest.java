@@ -17,7 +17,8 @@ class LogRatioTest {
         float target = -16.1f;
         float sampler = -16.100002f;
 
-        double difference = LogRatio.engineMismatch(new float[] {target}, new float[] {sampler}).at(0);
+        double difference = LogRatio.engineMismatch(new float[] {target}, new float[] {sampler})
+                .at(0);
 
         assertThat(difference).isEqualTo((double) target - (double) sampler);
     }
@@ -29,7 +30,8 @@ class LogRatioTest {
         float[] proximal = {-0.5f};
         float[] current = {-0.75f};
 
-        double product = LogRatio.engineMismatch(old, behavior).at(0) + LogRatio.staleness(proximal, old).at(0)
+        double product = LogRatio.engineMismatch(old, behavior).at(0)
+                + LogRatio.staleness(proximal, old).at(0)
                 + LogRatio.trustRegion(current, proximal).at(0);
 
         assertThat(product).isEqualTo(LogRatio.full(current, behavior).at(0)).isEqualTo(0.25);

@@ -13,8 +13,10 @@ class PolicyLogProbsTest {
 
     @Test
     void shouldKeepFourPoliciesApartWhenDecoupled() {
-        PolicyLogProbs policies = PolicyLogProbs.decoupled(BEHAVIOR).withOld(new float[] {-1.5f, -2f})
-                .withProximal(new float[] {-1f, -3f}).withCurrent(CURRENT);
+        PolicyLogProbs policies = PolicyLogProbs.decoupled(BEHAVIOR)
+                .withOld(new float[] {-1.5f, -2f})
+                .withProximal(new float[] {-1f, -3f})
+                .withCurrent(CURRENT);
 
         assertThat(policies.ratio(RatioKind.ENGINE_MISMATCH).at(0)).isEqualTo(-0.5);
         assertThat(policies.ratio(RatioKind.STALENESS).at(1)).isEqualTo(-1.0);
@@ -29,7 +31,8 @@ class PolicyLogProbsTest {
 
         assertThat(policies.ratio(RatioKind.ENGINE_MISMATCH).at(1)).isZero();
         assertThat(policies.ratio(RatioKind.STALENESS).at(1)).isZero();
-        assertThat(policies.ratio(RatioKind.TRUST_REGION).at(1)).isEqualTo(policies.ratio(RatioKind.FULL).at(1));
+        assertThat(policies.ratio(RatioKind.TRUST_REGION).at(1))
+                .isEqualTo(policies.ratio(RatioKind.FULL).at(1));
     }
 
     @Test

@@ -15,6 +15,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class DivergenceRejectionTest {
     /** Log ratios 0.5, -0.5 | 0.1, (context), 0.1 | nothing trained. */
     private static final TokenBatch BATCH = new TokenBatch(new int[] {0, 2, 5, 6}, new byte[] {1, 1, 1, 0, 1, 0});
+
     private static final LogRatio RATIO =
             LogRatio.anchor(new float[] {0.5f, -0.5f, 0.1f, Float.NaN, 0.1f, 7f}, new float[6]);
 
@@ -46,28 +47,38 @@ class DivergenceRejectionTest {
     void shouldBoundHalfTheSquareForK2() {
         // 0.125 each, and 0.005 each
         assertThat(maskAfter(RejectionRule.atMost(RejectionMode.TOKEN_K2, 0.1))).containsExactly(0, 0, 1, 0, 1, 0);
-        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_SUM_K2, 0.2499))).containsExactly(0, 0, 1, 0, 1, 0);
-        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_SUM_K2, 0.2501))).containsExactly(1, 1, 1, 0, 1, 0);
-        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_MEAN_K2, 0.2))).containsExactly(1, 1, 1, 0, 1, 0);
-        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_MAX_K2, 0.12))).containsExactly(0, 0, 1, 0, 1, 0);
+        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_SUM_K2, 0.2499)))
+                .containsExactly(0, 0, 1, 0, 1, 0);
+        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_SUM_K2, 0.2501)))
+                .containsExactly(1, 1, 1, 0, 1, 0);
+        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_MEAN_K2, 0.2)))
+                .containsExactly(1, 1, 1, 0, 1, 0);
+        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_MAX_K2, 0.12)))
+                .containsExactly(0, 0, 1, 0, 1, 0);
     }
 
     @Test
     void shouldJudgeTokensAboveMoreHarshlyThanBelowWithK3() {
         // e^0.5 - 1.5 = 0.14872, e^-0.5 - 0.5 = 0.10653
-        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.TOKEN_K3, 0.12))).containsExactly(0, 1, 1, 0, 1, 0);
-        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_MEAN_K3, 0.1276))).containsExactly(0, 0, 1, 0, 1, 0);
-        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_MEAN_K3, 0.1277))).containsExactly(1, 1, 1, 0, 1, 0);
-        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_SUM_K3, 0.25))).containsExactly(0, 0, 1, 0, 1, 0);
-        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_MAX_K3, 0.14))).containsExactly(0, 0, 1, 0, 1, 0);
+        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.TOKEN_K3, 0.12)))
+                .containsExactly(0, 1, 1, 0, 1, 0);
+        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_MEAN_K3, 0.1276)))
+                .containsExactly(0, 0, 1, 0, 1, 0);
+        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_MEAN_K3, 0.1277)))
+                .containsExactly(1, 1, 1, 0, 1, 0);
+        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_SUM_K3, 0.25)))
+                .containsExactly(0, 0, 1, 0, 1, 0);
+        assertThat(maskAfter(RejectionRule.atMost(RejectionMode.SEQ_MAX_K3, 0.14)))
+                .containsExactly(0, 0, 1, 0, 1, 0);
     }
 
     @Test
     void shouldCountPerRuleAndInAll() {
         byte[] mask = new byte[6];
         RejectionSummary summary = new DivergenceRejection(List.of(
-                RejectionRule.atMost(RejectionMode.TOKEN_K3, 0.12),
-                RejectionRule.ratioBand(RejectionMode.SEQ_SUM_K1, 0.85, 1.2))).apply(BATCH, RATIO, mask);
+                        RejectionRule.atMost(RejectionMode.TOKEN_K3, 0.12),
+                        RejectionRule.ratioBand(RejectionMode.SEQ_SUM_K1, 0.85, 1.2)))
+                .apply(BATCH, RATIO, mask);
 
         assertThat(mask).containsExactly(0, 1, 0, 0, 0, 0);
         assertThat(summary.trainedTokens()).isEqualTo(4);
@@ -75,8 +86,12 @@ class DivergenceRejectionTest {
         assertThat(summary.trainedSequences()).isEqualTo(2);
         assertThat(summary.rejectedSequences()).isEqualTo(2);
         assertThat(summary.emptiedSequences()).isEqualTo(1);
-        assertThat(summary.rules()).extracting(RejectionSummary.RuleCount::rejectedTokens).containsExactly(1, 2);
-        assertThat(summary.rules()).extracting(RejectionSummary.RuleCount::rejectedSequences).containsExactly(1, 1);
+        assertThat(summary.rules())
+                .extracting(RejectionSummary.RuleCount::rejectedTokens)
+                .containsExactly(1, 2);
+        assertThat(summary.rules())
+                .extracting(RejectionSummary.RuleCount::rejectedSequences)
+                .containsExactly(1, 1);
     }
 
     private static RejectionRule rule(RejectionMode mode, double bound) {
@@ -110,11 +125,16 @@ class DivergenceRejectionTest {
 
     @Test
     void shouldRefuseBoundsThatMakeNoSense() {
-        assertThatThrownBy(() -> RejectionRule.atMost(RejectionMode.TOKEN_K1, 1)).hasMessageContaining("has a sign");
-        assertThatThrownBy(() -> RejectionRule.atMost(RejectionMode.TOKEN_K2, 0)).hasMessageContaining("0.0");
-        assertThatThrownBy(() -> RejectionRule.atMost(RejectionMode.TOKEN_K2, Double.NaN)).hasMessageContaining("NaN");
-        assertThatThrownBy(() -> RejectionRule.ratioBand(RejectionMode.TOKEN_K3, 0.5, 2)).hasMessageContaining("single");
-        assertThatThrownBy(() -> RejectionRule.ratioBand(RejectionMode.TOKEN_K1, 1.5, 2)).hasMessageContaining("1.5");
+        assertThatThrownBy(() -> RejectionRule.atMost(RejectionMode.TOKEN_K1, 1))
+                .hasMessageContaining("has a sign");
+        assertThatThrownBy(() -> RejectionRule.atMost(RejectionMode.TOKEN_K2, 0))
+                .hasMessageContaining("0.0");
+        assertThatThrownBy(() -> RejectionRule.atMost(RejectionMode.TOKEN_K2, Double.NaN))
+                .hasMessageContaining("NaN");
+        assertThatThrownBy(() -> RejectionRule.ratioBand(RejectionMode.TOKEN_K3, 0.5, 2))
+                .hasMessageContaining("single");
+        assertThatThrownBy(() -> RejectionRule.ratioBand(RejectionMode.TOKEN_K1, 1.5, 2))
+                .hasMessageContaining("1.5");
         assertThatThrownBy(() -> new DivergenceRejection(List.of())).hasMessageContaining("at least one rule");
         assertThatThrownBy(() -> RejectionMode.labelled("seq_max_k1")).hasMessageContaining("known: token_k1, ");
     }
@@ -123,8 +143,9 @@ class DivergenceRejectionTest {
     void shouldNameSequenceAndTokenOfNonFiniteLogProb() {
         LogRatio broken = LogRatio.anchor(new float[] {0, 0, 0, 0, Float.NEGATIVE_INFINITY, 0}, new float[6]);
         assertThatThrownBy(() -> new DivergenceRejection(List.of(RejectionRule.atMost(RejectionMode.SEQ_MAX_K2, 1)))
-                .apply(BATCH, broken, new byte[6]))
+                        .apply(BATCH, broken, new byte[6]))
                 .isInstanceOf(NonFiniteLogProbException.class)
-                .hasMessageContaining("proximal log-probs").hasMessageContaining("sequence=1, token=2");
+                .hasMessageContaining("proximal log-probs")
+                .hasMessageContaining("sequence=1, token=2");
     }
 }

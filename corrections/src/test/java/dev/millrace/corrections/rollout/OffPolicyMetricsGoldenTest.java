@@ -28,15 +28,18 @@ class OffPolicyMetricsGoldenTest {
             return;
         }
         LogRatio ratio = LogRatio.anchor(old, golden.tokens("rollout_logprobs"));
-        PolicyGap gap = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT).compute(golden.batch(), ratio).all();
+        PolicyGap gap = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT)
+                .compute(golden.batch(), ratio)
+                .all();
         PolicyGap.ProbabilityAgreement agreement = gap.probabilities();
         Map<String, Object> debug = new HashMap<>();
         debug.put("training/rollout_probs_diff_valid", 1);
         debug.put("training/rollout_probs_diff_max", agreement.maxDifference());
         debug.put("training/rollout_probs_diff_mean", agreement.meanDifference());
         debug.put("training/rollout_probs_diff_std", gap.tokens() == 1 ? Double.NaN : agreement.differenceDeviation());
-        debug.put("training/rollout_actor_probs_pearson_corr", agreement.pearson().orElse(Double.NaN));
-        GoldenAssertions.assertMatches(golden,
-                Map.of("metrics", metrics.compute(golden.batch(), ratio), "debug_metrics", debug));
+        debug.put(
+                "training/rollout_actor_probs_pearson_corr", agreement.pearson().orElse(Double.NaN));
+        GoldenAssertions.assertMatches(
+                golden, Map.of("metrics", metrics.compute(golden.batch(), ratio), "debug_metrics", debug));
     }
 }

@@ -35,11 +35,18 @@ class RolloutCorrectionGoldenTest {
 
     private static RolloutCorrectionResult correct(GoldenCase golden) {
         JsonNode config = golden.config();
-        RolloutCorrectionSettings settings = new RolloutCorrectionSettings(text(config, "rollout_is"),
-                text(config, "rollout_is_threshold"), config.path("rollout_is_batch_normalize").asBoolean(),
-                text(config, "rollout_rs"), text(config, "rollout_rs_threshold"), false, "ppo_clip");
-        return new RolloutCorrection(settings.resolve(Semantics.VERL_REFERENCE)).apply(golden.batch(),
-                LogRatio.anchor(golden.tokens("old_logprobs"), golden.tokens("rollout_logprobs")));
+        RolloutCorrectionSettings settings = new RolloutCorrectionSettings(
+                text(config, "rollout_is"),
+                text(config, "rollout_is_threshold"),
+                config.path("rollout_is_batch_normalize").asBoolean(),
+                text(config, "rollout_rs"),
+                text(config, "rollout_rs_threshold"),
+                false,
+                "ppo_clip");
+        return new RolloutCorrection(settings.resolve(Semantics.VERL_REFERENCE))
+                .apply(
+                        golden.batch(),
+                        LogRatio.anchor(golden.tokens("old_logprobs"), golden.tokens("rollout_logprobs")));
     }
 
     private static String text(JsonNode config, String key) {

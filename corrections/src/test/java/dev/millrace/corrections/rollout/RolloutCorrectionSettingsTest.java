@@ -31,11 +31,14 @@ class RolloutCorrectionSettingsTest {
 
     @Test
     void shouldGiveEachOptionItsOwnThresholdOrAllTheSame() {
-        RolloutCorrectionConfig each = rejection("token_k1, seq_mean_k3,token_k1", "0.5_2.0, 0.01").resolve();
+        RolloutCorrectionConfig each =
+                rejection("token_k1, seq_mean_k3,token_k1", "0.5_2.0, 0.01").resolve();
         RolloutCorrectionConfig shared = rejection("seq_max_k2,seq_sum_k3", "3").resolve();
 
-        assertThat(each.rejections()).containsExactly(new RejectionRule(RejectionMode.TOKEN_K1, Math.log(0.5), Math.log(2)),
-                new RejectionRule(RejectionMode.SEQ_MEAN_K3, 0, 0.01));
+        assertThat(each.rejections())
+                .containsExactly(
+                        new RejectionRule(RejectionMode.TOKEN_K1, Math.log(0.5), Math.log(2)),
+                        new RejectionRule(RejectionMode.SEQ_MEAN_K3, 0, 0.01));
         assertThat(shared.rejections()).extracting(RejectionRule::max).containsExactly(3.0, 3.0);
     }
 
@@ -64,17 +67,26 @@ class RolloutCorrectionSettingsTest {
     void shouldRefuseSettingsThatTheReferenceRefuses() {
         for (Semantics semantics : Semantics.values()) {
             assertThatThrownBy(() -> weights("group", "2.0").resolve(semantics)).hasMessageContaining("'group'");
-            assertThatThrownBy(() -> weights("token", "3.0_2.0").resolve(semantics)).hasMessageContaining("lower <= upper");
+            assertThatThrownBy(() -> weights("token", "3.0_2.0").resolve(semantics))
+                    .hasMessageContaining("lower <= upper");
             assertThatThrownBy(() -> weights("token", "0").resolve(semantics)).hasMessageContaining("positive");
-            assertThatThrownBy(() -> weights("token", "-1_2").resolve(semantics)).hasMessageContaining("positive");
-            assertThatThrownBy(() -> weights("token", "true").resolve(semantics)).hasMessageContaining("'true'");
-            assertThatThrownBy(() -> rejection("token_k4", "1").resolve(semantics)).hasMessageContaining("'token_k4'");
-            assertThatThrownBy(() -> rejection("token_k2", "0.1_0.2").resolve(semantics)).hasMessageContaining("single upper");
-            assertThatThrownBy(() -> rejection("seq_mean_k1", null).resolve(semantics)).hasMessageContaining("needs");
-            assertThatThrownBy(() -> rejection("token_k1,token_k2,token_k3", "0.5_2,1").resolve(semantics))
+            assertThatThrownBy(() -> weights("token", "-1_2").resolve(semantics))
+                    .hasMessageContaining("positive");
+            assertThatThrownBy(() -> weights("token", "true").resolve(semantics))
+                    .hasMessageContaining("'true'");
+            assertThatThrownBy(() -> rejection("token_k4", "1").resolve(semantics))
+                    .hasMessageContaining("'token_k4'");
+            assertThatThrownBy(() -> rejection("token_k2", "0.1_0.2").resolve(semantics))
+                    .hasMessageContaining("single upper");
+            assertThatThrownBy(() -> rejection("seq_mean_k1", null).resolve(semantics))
+                    .hasMessageContaining("needs");
+            assertThatThrownBy(() ->
+                            rejection("token_k1,token_k2,token_k3", "0.5_2,1").resolve(semantics))
                     .hasMessageContaining("one for each of 3");
-            assertThatThrownBy(() -> rejection(" , ", "1").resolve(semantics)).hasMessageContaining("at least one option");
-            assertThatThrownBy(() -> rejection("token_k1", "0").resolve(semantics)).hasMessageContaining("positive");
+            assertThatThrownBy(() -> rejection(" , ", "1").resolve(semantics))
+                    .hasMessageContaining("at least one option");
+            assertThatThrownBy(() -> rejection("token_k1", "0").resolve(semantics))
+                    .hasMessageContaining("positive");
         }
     }
 
@@ -84,18 +96,27 @@ class RolloutCorrectionSettingsTest {
         assertThatThrownBy(() -> weights("token", "0.5").resolve()).hasMessageContaining("on-policy");
         assertThatThrownBy(() -> weights("token", "2_5").resolve()).hasMessageContaining("on-policy");
         assertThatThrownBy(() -> weights("token", "inf").resolve()).hasMessageContaining("finite");
-        assertThatThrownBy(() -> rejection(null, "2").resolve()).hasMessageContaining("does nothing without rollout_rs");
+        assertThatThrownBy(() -> rejection(null, "2").resolve())
+                .hasMessageContaining("does nothing without rollout_rs");
         assertThatThrownBy(() -> rejection("token_k1", "2_5").resolve()).hasMessageContaining("on-policy");
-        assertThatThrownBy(() -> new RolloutCorrectionSettings(null, "2.0", true, null, null, false, "ppo_clip").resolve())
+        assertThatThrownBy(
+                        () -> new RolloutCorrectionSettings(null, "2.0", true, null, null, false, "ppo_clip").resolve())
                 .hasMessageContaining("rollout_is_batch_normalize");
-        assertThatThrownBy(() -> new RolloutCorrectionSettings(null, "2.0", false, null, null, false, "reinforce").resolve())
+        assertThatThrownBy(() ->
+                        new RolloutCorrectionSettings(null, "2.0", false, null, null, false, "reinforce").resolve())
                 .hasMessageContaining("bypass_mode=true");
-        assertThatThrownBy(() -> new RolloutCorrectionSettings("token", "2.0", false, null, null, true, "ppo_clip").resolve())
+        assertThatThrownBy(() ->
+                        new RolloutCorrectionSettings("token", "2.0", false, null, null, true, "ppo_clip").resolve())
                 .hasMessageContaining("loss_type=reinforce");
         assertThatThrownBy(() -> new RolloutCorrectionSettings(null, "2.0", false, null, null, true, "dpo").resolve())
                 .hasMessageContaining("'dpo'");
-        assertThat(weights("token", null).resolve(Semantics.VERL_REFERENCE).weights()).isEmpty();
-        assertThat(rejection(null, "2").resolve(Semantics.VERL_REFERENCE).rejections()).isEmpty();
-        assertThat(rejection("token_k1", "2_5").resolve(Semantics.VERL_REFERENCE).rejections()).hasSize(1);
+        assertThat(weights("token", null).resolve(Semantics.VERL_REFERENCE).weights())
+                .isEmpty();
+        assertThat(rejection(null, "2").resolve(Semantics.VERL_REFERENCE).rejections())
+                .isEmpty();
+        assertThat(rejection("token_k1", "2_5")
+                        .resolve(Semantics.VERL_REFERENCE)
+                        .rejections())
+                .hasSize(1);
     }
 }

@@ -37,13 +37,13 @@ class RolloutCorrectionTest {
             new RolloutCorrection(Preset.DECOUPLED_K3_RS_TOKEN_TIS.settings().resolve());
 
     private static RolloutCorrection weighted(WeightRule rule, boolean normalize) {
-        return new RolloutCorrection(new RolloutCorrectionConfig(Optional.of(rule), normalize, List.of(),
-                ObjectiveMode.DECOUPLED, Semantics.MILLRACE));
+        return new RolloutCorrection(new RolloutCorrectionConfig(
+                Optional.of(rule), normalize, List.of(), ObjectiveMode.DECOUPLED, Semantics.MILLRACE));
     }
 
     private static RolloutCorrection rejecting(RejectionRule... rules) {
-        return new RolloutCorrection(new RolloutCorrectionConfig(Optional.empty(), false, List.of(rules),
-                ObjectiveMode.DECOUPLED, Semantics.MILLRACE));
+        return new RolloutCorrection(new RolloutCorrectionConfig(
+                Optional.empty(), false, List.of(rules), ObjectiveMode.DECOUPLED, Semantics.MILLRACE));
     }
 
     private static boolean hasTrained(TokenBatch batch) {
@@ -73,8 +73,8 @@ class RolloutCorrectionTest {
         }
     }
 
-    private static void assertSameWeights(TokenBatch batch, LogRatio ratio, RolloutCorrection correction,
-            WeightMethod method) {
+    private static void assertSameWeights(
+            TokenBatch batch, LogRatio ratio, RolloutCorrection correction, WeightMethod method) {
         float[] expected = new float[batch.tokenCount()];
         WeightSummary summary = method.compute(batch, ratio, expected);
 
@@ -103,7 +103,8 @@ class RolloutCorrectionTest {
                 continue;
             }
             LogRatio ratio = LogRatio.anchor(old, behavior);
-            RejectionRule rule = mode.isTwoSided() ? RejectionRule.ratioBand(mode, 0.8, 1.2) : RejectionRule.atMost(mode, 0.05);
+            RejectionRule rule =
+                    mode.isTwoSided() ? RejectionRule.ratioBand(mode, 0.8, 1.2) : RejectionRule.atMost(mode, 0.05);
             byte[] expected = new byte[batch.tokenCount()];
             RejectionSummary summary = new DivergenceRejection(List.of(rule)).apply(batch, ratio, expected);
 
@@ -135,9 +136,12 @@ class RolloutCorrectionTest {
             for (int t = 0; t < tokens; t++) {
                 statistic += StrictMath.expm1((double) old[t]) - old[t];
             }
-            byte[] all = rejecting(RejectionRule.atMost(RejectionMode.SEQ_SUM_K3, statistic)).apply(batch, ratio).mask();
+            byte[] all = rejecting(RejectionRule.atMost(RejectionMode.SEQ_SUM_K3, statistic))
+                    .apply(batch, ratio)
+                    .mask();
             byte[] none = rejecting(RejectionRule.atMost(RejectionMode.SEQ_SUM_K3, Math.nextDown(statistic)))
-                    .apply(batch, ratio).mask();
+                    .apply(batch, ratio)
+                    .mask();
 
             assertThat(all).containsOnly(1);
             assertThat(none).containsOnly(0);
@@ -185,13 +189,23 @@ class RolloutCorrectionTest {
 
         RolloutCorrectionResult padded = TOKEN_TIS_K3.apply(
                 new TokenBatch(new int[] {0, 2, 2, 7}, new byte[] {1, 0, 1, 0, 1, 1, 0}),
-                LogRatio.anchor(new float[] {-0.1f, Float.NaN, -0.5f, 1e30f, -1f, -2f, 0f},
+                LogRatio.anchor(
+                        new float[] {-0.1f, Float.NaN, -0.5f, 1e30f, -1f, -2f, 0f},
                         new float[] {-0.2f, 0f, -0.6f, Float.POSITIVE_INFINITY, -0.9f, -1.5f, 0f}));
 
-        plain.metrics().forEach((name, value) ->
-                assertThat(padded.metrics().get(name)).as(name).isCloseTo(value, within(1e-12 + 1e-12 * Math.abs(value))));
-        assertThat(padded.weights().orElseThrow()).containsExactly(plain.weights().orElseThrow()[3], 0f,
-                plain.weights().orElseThrow()[0], 0f, plain.weights().orElseThrow()[1], plain.weights().orElseThrow()[2], 0f);
+        plain.metrics()
+                .forEach((name, value) -> assertThat(padded.metrics().get(name))
+                        .as(name)
+                        .isCloseTo(value, within(1e-12 + 1e-12 * Math.abs(value))));
+        assertThat(padded.weights().orElseThrow())
+                .containsExactly(
+                        plain.weights().orElseThrow()[3],
+                        0f,
+                        plain.weights().orElseThrow()[0],
+                        0f,
+                        plain.weights().orElseThrow()[1],
+                        plain.weights().orElseThrow()[2],
+                        0f);
     }
 
     @Test
@@ -201,7 +215,8 @@ class RolloutCorrectionTest {
             TokenBatch batch = random.next();
             float[] logProbs = random.logProbs(batch);
 
-            RolloutCorrectionResult result = new RolloutCorrection(preset.settings().resolve())
+            RolloutCorrectionResult result = new RolloutCorrection(
+                            preset.settings().resolve())
                     .apply(batch, LogRatio.anchor(logProbs, logProbs));
 
             assertThat(result.mask()).isEqualTo(batch.mask());
@@ -240,10 +255,11 @@ class RolloutCorrectionTest {
 
         RolloutCorrectionResult result = new RolloutCorrection(icepop.resolve()).apply(batch, ratio);
 
-        assertThat(result.metrics().get("rollout_corr/rollout_is_eff_sample_size")).isZero();
-        assertThatThrownBy(() ->
-                new RolloutCorrection(icepop.resolve(Semantics.VERL_REFERENCE)).apply(batch, ratio))
-                .isInstanceOf(IllegalArgumentException.class).hasMessageContaining("every weight is 0");
+        assertThat(result.metrics().get("rollout_corr/rollout_is_eff_sample_size"))
+                .isZero();
+        assertThatThrownBy(() -> new RolloutCorrection(icepop.resolve(Semantics.VERL_REFERENCE)).apply(batch, ratio))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("every weight is 0");
     }
 
     @Test
@@ -288,7 +304,8 @@ class RolloutCorrectionTest {
         ForkJoinPool pool = new ForkJoinPool(2);
         try {
             assertThatThrownBy(() -> TOKEN_TIS_K3.apply(batch, ratio, pool, 2))
-                    .isInstanceOf(NonFiniteLogProbException.class).hasMessageContaining("token=700");
+                    .isInstanceOf(NonFiniteLogProbException.class)
+                    .hasMessageContaining("token=700");
         } finally {
             pool.shutdown();
         }

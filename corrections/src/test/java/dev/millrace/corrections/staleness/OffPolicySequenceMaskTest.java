@@ -12,8 +12,8 @@ import org.junit.jupiter.api.Test;
 
 class OffPolicySequenceMaskTest {
     /** Mean of log behavior - log current over trained tokens: 0.5, 0.5, -0.5, 0.25. */
-    private final TokenBatch batch =
-            new TokenBatch(new int[] {0, 3, 5, 6, 8}, new byte[] {1, 0, 1, 1, 1, 1, 1, 1});
+    private final TokenBatch batch = new TokenBatch(new int[] {0, 3, 5, 6, 8}, new byte[] {1, 0, 1, 1, 1, 1, 1, 1});
+
     private final float[] behavior = {-1f, Float.NaN, -1f, -1f, -1f, -1f, -1f, -1f};
     private final float[] current = {-1.25f, 0f, -1.75f, -2f, -1f, -0.5f, -1.5f, -1f};
 
@@ -30,8 +30,8 @@ class OffPolicySequenceMaskTest {
     @Test
     void shouldKeepSequencesExactlyAtTheThreshold() {
         byte[] mask = new byte[8];
-        new OffPolicySequenceMask(0.5).compute(batch, LogRatio.full(current, behavior), new double[] {-1, -1,
-                -1, -1}, mask);
+        new OffPolicySequenceMask(0.5)
+                .compute(batch, LogRatio.full(current, behavior), new double[] {-1, -1, -1, -1}, mask);
 
         assertThat(mask).isEqualTo(batch.mask());
     }
@@ -39,9 +39,8 @@ class OffPolicySequenceMaskTest {
     @Test
     void shouldNotRejectWhatThePolicyNowFindsMoreLikely() {
         byte[] mask = new byte[8];
-        Summary summary =
-                new OffPolicySequenceMask(0)
-                        .compute(batch, LogRatio.full(current, behavior), new double[] {1, 1, -5, 0}, mask);
+        Summary summary = new OffPolicySequenceMask(0)
+                .compute(batch, LogRatio.full(current, behavior), new double[] {1, 1, -5, 0}, mask);
 
         assertThat(mask).isEqualTo(batch.mask());
         assertThat(summary.rejected()).isZero();
@@ -58,10 +57,12 @@ class OffPolicySequenceMaskTest {
         TokenBatch lengths = new TokenBatch(new int[] {0, 1, 1000}, trained);
 
         assertThat(new OffPolicySequenceMask(0.25)
-                .compute(lengths, LogRatio.full(now, old), new double[] {-1, -1}, mask).rejected())
+                        .compute(lengths, LogRatio.full(now, old), new double[] {-1, -1}, mask)
+                        .rejected())
                 .isZero();
         assertThat(new OffPolicySequenceMask(0.24)
-                .compute(lengths, LogRatio.full(now, old), new double[] {-1, -1}, mask).rejected())
+                        .compute(lengths, LogRatio.full(now, old), new double[] {-1, -1}, mask)
+                        .rejected())
                 .isEqualTo(2);
     }
 
@@ -69,22 +70,32 @@ class OffPolicySequenceMaskTest {
     void shouldIgnoreAdvantagesOfSequencesWithoutTrainedTokens() {
         TokenBatch context = new TokenBatch(new int[] {0, 0, 1}, new byte[1]);
 
-        assertThat(new OffPolicySequenceMask(0.1).compute(context, LogRatio.full(new float[1], new float[1]),
-                new double[] {Double.NaN, Double.NaN}, new byte[1])).isEqualTo(new Summary(0, 0, 0));
+        assertThat(new OffPolicySequenceMask(0.1)
+                        .compute(
+                                context,
+                                LogRatio.full(new float[1], new float[1]),
+                                new double[] {Double.NaN, Double.NaN},
+                                new byte[1]))
+                .isEqualTo(new Summary(0, 0, 0));
     }
 
     @Test
     void shouldRefuseWhatHasNoAnswer() {
         assertThatThrownBy(() -> new OffPolicySequenceMask(0.1)
-                .compute(batch, LogRatio.full(current, behavior), new double[] {0, Double.NaN, 0, 0}, new byte[8]))
+                        .compute(
+                                batch,
+                                LogRatio.full(current, behavior),
+                                new double[] {0, Double.NaN, 0, 0},
+                                new byte[8]))
                 .hasMessageContaining("sequence=1");
         assertThatThrownBy(() -> new OffPolicySequenceMask(0.1)
-                .compute(batch, LogRatio.full(current, behavior), new double[3], new byte[8]))
-                        .hasMessageContaining("advantages=3");
+                        .compute(batch, LogRatio.full(current, behavior), new double[3], new byte[8]))
+                .hasMessageContaining("advantages=3");
         assertThatThrownBy(() -> new OffPolicySequenceMask(Double.NaN)).hasMessageContaining("threshold=NaN");
         current[3] = Float.NEGATIVE_INFINITY;
         assertThatThrownBy(() -> new OffPolicySequenceMask(0.1)
-                .compute(batch, LogRatio.full(current, behavior), new double[4], new byte[8]))
-                .isInstanceOf(NonFiniteLogProbException.class).hasMessageContaining("sequence=1, token=0");
+                        .compute(batch, LogRatio.full(current, behavior), new double[4], new byte[8]))
+                .isInstanceOf(NonFiniteLogProbException.class)
+                .hasMessageContaining("sequence=1, token=0");
     }
 }

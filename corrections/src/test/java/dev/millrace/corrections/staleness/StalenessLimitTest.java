@@ -12,9 +12,10 @@ import org.junit.jupiter.api.Test;
 class StalenessLimitTest {
     /** Two sequences: one whose weights were swapped after two tokens, one sampled by version 7 throughout. */
     private final TokenBatch batch = new TokenBatch(new int[] {0, 5, 7}, new byte[] {1, 1, 0, 1, 1, 1, 1});
-    private final BatchVersions versions = new BatchVersions(batch, List.of(
-            List.of(new VersionSpan(3, 0, 2), new VersionSpan(6, 3, 5)),
-            List.of(new VersionSpan(7, 0, 2))));
+
+    private final BatchVersions versions = new BatchVersions(
+            batch,
+            List.of(List.of(new VersionSpan(3, 0, 2), new VersionSpan(6, 3, 5)), List.of(new VersionSpan(7, 0, 2))));
 
     @Test
     void shouldMaskTokensOlderThanTheLimit() {
@@ -68,19 +69,24 @@ class StalenessLimitTest {
     @Test
     void shouldRefuseSpansNewerThanTheCurrentVersion() {
         assertThatThrownBy(() -> new StalenessLimit(2).maskTokens(versions, 6, new byte[7]))
-                .hasMessageContaining("sequence=1").hasMessageContaining("currentVersion=6");
+                .hasMessageContaining("sequence=1")
+                .hasMessageContaining("currentVersion=6");
     }
 
     @Test
     void shouldRefuseSpansThatOverlapOrLeaveATrainedTokenOut() {
-        assertThatThrownBy(() -> new BatchVersions(batch, List.of(
-                List.of(new VersionSpan(3, 0, 4), new VersionSpan(6, 3, 5)), List.of(new VersionSpan(7, 0, 2)))))
-                .hasMessageContaining("in order").hasMessageContaining("sequence=0");
-        assertThatThrownBy(() -> new BatchVersions(batch, List.of(
-                List.of(new VersionSpan(3, 0, 4)), List.of(new VersionSpan(7, 0, 2)))))
+        assertThatThrownBy(() -> new BatchVersions(
+                        batch,
+                        List.of(
+                                List.of(new VersionSpan(3, 0, 4), new VersionSpan(6, 3, 5)),
+                                List.of(new VersionSpan(7, 0, 2)))))
+                .hasMessageContaining("in order")
+                .hasMessageContaining("sequence=0");
+        assertThatThrownBy(() -> new BatchVersions(
+                        batch, List.of(List.of(new VersionSpan(3, 0, 4)), List.of(new VersionSpan(7, 0, 2)))))
                 .hasMessageContaining("sequence=0, token=4");
-        assertThatThrownBy(() -> new BatchVersions(batch, List.of(
-                List.of(new VersionSpan(3, 0, 5)), List.of(new VersionSpan(7, 0, 3)))))
+        assertThatThrownBy(() -> new BatchVersions(
+                        batch, List.of(List.of(new VersionSpan(3, 0, 5)), List.of(new VersionSpan(7, 0, 3)))))
                 .hasMessageContaining("sequence=1");
         assertThatThrownBy(() -> new BatchVersions(batch, List.of())).hasMessageContaining("lists=0, sequences=2");
         assertThatThrownBy(() -> new VersionSpan(-1, 0, 1)).hasMessageContaining("version=-1");
@@ -105,7 +111,8 @@ class StalenessLimitTest {
     void shouldGiveWeightOneOnPolicyAndNeverMore() {
         for (StalenessWeights weights : List.of(new StalenessWeights.Exponential(0.1), new StalenessWeights.Power(3))) {
             assertThat(weights.weight(0)).isEqualTo(1.0);
-            IntStream.range(0, 50).forEach(s -> assertThat(weights.weight(s + 1)).isBetween(0.0, weights.weight(s)));
+            IntStream.range(0, 50)
+                    .forEach(s -> assertThat(weights.weight(s + 1)).isBetween(0.0, weights.weight(s)));
         }
         assertThatThrownBy(() -> new StalenessWeights.Exponential(0)).hasMessageContaining("halfLifeVersions=0.0");
         assertThatThrownBy(() -> new StalenessWeights.Power(Double.NaN)).hasMessageContaining("power=NaN");
@@ -123,8 +130,11 @@ class StalenessLimitTest {
                 perToken[t] = random.nextInt(6);
             }
             TokenBatch one = new TokenBatch(new int[] {0, tokens}, trained);
-            BatchVersions spans = new BatchVersions(one, List.of(
-                    IntStream.range(0, tokens).mapToObj(t -> new VersionSpan(perToken[t], t, t + 1)).toList()));
+            BatchVersions spans = new BatchVersions(
+                    one,
+                    List.of(IntStream.range(0, tokens)
+                            .mapToObj(t -> new VersionSpan(perToken[t], t, t + 1))
+                            .toList()));
             for (int limit = 0; limit < 7; limit++) {
                 byte[] mask = new byte[tokens];
                 new StalenessLimit(limit).maskTokens(spans, 6, mask);
@@ -146,6 +156,7 @@ class StalenessLimitTest {
         new StalenessLimit(1).maskTokens(BatchVersions.wholeSequences(batch, new long[] {4, 7}), 8, mask);
 
         assertThat(mask).containsExactly(0, 0, 0, 0, 0, 1, 1);
-        assertThatThrownBy(() -> BatchVersions.wholeSequences(batch, new long[1])).hasMessageContaining("versions=1");
+        assertThatThrownBy(() -> BatchVersions.wholeSequences(batch, new long[1]))
+                .hasMessageContaining("versions=1");
     }
 }

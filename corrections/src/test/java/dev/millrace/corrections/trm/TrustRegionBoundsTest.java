@@ -65,12 +65,14 @@ class TrustRegionBoundsTest {
         Random random = new Random(11);
         for (int round = 0; round < 300; round++) {
             TwoSteps problem = new TwoSteps(random);
-            assertThat(problem.error()).isLessThanOrEqualTo(TrustRegionBounds.trpo(2, problem.largestKl()) + 1e-12)
+            assertThat(problem.error())
+                    .isLessThanOrEqualTo(TrustRegionBounds.trpo(2, problem.largestKl()) + 1e-12)
                     .isLessThanOrEqualTo(TrustRegionBounds.pinskerMarginal(2, problem.largestKl()) + 1e-12)
                     .isLessThanOrEqualTo(TrustRegionBounds.mixed(2, problem.largestKl(), problem.sequenceKl()) + 1e-12)
                     .isLessThanOrEqualTo(TrustRegionBounds.coupling(2, problem.largestTv()) + 1e-12)
-                    .isLessThanOrEqualTo(TrustRegionBounds.adaptive(
-                            problem.meanTv(), problem.largestKl(), problem.largestTv()) + 1e-12);
+                    .isLessThanOrEqualTo(
+                            TrustRegionBounds.adaptive(problem.meanTv(), problem.largestKl(), problem.largestTv())
+                                    + 1e-12);
         }
     }
 
@@ -97,7 +99,8 @@ class TrustRegionBoundsTest {
         assertThat(mean[0]).isCloseTo(0.25, within(1e-7));
         assertThat(mean[1]).isCloseTo(0.125, within(1e-7));
         assertThat(PositionalTotalVariation.estimate(
-                new TokenBatch(new int[] {0}, new byte[0]), LogRatio.full(new float[0], new float[0]))).isEmpty();
+                        new TokenBatch(new int[] {0}, new byte[0]), LogRatio.full(new float[0], new float[0])))
+                .isEmpty();
     }
 
     /** Two binary actions, a reward in [0, 1] for each outcome: everything can be enumerated. */

@@ -38,8 +38,8 @@ class TrustRegionMaskTest {
 
     @Test
     void shouldDivideByAllSequencesNotTheAcceptedOnes() {
-        TrustRegionSummary summary = SampledTrustRegionMask.byLargestLogRatio(0.1)
-                .compute(batch, ratios(1, 0, 0, 0, 0, 0), mask);
+        TrustRegionSummary summary =
+                SampledTrustRegionMask.byLargestLogRatio(0.1).compute(batch, ratios(1, 0, 0, 0, 0, 0), mask);
 
         assertThat(summary.divisor()).isEqualTo(4);
         assertThat(summary.maskRate()).isEqualTo(0.25);
@@ -80,8 +80,9 @@ class TrustRegionMaskTest {
                 .hasMessageContaining("needs a bound");
         assertThatThrownBy(() -> SampledTrustRegionMask.byMeanK3(0)).hasMessageContaining("meanK3=0.0");
         assertThatThrownBy(() -> SampledTrustRegionMask.byLargestLogRatio(1)
-                .compute(batch, ratios(0, 0, 0, 0, Double.NaN, 0), mask))
-                .isInstanceOf(NonFiniteLogProbException.class).hasMessageContaining("sequence=2, token=1");
+                        .compute(batch, ratios(0, 0, 0, 0, Double.NaN, 0), mask))
+                .isInstanceOf(NonFiniteLogProbException.class)
+                .hasMessageContaining("sequence=2, token=1");
         assertThatThrownBy(() -> new ExactTrustRegionMask(Double.NaN)).hasMessageContaining("maxTokenKl=NaN");
     }
 
@@ -154,8 +155,7 @@ class TrustRegionMaskTest {
             FullDistributions whole = new FullDistributions(vocabulary, behavior, current);
             double previous = 0;
             for (int k = 1; k <= vocabulary; k++) {
-                TopKDistributions top =
-                        new TopKDistributions(k, Arrays.copyOf(behavior, k), Arrays.copyOf(current, k));
+                TopKDistributions top = new TopKDistributions(k, Arrays.copyOf(behavior, k), Arrays.copyOf(current, k));
                 assertThat(top.klAt(0)).isLessThanOrEqualTo(whole.klAt(0) + 1e-5);
                 assertThat(top.totalVariationAt(0)).isLessThanOrEqualTo(whole.totalVariationAt(0) + 1e-5);
                 assertThat(top.klAt(0)).isGreaterThanOrEqualTo(previous - 1e-5);
@@ -185,17 +185,21 @@ class TrustRegionMaskTest {
         float[] fine = logs(0.5, 0.5, 0.5, 0.5);
 
         assertThatThrownBy(() -> new ExactTrustRegionMask(1)
-                .compute(two, new FullDistributions(2, fine, logs(0.5, 0.5, 0.2, 0.2)), new byte[2]))
-                .hasMessageContaining("current policy must sum to 1").hasMessageContaining("sequence=1, token=0");
+                        .compute(two, new FullDistributions(2, fine, logs(0.5, 0.5, 0.2, 0.2)), new byte[2]))
+                .hasMessageContaining("current policy must sum to 1")
+                .hasMessageContaining("sequence=1, token=0");
         assertThatThrownBy(() -> new ExactTrustRegionMask(1)
-                .compute(two, new TopKDistributions(2, fine, logs(0.5, 0.5, 0.9, 0.9)), new byte[2]))
-                .hasMessageContaining("must not exceed 1").hasMessageContaining("sequence=1, token=0");
+                        .compute(two, new TopKDistributions(2, fine, logs(0.5, 0.5, 0.9, 0.9)), new byte[2]))
+                .hasMessageContaining("must not exceed 1")
+                .hasMessageContaining("sequence=1, token=0");
         assertThatThrownBy(() -> new FullDistributions(2, new float[] {Float.NaN, 0f}, new float[2]).klAt(0))
                 .hasMessageContaining("NaN");
         assertThatThrownBy(() -> new FullDistributions(3, new float[4], new float[4]))
                 .hasMessageContaining("vocabulary=3");
-        assertThatThrownBy(() -> new TopKDistributions(0, new float[4], new float[4])).hasMessageContaining("k=0");
-        assertThatThrownBy(() -> new ExactTrustRegionMask(1)
-                .compute(two, new FullDistributions(4, fine, fine), new byte[2])).hasMessageContaining("distributions");
+        assertThatThrownBy(() -> new TopKDistributions(0, new float[4], new float[4]))
+                .hasMessageContaining("k=0");
+        assertThatThrownBy(() ->
+                        new ExactTrustRegionMask(1).compute(two, new FullDistributions(4, fine, fine), new byte[2]))
+                .hasMessageContaining("distributions");
     }
 }

@@ -38,24 +38,29 @@ class EffectiveSampleSizeTest {
 
     @Test
     void shouldNotOverflowOrVanishWithLongSequences() {
-        assertThat(EffectiveSampleSize.ofRaw(new double[] {5000, 5000 + Math.log(2), 5000 + Math.log(3)}).ess())
+        assertThat(EffectiveSampleSize.ofRaw(new double[] {5000, 5000 + Math.log(2), 5000 + Math.log(3)})
+                        .ess())
                 .isCloseTo(36.0 / 14, within(1e-10));
-        assertThat(EffectiveSampleSize.ofRaw(new double[] {-5000, -5000 + Math.log(2), -5000 + Math.log(3)}).ess())
+        assertThat(EffectiveSampleSize.ofRaw(new double[] {-5000, -5000 + Math.log(2), -5000 + Math.log(3)})
+                        .ess())
                 .isCloseTo(36.0 / 14, within(1e-10));
-        assertThat(EffectiveSampleSize.ofRaw(new double[] {1e300, 0, -1e300}).ratio()).isEqualTo(1.0 / 3);
+        assertThat(EffectiveSampleSize.ofRaw(new double[] {1e300, 0, -1e300}).ratio())
+                .isEqualTo(1.0 / 3);
     }
 
     @Test
     void shouldCountZeroWeightsAsSamplesThatGiveNothing() {
-        assertThat(EffectiveSampleSize.ofRaw(new double[] {0, Double.NEGATIVE_INFINITY}).ratio()).isEqualTo(0.5);
+        assertThat(EffectiveSampleSize.ofRaw(new double[] {0, Double.NEGATIVE_INFINITY})
+                        .ratio())
+                .isEqualTo(0.5);
     }
 
     @Test
     void shouldRefuseWhatHasNoEffectiveSampleSize() {
         assertThatThrownBy(() -> EffectiveSampleSize.ofRaw(new double[0])).hasMessageContaining("no weights");
-        assertThatThrownBy(() -> EffectiveSampleSize.ofRaw(
-                new double[] {Double.NEGATIVE_INFINITY, Double.NEGATIVE_INFINITY}))
-                        .hasMessageContaining("all 2 weights are 0");
+        assertThatThrownBy(() ->
+                        EffectiveSampleSize.ofRaw(new double[] {Double.NEGATIVE_INFINITY, Double.NEGATIVE_INFINITY}))
+                .hasMessageContaining("all 2 weights are 0");
         assertThatThrownBy(() -> EffectiveSampleSize.ofRaw(new double[] {0, Double.NaN}))
                 .hasMessageContaining("index=1");
         assertThatThrownBy(() -> EffectiveSampleSize.ofRaw(new double[] {Double.POSITIVE_INFINITY}))
@@ -74,7 +79,9 @@ class EffectiveSampleSizeTest {
         Random random = new Random(5);
         for (int round = 0; round < 2000; round++) {
             double spread = Math.pow(10, 3 * random.nextDouble() - 1);
-            double[] logWeights = random.doubles(1 + random.nextInt(20)).map(u -> spread * (u - 0.5)).toArray();
+            double[] logWeights = random.doubles(1 + random.nextInt(20))
+                    .map(u -> spread * (u - 0.5))
+                    .toArray();
             EffectiveSampleSize ess = EffectiveSampleSize.ofRaw(logWeights);
 
             double sum = Arrays.stream(logWeights).map(Math::exp).sum();
@@ -90,7 +97,8 @@ class EffectiveSampleSizeTest {
         double[] logWeights = {0.5, -2, 3, 0};
         double expected = EffectiveSampleSize.ofRaw(logWeights).ess();
 
-        assertThat(EffectiveSampleSize.ofRaw(new double[] {3, 0, 0.5, -2}).ess()).isCloseTo(expected, within(1e-14));
+        assertThat(EffectiveSampleSize.ofRaw(new double[] {3, 0, 0.5, -2}).ess())
+                .isCloseTo(expected, within(1e-14));
         assertThat(EffectiveSampleSize.ofRaw(new double[] {100.5, 98, 103, 100}).ess())
                 .isCloseTo(expected, within(1e-12));
     }
@@ -110,15 +118,18 @@ class EffectiveSampleSizeTest {
         TokenBatch batch = new TokenBatch(new int[] {0, 1, 2}, new byte[] {1, 1});
 
         assertThatThrownBy(() -> SequenceLogWeights.ofTrainedSequences(
-                batch, LogRatio.engineMismatch(new float[] {0f, Float.NaN}, new float[2])))
-                .isInstanceOf(NonFiniteLogProbException.class).hasMessageContaining("sequence=1, token=0");
+                        batch, LogRatio.engineMismatch(new float[] {0f, Float.NaN}, new float[2])))
+                .isInstanceOf(NonFiniteLogProbException.class)
+                .hasMessageContaining("sequence=1, token=0");
     }
 
     @Test
     void shouldReproduceTheEpsilonAndTheNaNOfTheReferenceOnlyUnderItsName() {
-        assertThat(ReferenceEffectiveSampleSize.of(new double[] {1e-5, 1e-5}).ratio()).isCloseTo(
-                4e-10 / (2e-10 + 1e-8) / 2, within(1e-12));
-        assertThat(ReferenceEffectiveSampleSize.of(new double[] {1, Double.POSITIVE_INFINITY}).ratio()).isNaN();
+        assertThat(ReferenceEffectiveSampleSize.of(new double[] {1e-5, 1e-5}).ratio())
+                .isCloseTo(4e-10 / (2e-10 + 1e-8) / 2, within(1e-12));
+        assertThat(ReferenceEffectiveSampleSize.of(new double[] {1, Double.POSITIVE_INFINITY})
+                        .ratio())
+                .isNaN();
         assertThat(ReferenceEffectiveSampleSize.of(new double[0]).ratio()).isZero();
         assertThat(EffectiveSampleSize.ofRaw(logs(1e-5, 1e-5)).ratio()).isEqualTo(1.0);
     }

@@ -27,8 +27,12 @@ class OffPolicyOptimalBaselineTest {
     void shouldWeighReturnsBySquaredNormAndSquaredWeight() {
         // group 0: weights 1 and 4 * 0.25 = 1; group 1: weights 9 and 1
         double[] advantages = new double[4];
-        double[] baselines = PLAIN.compute(groups(0, 0, 1, 1), new double[] {1, 0, 1, 0}, new double[] {1, 2, 3, 1},
-                new double[] {0, Math.log(0.5), 0, 0}, advantages);
+        double[] baselines = PLAIN.compute(
+                groups(0, 0, 1, 1),
+                new double[] {1, 0, 1, 0},
+                new double[] {1, 2, 3, 1},
+                new double[] {0, Math.log(0.5), 0, 0},
+                advantages);
 
         assertThat(baselines[0]).isCloseTo(0.5, within(1e-15));
         assertThat(baselines[1]).isCloseTo(0.9, within(1e-15));
@@ -39,8 +43,8 @@ class OffPolicyOptimalBaselineTest {
     @Test
     void shouldBeTheGroupMeanForEqualNormsOnPolicy() {
         double[] advantages = new double[3];
-        assertThat(PLAIN.compute(groups(0, 0, 0), new double[] {1, 2, 6}, new double[] {5, 5, 5},
-                new double[3], advantages))
+        assertThat(PLAIN.compute(
+                        groups(0, 0, 0), new double[] {1, 2, 6}, new double[] {5, 5, 5}, new double[3], advantages))
                 .containsExactly(3.0);
         assertThat(advantages).containsExactly(-2, -1, 3);
     }
@@ -48,8 +52,13 @@ class OffPolicyOptimalBaselineTest {
     @Test
     void shouldTakeOneBaselineOverTheBatch() {
         double[] advantages = new double[3];
-        assertThat(new OffPolicyOptimalBaseline(Scope.BATCH, WeightedAverage.MEAN, false, false).compute(
-                groups(0, 1, 2), new double[] {1, 2, 6}, new double[] {1, 1, 1}, new double[3], advantages))
+        assertThat(new OffPolicyOptimalBaseline(Scope.BATCH, WeightedAverage.MEAN, false, false)
+                        .compute(
+                                groups(0, 1, 2),
+                                new double[] {1, 2, 6},
+                                new double[] {1, 1, 1},
+                                new double[3],
+                                advantages))
                 .containsExactly(3.0);
     }
 
@@ -80,7 +89,8 @@ class OffPolicyOptimalBaselineTest {
         double[] weights = {1, 1, 1, 1};
 
         assertThat(WeightedAverage.MEDIAN.of(values, weights, 0)).isEqualTo(2.0);
-        assertThat(WeightedAverage.MEDIAN.of(values, new double[] {5, 1, 1, 1}, 0)).isEqualTo(5.0);
+        assertThat(WeightedAverage.MEDIAN.of(values, new double[] {5, 1, 1, 1}, 0))
+                .isEqualTo(5.0);
         // 5 % of 100 lies on the second value, 95 % on the last but one
         assertThat(WeightedAverage.WINSORIZED_MEAN.of(new double[] {-1000, 1, 2, 1000}, new double[] {4, 46, 46, 4}, 0))
                 .isCloseTo(0.04 * 1 + 0.46 * 1 + 0.46 * 2 + 0.04 * 2, within(1e-12));
@@ -94,11 +104,16 @@ class OffPolicyOptimalBaselineTest {
         double[] returns = {1, 0};
         double expected = PLAIN.compute(groups(0, 0), returns, new double[] {1, 2}, new double[] {0, 1}, advantages)[0];
 
-        assertThat(PLAIN.compute(groups(0, 0), returns, new double[] {1e-200, 2e-200}, new double[] {900, 901},
-                advantages)[0])
+        assertThat(PLAIN.compute(
+                                groups(0, 0),
+                                returns,
+                                new double[] {1e-200, 2e-200},
+                                new double[] {900, 901},
+                                advantages)[0])
                 .isCloseTo(expected, within(1e-10));
-        assertThat(new ReferenceOptimalBaseline(WeightedAverage.MEAN, false).of(
-                returns, new double[] {1, 2}, new double[] {1, Double.POSITIVE_INFINITY}, new int[] {1, 1})).isNaN();
+        assertThat(new ReferenceOptimalBaseline(WeightedAverage.MEAN, false)
+                        .of(returns, new double[] {1, 2}, new double[] {1, Double.POSITIVE_INFINITY}, new int[] {1, 1}))
+                .isNaN();
     }
 
     @Test
@@ -129,8 +144,12 @@ class OffPolicyOptimalBaselineTest {
     void shouldLeaveOutSequencesWithoutTrainedTokens() {
         TokenBatch batch = new TokenBatch(new int[] {0, 1, 2, 2}, new byte[] {1, 0}, new int[] {0, 0, 2});
         double[] advantages = {9, 9, 9};
-        double[] baselines = PLAIN.compute(batch, new double[] {4, Double.NaN, 1}, new double[] {1, -1, 1},
-                new double[] {0, Double.NaN, 0}, advantages);
+        double[] baselines = PLAIN.compute(
+                batch,
+                new double[] {4, Double.NaN, 1},
+                new double[] {1, -1, 1},
+                new double[] {0, Double.NaN, 0},
+                advantages);
 
         assertThat(baselines).containsExactly(4.0, 0.0, 0.0);
         assertThat(advantages).containsExactly(0.0, 0.0, 0.0);
@@ -145,14 +164,18 @@ class OffPolicyOptimalBaselineTest {
 
     @Test
     void shouldRefuseWhatHasNoBaseline() {
-        assertThatThrownBy(() -> PLAIN.compute(groups(0, 0), new double[] {1, Double.NaN}, new double[2], new double[2],
-                new double[2])).hasMessageContaining("returns").hasMessageContaining("sequence=1");
-        assertThatThrownBy(() -> PLAIN.compute(groups(0, 0), new double[2], new double[] {1, -1}, new double[2],
-                new double[2])).hasMessageContaining("gradient norm");
-        assertThatThrownBy(() -> PLAIN.compute(groups(0, 0), new double[2], new double[1], new double[2],
-                new double[2]))
+        assertThatThrownBy(() -> PLAIN.compute(
+                        groups(0, 0), new double[] {1, Double.NaN}, new double[2], new double[2], new double[2]))
+                .hasMessageContaining("returns")
+                .hasMessageContaining("sequence=1");
+        assertThatThrownBy(() ->
+                        PLAIN.compute(groups(0, 0), new double[2], new double[] {1, -1}, new double[2], new double[2]))
+                .hasMessageContaining("gradient norm");
+        assertThatThrownBy(
+                        () -> PLAIN.compute(groups(0, 0), new double[2], new double[1], new double[2], new double[2]))
                 .hasMessageContaining("length=1, sequences=2");
         assertThatThrownBy(() -> new ReferenceOptimalBaseline(WeightedAverage.MEAN, true)
-                .of(new double[1], new double[1], new double[1], new int[1])).hasMessageContaining("index=0");
+                        .of(new double[1], new double[1], new double[1], new int[1]))
+                .hasMessageContaining("index=0");
     }
 }

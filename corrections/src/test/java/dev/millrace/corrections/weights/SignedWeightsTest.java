@@ -45,8 +45,8 @@ class SignedWeightsTest {
 
     @Test
     void shouldRefuseBothSignsInOneSequenceUnderTopr() {
-        assertThatThrownBy(() -> new ToprWeights()
-                .compute(batch, ratios(0, 0, 0, 0, 0), new float[] {1, -1, 1, 1, -1}, weights))
+        assertThatThrownBy(() ->
+                        new ToprWeights().compute(batch, ratios(0, 0, 0, 0, 0), new float[] {1, -1, 1, 1, -1}, weights))
                 .hasMessageContaining("sequence=1");
     }
 
@@ -55,8 +55,8 @@ class SignedWeightsTest {
         WeightSummary summary = new AspoWeights(0.2, 0.28, 3)
                 .compute(batch, ratios(-0.5, 9, -2, 0.1, -0.1), new float[] {1, 0, 1, 1, -1}, weights);
 
-        assertThat(weights).containsExactly(
-                (float) Math.exp(0.5), 0f, 3f, (float) Math.exp(-(double) 0.1f), (float) Math.exp(-(double) 0.1f));
+        assertThat(weights).containsExactly((float) Math.exp(0.5), 0f, 3f, (float) Math.exp(-(double) 0.1f), (float)
+                Math.exp(-(double) 0.1f));
         assertThat(summary.truncatedTokens()).isEqualTo(1);
         assertThat(summary.maskedTokens()).isZero();
     }
@@ -91,8 +91,8 @@ class SignedWeightsTest {
                     advantages[t] = s % 2 == 0 ? 1 : -1;
                 }
             }
-            for (SignedWeightMethod method
-                    : List.of(new ToprWeights(), new AspoWeights(0.2, 0.2, 3), new DispoWeights(0.5, 2, 0.5, 2))) {
+            for (SignedWeightMethod method :
+                    List.of(new ToprWeights(), new AspoWeights(0.2, 0.2, 3), new DispoWeights(0.5, 2, 0.5, 2))) {
                 float[] result = new float[ragged.tokenCount()];
                 WeightSummary summary = method.compute(ragged, LogRatio.full(behavior, behavior), advantages, result);
                 for (int t = 0; t < result.length; t++) {
@@ -109,13 +109,15 @@ class SignedWeightsTest {
         assertThatThrownBy(() -> new DispoWeights(0.5, 0.9, 0, 1)).hasMessageContaining("correct");
         assertThatThrownBy(() -> new AspoWeights(1, 0.2, 3)).hasMessageContaining("low=1.0");
         assertThatThrownBy(() -> new AspoWeights(0.2, 0.2, 0.5)).hasMessageContaining("cap=0.5");
-        for (SignedWeightMethod method
-                : List.of(new ToprWeights(), new AspoWeights(0.2, 0.2, 3), new DispoWeights(0.5, 2, 0.5, 2))) {
+        for (SignedWeightMethod method :
+                List.of(new ToprWeights(), new AspoWeights(0.2, 0.2, 3), new DispoWeights(0.5, 2, 0.5, 2))) {
             assertThatThrownBy(() -> method.compute(batch, ratios(0, 0, Double.NaN, 0, 0), new float[5], weights))
-                    .isInstanceOf(NonFiniteLogProbException.class).hasMessageContaining("sequence=0, token=2");
-            assertThatThrownBy(() -> method.compute(
-                    batch, ratios(0, 0, 0, 0, 0), new float[] {0, 0, 0, 0, Float.NaN}, weights))
-                    .hasMessageContaining("advantages").hasMessageContaining("sequence=1, token=1");
+                    .isInstanceOf(NonFiniteLogProbException.class)
+                    .hasMessageContaining("sequence=0, token=2");
+            assertThatThrownBy(() ->
+                            method.compute(batch, ratios(0, 0, 0, 0, 0), new float[] {0, 0, 0, 0, Float.NaN}, weights))
+                    .hasMessageContaining("advantages")
+                    .hasMessageContaining("sequence=1, token=1");
         }
     }
 }

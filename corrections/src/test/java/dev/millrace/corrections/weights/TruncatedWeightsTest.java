@@ -22,7 +22,8 @@ class TruncatedWeightsTest {
         float[] old = {(float) (-2 + Math.log(4)), Float.NaN, (float) (-1 + Math.log(0.5)), 9f, 9f};
         float[] weights = {9f, 9f, 9f, 9f, 9f};
 
-        WeightSummary summary = new TokenTruncatedWeights(2).compute(BATCH, LogRatio.engineMismatch(old, behavior), weights);
+        WeightSummary summary =
+                new TokenTruncatedWeights(2).compute(BATCH, LogRatio.engineMismatch(old, behavior), weights);
 
         assertThat(weights).containsExactly(new float[] {2f, 0f, 0.5f, 0f, 0f}, within(1e-6f));
         assertThat(summary.trainedTokens()).isEqualTo(2);
@@ -41,7 +42,8 @@ class TruncatedWeightsTest {
         float[] old = {-1.7f, Float.NaN, -1.1f, 9f, 9f};
         float[] weights = new float[5];
 
-        WeightSummary summary = new SequenceTruncatedWeights(2).compute(BATCH, LogRatio.engineMismatch(old, behavior), weights);
+        WeightSummary summary =
+                new SequenceTruncatedWeights(2).compute(BATCH, LogRatio.engineMismatch(old, behavior), weights);
 
         assertThat(weights).containsExactly(new float[] {1.221403f, 0f, 1.221403f, 0f, 0f}, within(1e-6f));
         assertThat(summary.truncatedTokens()).isZero();
@@ -59,7 +61,8 @@ class TruncatedWeightsTest {
         java.util.Arrays.fill(behavior, -1f);
         float[] weights = new float[length];
 
-        WeightSummary summary = new SequenceTruncatedWeights(5).compute(batch, LogRatio.engineMismatch(old, behavior), weights);
+        WeightSummary summary =
+                new SequenceTruncatedWeights(5).compute(batch, LogRatio.engineMismatch(old, behavior), weights);
         new SequenceTruncatedWeights(5).compute(batch, LogRatio.engineMismatch(behavior, old), weights);
 
         assertThat(summary.meanWeight()).isCloseTo(5, within(1e-12));
@@ -96,7 +99,8 @@ class TruncatedWeightsTest {
             float[] behavior = random.logProbs(batch);
             float[] old = random.near(batch, behavior, 1.0);
             float[] weights = new float[batch.tokenCount()];
-            WeightSummary summary = new TokenTruncatedWeights(1.5).compute(batch, LogRatio.engineMismatch(old, behavior), weights);
+            WeightSummary summary =
+                    new TokenTruncatedWeights(1.5).compute(batch, LogRatio.engineMismatch(old, behavior), weights);
 
             double sum = 0;
             int truncated = 0;
@@ -130,7 +134,8 @@ class TruncatedWeightsTest {
         for (WeightMethod method : new WeightMethod[] {new TokenTruncatedWeights(2), new SequenceTruncatedWeights(2)}) {
             assertThatThrownBy(() -> method.compute(BATCH, ratio, new float[5]))
                     .isInstanceOf(NonFiniteLogProbException.class)
-                    .hasMessageContaining("old log-probs").hasMessageContaining("sequence=0, token=2");
+                    .hasMessageContaining("old log-probs")
+                    .hasMessageContaining("sequence=0, token=2");
         }
     }
 

@@ -18,6 +18,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 class WeightMethodsTest {
     /** Ratios 2, 0.5, (context), 3, 4 of one sequence: two turns of two tokens each. */
     private static final TokenBatch TURNS = new TokenBatch(new int[] {0, 5}, new byte[] {1, 1, 0, 1, 1});
+
     private static final double[] RATIOS = {2, 0.5, Double.NaN, 3, 4};
 
     private static LogRatio ratios(double... ratios) {
@@ -51,8 +52,8 @@ class WeightMethodsTest {
     @Test
     void shouldKeepTokensOnTheEdgeOfTheBand() {
         float[] weights = new float[1];
-        WeightSummary summary = new TokenBandWeights(1, 1).compute(new TokenBatch(new int[] {0, 1}, new byte[] {1}),
-                ratios(1), weights);
+        WeightSummary summary = new TokenBandWeights(1, 1)
+                .compute(new TokenBatch(new int[] {0, 1}, new byte[] {1}), ratios(1), weights);
 
         assertThat(weights).containsExactly(1f);
         assertThat(summary.maskedTokens()).isZero();
@@ -70,7 +71,8 @@ class WeightMethodsTest {
         double mean = Math.pow(12, 0.25);
         assertThat(weigh(new GeometricSequenceWeights(5)))
                 .containsExactly(near(mean, mean, 0, mean, mean), within(1e-6f));
-        assertThat(weigh(new GeometricSequenceWeights(1.5))).containsExactly(near(1.5, 1.5, 0, 1.5, 1.5), within(1e-6f));
+        assertThat(weigh(new GeometricSequenceWeights(1.5)))
+                .containsExactly(near(1.5, 1.5, 0, 1.5, 1.5), within(1e-6f));
     }
 
     @Test
@@ -91,8 +93,8 @@ class WeightMethodsTest {
     @Test
     void shouldRaiseCumulativeProductsBelowTheBand() {
         float[] weights = new float[2];
-        WeightSummary summary = CumulativeWeights.withDefaults().compute(
-                new TokenBatch(new int[] {0, 2}, new byte[] {1, 1}), ratios(0.5, 1), weights);
+        WeightSummary summary = CumulativeWeights.withDefaults()
+                .compute(new TokenBatch(new int[] {0, 2}, new byte[] {1, 1}), ratios(0.5, 1), weights);
 
         assertThat(weights).containsExactly(near(Math.exp(-0.025), Math.exp(-0.025 * Math.sqrt(2))), within(1e-6f));
         assertThat(summary.truncatedTokens()).isEqualTo(2);
@@ -115,8 +117,8 @@ class WeightMethodsTest {
     @Test
     void shouldCapTheFullRatioAndRefuseAnyOther() {
         assertThat(weigh(new SingleSideCapWeights(3))).containsExactly(near(2, 0.5, 0, 3, 3), within(1e-6f));
-        assertThatThrownBy(() -> new SingleSideCapWeights(3).compute(TURNS,
-                LogRatio.engineMismatch(new float[5], new float[5]), new float[5]))
+        assertThatThrownBy(() -> new SingleSideCapWeights(3)
+                        .compute(TURNS, LogRatio.engineMismatch(new float[5], new float[5]), new float[5]))
                 .hasMessageContaining("full ratio current/behavior, not old/behavior");
     }
 
@@ -141,18 +143,27 @@ class WeightMethodsTest {
     @Test
     void shouldLeaveWeightsThatAreAllZero() {
         float[] weights = new float[5];
-        WeightSummary summary = new BatchNormalizedWeights(new SequenceBandWeights(0.9, 1.1))
-                .compute(TURNS, ratios(RATIOS), weights);
+        WeightSummary summary =
+                new BatchNormalizedWeights(new SequenceBandWeights(0.9, 1.1)).compute(TURNS, ratios(RATIOS), weights);
 
         assertThat(weights).containsOnly(0f);
         assertThat(summary.maskedTokens()).isEqualTo(4);
     }
 
     static List<WeightMethod> methods() {
-        return List.of(new TokenTruncatedWeights(2), new SequenceTruncatedWeights(2), new TokenBandWeights(0.5, 5),
-                new SequenceBandWeights(0.5, 5), new GeometricSequenceWeights(1.01), new MinimumPrefixWeights(2),
-                CumulativeWeights.withDefaults(), new TurnWeights(2), new TurnProductWeights(2), new ShapedWeights(0.1),
-                new SingleSideCapWeights(4), new BatchNormalizedWeights(new TokenTruncatedWeights(2)));
+        return List.of(
+                new TokenTruncatedWeights(2),
+                new SequenceTruncatedWeights(2),
+                new TokenBandWeights(0.5, 5),
+                new SequenceBandWeights(0.5, 5),
+                new GeometricSequenceWeights(1.01),
+                new MinimumPrefixWeights(2),
+                CumulativeWeights.withDefaults(),
+                new TurnWeights(2),
+                new TurnProductWeights(2),
+                new ShapedWeights(0.1),
+                new SingleSideCapWeights(4),
+                new BatchNormalizedWeights(new TokenTruncatedWeights(2)));
     }
 
     @ParameterizedTest
@@ -168,8 +179,8 @@ class WeightMethodsTest {
 
             Permuted permuted = Permuted.reversed(batch);
             float[] reversed = new float[batch.tokenCount()];
-            WeightSummary again = method.compute(permuted.batch(),
-                    LogRatio.full(permuted.of(current), permuted.of(behavior)), reversed);
+            WeightSummary again = method.compute(
+                    permuted.batch(), LogRatio.full(permuted.of(current), permuted.of(behavior)), reversed);
 
             assertThat(reversed).containsExactly(permuted.of(weights), within(1e-6f));
             assertThat(again.trainedTokens()).isEqualTo(summary.trainedTokens()).isEqualTo(batch.trainedTokens());
@@ -206,20 +217,28 @@ class WeightMethodsTest {
     void shouldRefuseNonFiniteLogProbsOfTrainedTokens(WeightMethod method) {
         float[] current = {0f, 0f, 0f, Float.NaN, 0f};
         assertThatThrownBy(() -> method.compute(TURNS, LogRatio.full(current, new float[5]), new float[5]))
-                .isInstanceOf(NonFiniteLogProbException.class).hasMessageContaining("sequence=0, token=3");
+                .isInstanceOf(NonFiniteLogProbException.class)
+                .hasMessageContaining("sequence=0, token=3");
     }
 
     @Test
     void shouldNameTheUnit() {
-        assertThat(methods().stream().map(WeightMethod::unit).distinct()).contains(CorrectionUnit.TOKEN,
-                CorrectionUnit.SEQUENCE, CorrectionUnit.PREFIX, CorrectionUnit.TURN, CorrectionUnit.BATCH);
+        assertThat(methods().stream().map(WeightMethod::unit).distinct())
+                .contains(
+                        CorrectionUnit.TOKEN,
+                        CorrectionUnit.SEQUENCE,
+                        CorrectionUnit.PREFIX,
+                        CorrectionUnit.TURN,
+                        CorrectionUnit.BATCH);
     }
 
     @Test
     void shouldRefuseBandsWithoutOne() {
-        for (double[] band : new double[][] {{1.1, 2}, {0.5, 0.9}, {0, 2}, {Double.NaN, 2}, {0.5, Double.POSITIVE_INFINITY}}) {
+        for (double[] band :
+                new double[][] {{1.1, 2}, {0.5, 0.9}, {0, 2}, {Double.NaN, 2}, {0.5, Double.POSITIVE_INFINITY}}) {
             assertThatThrownBy(() -> new TokenBandWeights(band[0], band[1])).hasMessageContaining("lower=" + band[0]);
-            assertThatThrownBy(() -> new SequenceBandWeights(band[0], band[1])).hasMessageContaining("upper=" + band[1]);
+            assertThatThrownBy(() -> new SequenceBandWeights(band[0], band[1]))
+                    .hasMessageContaining("upper=" + band[1]);
         }
     }
 

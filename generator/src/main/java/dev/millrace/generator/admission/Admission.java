@@ -58,7 +58,12 @@ public final class Admission implements AutoCloseable {
      * @param task whose prompts are released
      * @param feed stays the caller's; only its manifests are looked at
      */
-    public Admission(LogConnection connection, PolicyFeed feed, Task task, AdmissionConfig config, MeterRegistry meters,
+    public Admission(
+            LogConnection connection,
+            PolicyFeed feed,
+            Task task,
+            AdmissionConfig config,
+            MeterRegistry meters,
             Clock clock) {
         this.connection = connection;
         this.feed = feed;
@@ -70,13 +75,17 @@ public final class Admission implements AutoCloseable {
         this.log = new AdmissionLog(connection);
         this.lostSamples = new LostSamples(connection);
         Gauge.builder("millrace.admission.released.samples", this, a -> a.state.released())
-                .description("samples asked for, lost ones included").register(meters);
+                .description("samples asked for, lost ones included")
+                .register(meters);
         Gauge.builder("millrace.admission.lost.samples", this, a -> a.state.lost())
-                .description("samples that will never reach a batch").register(meters);
+                .description("samples that will never reach a batch")
+                .register(meters);
         Gauge.builder("millrace.admission.settled.samples", this, a -> a.consumedSamples + a.state.lost())
-                .description("samples that a policy version consumed or that were lost").register(meters);
+                .description("samples that a policy version consumed or that were lost")
+                .register(meters);
         this.resampled = Counter.builder("millrace.admission.resampled")
-                .description("prompts released once more because their samples were rewarded alike").register(meters);
+                .description("prompts released once more because their samples were rewarded alike")
+                .register(meters);
     }
 
     private static SamplingParameters samplingOf(SamplingConfig config, Task task) {
@@ -106,8 +115,12 @@ public final class Admission implements AutoCloseable {
             PolicyVersion newest = first.get();
             consumedSamples = newest.getRolloutsConsumed();
             state = log.recover(consumedSamples);
-            LOG.info("admission goes on with request {}: {} samples released, {} lost, {} consumed",
-                    state.nextOrdinal(), state.released(), state.lost(), consumedSamples);
+            LOG.info(
+                    "admission goes on with request {}: {} samples released, {} lost, {} consumed",
+                    state.nextOrdinal(),
+                    state.released(),
+                    state.lost(),
+                    consumedSamples);
             while (!stopped) {
                 for (ConsumerRecord<byte[], byte[]> record : log.poll(POLL)) {
                     lose(record);
@@ -135,9 +148,10 @@ public final class Admission implements AutoCloseable {
             deadLetteredSinceVersion += lost;
             long limit = (long) config.deadLetterLimitBatches() * config.batchSequences();
             if (deadLetteredSinceVersion > limit) {
-                throw new IllegalStateException(deadLetteredSinceVersion + " samples were dead-lettered while no new policy"
-                        + " version appeared, more than the " + config.deadLetterLimitBatches()
-                        + " batches of dead_letter_limit_batches; the last is " + lostSamples.reasonOf(record));
+                throw new IllegalStateException(
+                        deadLetteredSinceVersion + " samples were dead-lettered while no new policy"
+                                + " version appeared, more than the " + config.deadLetterLimitBatches()
+                                + " batches of dead_letter_limit_batches; the last is " + lostSamples.reasonOf(record));
             }
         }
     }
@@ -145,14 +159,16 @@ public final class Admission implements AutoCloseable {
     private void loseAlike(ConsumerRecord<byte[], byte[]> record, long lost) {
         alikeSinceVersion += lost;
         if (alikeSinceVersion > (long) config.zeroVarianceLimitBatches() * config.batchSequences()) {
-            throw new IllegalStateException(alikeSinceVersion + " samples left because their groups were rewarded alike while no"
-                    + " new policy version appeared, more than the " + config.zeroVarianceLimitBatches()
-                    + " batches of zero_variance_limit_batches; the policy learns nothing from these prompts any more: end the run,"
-                    + " change the task, or set topology.groups.zero_variance=keep");
+            throw new IllegalStateException(
+                    alikeSinceVersion + " samples left because their groups were rewarded alike while no"
+                            + " new policy version appeared, more than the " + config.zeroVarianceLimitBatches()
+                            + " batches of zero_variance_limit_batches; the policy learns nothing from these prompts any more: end the run,"
+                            + " change the task, or set topology.groups.zero_variance=keep");
         }
         Optional<RequestName> again = lostSamples.toSampleAgain(record);
         if (again.isPresent() && again.get().attempt() < config.maxResamples() && state.hasRoomToSampleAgain()) {
-            state = state.sampling(new SampleAgain(again.get().prompt(), again.get().attempt() + 1));
+            state = state.sampling(
+                    new SampleAgain(again.get().prompt(), again.get().attempt() + 1));
             resampled.increment();
         }
     }
@@ -168,8 +184,8 @@ public final class Admission implements AutoCloseable {
     }
 
     private void release(long admittedVersion) {
-        long groups = Math.min(MAX_PROMPTS_PER_TRANSACTION,
-                gate.releasableGroups(state.released(), state.lost(), consumedSamples));
+        long groups = Math.min(
+                MAX_PROMPTS_PER_TRANSACTION, gate.releasableGroups(state.released(), state.lost(), consumedSamples));
         if (groups == 0) {
             return;
         }
@@ -177,7 +193,11 @@ public final class Admission implements AutoCloseable {
         for (long ordinal = state.nextOrdinal(); ordinal < state.nextOrdinal() + groups; ordinal++) {
             int place = (int) (ordinal - state.nextOrdinal());
             RequestName name = place < state.again().size()
-                    ? new RequestName(connection.run().epoch(), ordinal, state.again().get(place).prompt(), state.again().get(place).attempt())
+                    ? new RequestName(
+                            connection.run().epoch(),
+                            ordinal,
+                            state.again().get(place).prompt(),
+                            state.again().get(place).attempt())
                     : RequestName.first(connection.run().epoch(), ordinal);
             prompts.add(request(name, admittedVersion));
         }

@@ -17,8 +17,16 @@ package dev.millrace.generator.admission;
  * @param zeroVarianceLimitBatches how many batches' worth of samples may leave for being rewarded alike while no new
  *     version appears; beyond that the policy learns nothing from these prompts any more and admission fails
  */
-public record AdmissionConfig(int eta, int batchSequences, int groupSize, long taskSeed, SamplingConfig sampling,
-        long firstVersionTimeoutMs, int deadLetterLimitBatches, int maxResamples, int zeroVarianceLimitBatches) {
+public record AdmissionConfig(
+        int eta,
+        int batchSequences,
+        int groupSize,
+        long taskSeed,
+        SamplingConfig sampling,
+        long firstVersionTimeoutMs,
+        int deadLetterLimitBatches,
+        int maxResamples,
+        int zeroVarianceLimitBatches) {
 
     public AdmissionConfig {
         atLeast(0, "eta", eta);
@@ -29,8 +37,9 @@ public record AdmissionConfig(int eta, int batchSequences, int groupSize, long t
         atLeast(0, "max_resamples", maxResamples);
         atLeast(1, "zero_variance_limit_batches", zeroVarianceLimitBatches);
         if (batchSequences % groupSize != 0) {
-            throw new IllegalArgumentException("batch_sequences must be a multiple of group_size, since a batch takes whole"
-                    + " groups: batch_sequences=" + batchSequences + ", group_size=" + groupSize);
+            throw new IllegalArgumentException(
+                    "batch_sequences must be a multiple of group_size, since a batch takes whole"
+                            + " groups: batch_sequences=" + batchSequences + ", group_size=" + groupSize);
         }
     }
 

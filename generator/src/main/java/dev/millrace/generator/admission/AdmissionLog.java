@@ -43,20 +43,29 @@ final class AdmissionLog implements AutoCloseable {
     AdmissionLog(LogConnection connection) {
         this.connection = connection;
         String group = connection.scoped("admission-" + connection.run().epoch());
-        this.consumer = new KafkaConsumer<>(connection.consumer(Map.of(
-                "group.id", group,
-                "client.id", "admission",
-                "isolation.level", "read_committed",
-                "auto.offset.reset", "earliest",
-                "enable.auto.commit", false)),
-                new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        this.producer = new KafkaProducer<>(connection.producer(Map.of(
-                "transactional.id", group,
-                "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS,
-                "client.id", "admission",
-                "compression.type", "lz4",
-                "linger.ms", 0)),
-                new StringSerializer(), AvroSerde.of(PromptRequest.class, connection.registry()).serializer());
+        this.consumer = new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        "group.id", group,
+                        "client.id", "admission",
+                        "isolation.level", "read_committed",
+                        "auto.offset.reset", "earliest",
+                        "enable.auto.commit", false)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
+        this.producer = new KafkaProducer<>(
+                connection.producer(Map.of(
+                        "transactional.id",
+                        group,
+                        "transaction.timeout.ms",
+                        TRANSACTION_TIMEOUT_MS,
+                        "client.id",
+                        "admission",
+                        "compression.type",
+                        "lz4",
+                        "linger.ms",
+                        0)),
+                new StringSerializer(),
+                AvroSerde.of(PromptRequest.class, connection.registry()).serializer());
         this.followed = new ArrayList<>(partitionsOf(connection.topics().outcomes()));
         followed.addAll(partitionsOf(connection.topics().deadLetters()));
     }
@@ -113,8 +122,11 @@ final class AdmissionLog implements AutoCloseable {
             producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
             producer.commitTransaction(); // throws if any send failed
         } catch (ProducerFencedException | InvalidProducerEpochException | InvalidTxnStateException e) {
-            throw new IllegalStateException("another admission of the run has taken over (there is one per run), or the"
-                    + " broker gave up a transaction after " + TRANSACTION_TIMEOUT_MS + " ms: " + e.getMessage(), e);
+            throw new IllegalStateException(
+                    "another admission of the run has taken over (there is one per run), or the"
+                            + " broker gave up a transaction after " + TRANSACTION_TIMEOUT_MS + " ms: "
+                            + e.getMessage(),
+                    e);
         }
     }
 
@@ -131,8 +143,11 @@ final class AdmissionLog implements AutoCloseable {
     private List<TopicPartition> partitionsOf(String topic) {
         List<PartitionInfo> found = consumer.partitionsFor(topic);
         if (found == null || found.isEmpty()) {
-            throw new IllegalStateException("topic " + topic + " does not exist; creating the run's topics comes first");
+            throw new IllegalStateException(
+                    "topic " + topic + " does not exist; creating the run's topics comes first");
         }
-        return found.stream().map(info -> new TopicPartition(topic, info.partition())).toList();
+        return found.stream()
+                .map(info -> new TopicPartition(topic, info.partition()))
+                .toList();
     }
 }

@@ -21,6 +21,7 @@ import java.util.stream.Collectors;
 record AdmissionState(long nextOrdinal, long released, long lost, List<SampleAgain> again) {
     /** A committed offset's metadata holds 4096 bytes. */
     static final int MAX_AGAIN = 100;
+
     private static final Pattern TEXT =
             Pattern.compile("ordinal=(\\d{1,18}) released=(\\d{1,18}) lost=(-?\\d{1,18})(?: again=([0-9:,]+))?");
 
@@ -53,8 +54,13 @@ record AdmissionState(long nextOrdinal, long released, long lost, List<SampleAga
     }
 
     String text() {
-        return "ordinal=" + nextOrdinal + " released=" + released + " lost=" + lost + (again.isEmpty() ? "" : " again="
-                + again.stream().map(a -> a.prompt() + ":" + a.attempt()).collect(Collectors.joining(",")));
+        return "ordinal=" + nextOrdinal + " released=" + released + " lost=" + lost
+                + (again.isEmpty()
+                        ? ""
+                        : " again="
+                                + again.stream()
+                                        .map(a -> a.prompt() + ":" + a.attempt())
+                                        .collect(Collectors.joining(",")));
     }
 
     /** @throws IllegalArgumentException if the text was not written by {@link #text()} */
@@ -64,11 +70,15 @@ record AdmissionState(long nextOrdinal, long released, long lost, List<SampleAga
             throw new IllegalArgumentException("not the state of an admission: '" + text + "'");
         }
         List<SampleAgain> again = new ArrayList<>();
-        for (String prompt : matcher.group(4) == null ? new String[0] : matcher.group(4).split(",", -1)) {
+        for (String prompt :
+                matcher.group(4) == null ? new String[0] : matcher.group(4).split(",", -1)) {
             String[] parts = prompt.split(":", -1);
             again.add(new SampleAgain(Long.parseLong(parts[0]), Integer.parseInt(parts[1])));
         }
-        return new AdmissionState(Long.parseLong(matcher.group(1)), Long.parseLong(matcher.group(2)),
-                Long.parseLong(matcher.group(3)), again);
+        return new AdmissionState(
+                Long.parseLong(matcher.group(1)),
+                Long.parseLong(matcher.group(2)),
+                Long.parseLong(matcher.group(3)),
+                again);
     }
 }

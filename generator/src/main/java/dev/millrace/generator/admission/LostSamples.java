@@ -52,7 +52,8 @@ final class LostSamples {
 
     /** The request whose prompt is to be released once more, if the record asks for that. */
     Optional<RequestName> toSampleAgain(ConsumerRecord<byte[], byte[]> record) {
-        return outcomeOf(record).filter(outcome -> outcome.getReason().equals("resample"))
+        return outcomeOf(record)
+                .filter(outcome -> outcome.getReason().equals("resample"))
                 .flatMap(outcome -> RequestName.parse(outcome.getGroupId()));
     }
 
@@ -72,16 +73,23 @@ final class LostSamples {
         try {
             return record.topic().equals(topics.outcomes()) ? lostBy(record) : deadLettered(record);
         } catch (MalformedRecordException e) {
-            LOG.warn("not counted, because it cannot be read: {}-{}@{}: {}",
-                    record.topic(), record.partition(), record.offset(), e.getMessage());
+            LOG.warn(
+                    "not counted, because it cannot be read: {}-{}@{}: {}",
+                    record.topic(),
+                    record.partition(),
+                    record.offset(),
+                    e.getMessage());
             return 0;
         }
     }
 
     private long lostBy(ConsumerRecord<byte[], byte[]> record) {
         Outcome outcome = record.value() == null ? null : outcomes.deserialize(record.topic(), record.value());
-        return outcome != null && run.owns(outcome.getRunId(), outcome.getEpoch())
-                && !SURPLUS.contains(outcome.getReason()) ? 1 : 0;
+        return outcome != null
+                        && run.owns(outcome.getRunId(), outcome.getEpoch())
+                        && !SURPLUS.contains(outcome.getReason())
+                ? 1
+                : 0;
     }
 
     private long deadLettered(ConsumerRecord<byte[], byte[]> record) {
@@ -105,6 +113,7 @@ final class LostSamples {
 
     /** Why the record is a dead letter, for a sentence. */
     String reasonOf(ConsumerRecord<byte[], byte[]> record) {
-        return DeadLetters.text(record.headers(), DeadLetters.REASON) + ": " + DeadLetters.text(record.headers(), DeadLetters.MESSAGE);
+        return DeadLetters.text(record.headers(), DeadLetters.REASON) + ": "
+                + DeadLetters.text(record.headers(), DeadLetters.MESSAGE);
     }
 }

@@ -32,17 +32,21 @@ record PriorPrompts(long nextOrdinal, long samples, boolean complete, int epoch)
 
     /** Reads the topic from its beginning to what is committed now. */
     static PriorPrompts read(LogConnection connection, List<TopicPartition> partitions) {
-        Deserializer<PromptRequest> prompts = AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
+        Deserializer<PromptRequest> prompts =
+                AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
         RunIdentity run = connection.run();
-        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(connection.consumer(Map.of(
-                "isolation.level", "read_committed",
-                "auto.offset.reset", "earliest",
-                "enable.auto.commit", false)),
-                new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        "isolation.level", "read_committed",
+                        "auto.offset.reset", "earliest",
+                        "enable.auto.commit", false)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer())) {
             consumer.assign(partitions);
             consumer.seekToBeginning(partitions);
             Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
-            boolean complete = consumer.beginningOffsets(partitions).values().stream().allMatch(first -> first == 0);
+            boolean complete =
+                    consumer.beginningOffsets(partitions).values().stream().allMatch(first -> first == 0);
             long nextOrdinal = 0;
             long samples = 0;
             long deadline = System.nanoTime() + LIMIT.toNanos();
@@ -57,9 +61,12 @@ record PriorPrompts(long nextOrdinal, long samples, boolean complete, int epoch)
                     deadline = System.nanoTime() + LIMIT.toNanos();
                 }
                 if (System.nanoTime() > deadline) {
-                    throw new IllegalStateException("the earlier prompts of the run could not be read: no record came for "
-                            + LIMIT.toSeconds() + " s, at " + partitions.stream()
-                                    .map(p -> p + "@" + consumer.position(p)).toList() + " of " + ends);
+                    throw new IllegalStateException(
+                            "the earlier prompts of the run could not be read: no record came for "
+                                    + LIMIT.toSeconds() + " s, at "
+                                    + partitions.stream()
+                                            .map(p -> p + "@" + consumer.position(p))
+                                            .toList() + " of " + ends);
                 }
             }
             return new PriorPrompts(nextOrdinal, samples, complete, run.epoch());
@@ -78,9 +85,10 @@ record PriorPrompts(long nextOrdinal, long samples, boolean complete, int epoch)
             return new AdmissionState(nextOrdinal, consumedSamples, 0);
         }
         if (!complete || !lossesComplete || epoch > 0) {
-            throw new IllegalStateException("admission cannot tell how many samples are under way: its committed state is"
-                    + " gone and the log is no longer whole (" + samples + " samples in epoch " + epoch
-                    + " are known). Begin a new epoch or a new run from the newest weights");
+            throw new IllegalStateException(
+                    "admission cannot tell how many samples are under way: its committed state is"
+                            + " gone and the log is no longer whole (" + samples + " samples in epoch " + epoch
+                            + " are known). Begin a new epoch or a new run from the newest weights");
         }
         return new AdmissionState(nextOrdinal, samples, 0);
     }
@@ -89,8 +97,12 @@ record PriorPrompts(long nextOrdinal, long samples, boolean complete, int epoch)
         try {
             return prompts.deserialize(record.topic(), record.value());
         } catch (MalformedRecordException e) { // the generator refuses it with its reason
-            LOG.warn("not counted, because it cannot be read: {}-{}@{}: {}",
-                    record.topic(), record.partition(), record.offset(), e.getMessage());
+            LOG.warn(
+                    "not counted, because it cannot be read: {}-{}@{}: {}",
+                    record.topic(),
+                    record.partition(),
+                    record.offset(),
+                    e.getMessage());
             return null;
         }
     }

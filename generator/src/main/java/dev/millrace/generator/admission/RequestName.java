@@ -32,8 +32,13 @@ record RequestName(int epoch, long ordinal, long prompt, int attempt) {
             return Optional.empty();
         }
         RequestName first = first(Integer.parseInt(matcher.group(1)), Long.parseLong(matcher.group(2)));
-        return Optional.of(matcher.group(3) == null
-                ? first
-                : new RequestName(first.epoch(), first.ordinal(), Long.parseLong(matcher.group(3)), Integer.parseInt(matcher.group(4))));
+        return Optional.of(
+                matcher.group(3) == null
+                        ? first
+                        : new RequestName(
+                                first.epoch(),
+                                first.ordinal(),
+                                Long.parseLong(matcher.group(3)),
+                                Integer.parseInt(matcher.group(4))));
     }
 }

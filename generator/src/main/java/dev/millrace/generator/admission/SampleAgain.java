@@ -6,5 +6,4 @@ package dev.millrace.generator.admission;
  * @param prompt which of the task's prompts
  * @param attempt how often it will have been released before, at least 1
  */
-record SampleAgain(long prompt, int attempt) {
-}
+record SampleAgain(long prompt, int attempt) {}

@@ -22,7 +22,8 @@ public record SamplingConfig(double temperature, int topK, double topP, int maxT
             throw new IllegalArgumentException("top_p must be above 0 and at most 1: " + topP);
         }
         if (maxTokens < 0) {
-            throw new IllegalArgumentException("max_tokens must be at least 0, and 0 is what the task can use: " + maxTokens);
+            throw new IllegalArgumentException(
+                    "max_tokens must be at least 0, and 0 is what the task can use: " + maxTokens);
         }
     }
 

@@ -10,8 +10,7 @@ package dev.millrace.generator.draw;
 public final class Draws {
     private static final long GOLDEN_GAMMA = 0x9E3779B97F4A7C15L;
 
-    private Draws() {
-    }
+    private Draws() {}
 
     /** A stream of its own for two coordinates under a seed; sample {@code b} of group {@code a}, say. */
     public static long stream(long seed, long a, long b) {

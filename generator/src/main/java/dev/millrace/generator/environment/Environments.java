@@ -17,7 +17,8 @@ public final class Environments {
             Environment other = byName.putIfAbsent(environment.name(), environment);
             if (other != null) {
                 throw new IllegalArgumentException("two environments are named " + environment.name() + ": "
-                        + other.getClass().getName() + " and " + environment.getClass().getName());
+                        + other.getClass().getName() + " and "
+                        + environment.getClass().getName());
             }
         }
     }
@@ -36,8 +37,7 @@ public final class Environments {
     public Environment named(String name) {
         Environment environment = byName.get(name);
         if (environment == null) {
-            throw new IllegalArgumentException(
-                    "unknown environment: " + NearestName.sentence(name, byName.keySet()));
+            throw new IllegalArgumentException("unknown environment: " + NearestName.sentence(name, byName.keySet()));
         }
         return environment;
     }

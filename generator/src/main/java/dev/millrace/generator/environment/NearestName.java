@@ -5,8 +5,7 @@ import java.util.Collection;
 /** Words the refusal of an unknown name: which name, the nearest known one, and all of them. */
 public final class NearestName {
 
-    private NearestName() {
-    }
+    private NearestName() {}
 
     static String sentence(String name, Collection<String> known) {
         String nearest = null;

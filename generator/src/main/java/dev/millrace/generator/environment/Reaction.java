@@ -27,8 +27,8 @@ public record Reaction(int[] tokens, boolean ends, boolean later) {
     public Reaction {
         Objects.requireNonNull(tokens, "tokens");
         if (later && (ends || tokens.length > 0)) {
-            throw new IllegalArgumentException("a reaction that comes later neither ends nor says anything yet: ends=" + ends + ", "
-                    + tokens.length + " tokens");
+            throw new IllegalArgumentException("a reaction that comes later neither ends nor says anything yet: ends="
+                    + ends + ", " + tokens.length + " tokens");
         }
     }
 

@@ -31,12 +31,26 @@ public final class Symbols {
     /** The number was found. */
     public static final int FOUND = 15;
 
-    private static final List<String> NAMES = List.of("<bos>", "<eos>", "<sep>",
-            "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "<higher>", "<lower>", "<found>");
+    private static final List<String> NAMES = List.of(
+            "<bos>",
+            "<eos>",
+            "<sep>",
+            "0",
+            "1",
+            "2",
+            "3",
+            "4",
+            "5",
+            "6",
+            "7",
+            "8",
+            "9",
+            "<higher>",
+            "<lower>",
+            "<found>");
     private static final Tokenizer TOKENIZER = new SymbolTokenizer(NAMES);
 
-    private Symbols() {
-    }
+    private Symbols() {}
 
     /** The symbols' names, in token order. */
     public static List<String> names() {

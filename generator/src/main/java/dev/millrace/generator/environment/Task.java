@@ -13,8 +13,13 @@ import java.util.Objects;
  * @param promptTokens longest prompt
  * @param responseTokens longest response that can still earn something, environment tokens included
  */
-public record Task(String name, PromptMaker prompts, Environment environment, Tokenizer tokenizer,
-        int promptTokens, int responseTokens) {
+public record Task(
+        String name,
+        PromptMaker prompts,
+        Environment environment,
+        Tokenizer tokenizer,
+        int promptTokens,
+        int responseTokens) {
 
     public Task {
         Objects.requireNonNull(name, "name");

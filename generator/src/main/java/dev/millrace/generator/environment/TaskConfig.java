@@ -37,10 +37,9 @@ public record TaskConfig(String name, IncPrompts inc, SortPrompts sort, GuessPro
     /** The configured task. */
     public Task task() {
         return switch (name) {
-            case "inc" -> new Task(name, inc, new FixedAnswer(), Symbols.tokenizer(),
-                    inc.digits() + 2, inc.digits());
-            case "sort" -> new Task(name, sort, new FixedAnswer(), Symbols.tokenizer(),
-                    sort.digits() + 2, sort.digits());
+            case "inc" -> new Task(name, inc, new FixedAnswer(), Symbols.tokenizer(), inc.digits() + 2, inc.digits());
+            case "sort" ->
+                new Task(name, sort, new FixedAnswer(), Symbols.tokenizer(), sort.digits() + 2, sort.digits());
             case "guess" -> new Task(name, guess, new Guess(), Symbols.tokenizer(), 2, guess.responseTokens());
             default -> throw new IllegalStateException("a task without a case: " + name);
         };

@@ -15,8 +15,9 @@ import org.apache.kafka.common.TopicPartition;
  * @param partition it was read from
  * @param offset it was read at
  */
-record AcceptedPrompt(PromptRequest request, int[] tokens, Environment environment, TopicPartition partition,
-        long offset) implements PromptReading {
+record AcceptedPrompt(
+        PromptRequest request, int[] tokens, Environment environment, TopicPartition partition, long offset)
+        implements PromptReading {
 
     /** How the engine draws its samples. */
     Sampling sampling() {

@@ -47,8 +47,14 @@ public final class Generator implements AutoCloseable {
      * @param environments that requests may name
      * @param engine that sampling runs on
      */
-    public Generator(LogConnection connection, PolicyFeed feed, Environments environments, Engine engine,
-            GeneratorConfig config, MeterRegistry meters, Clock clock) {
+    public Generator(
+            LogConnection connection,
+            PolicyFeed feed,
+            Environments environments,
+            Engine engine,
+            GeneratorConfig config,
+            MeterRegistry meters,
+            Clock clock) {
         this.connection = connection;
         this.feed = feed;
         this.environments = environments;
@@ -74,12 +80,12 @@ public final class Generator implements AutoCloseable {
         }
         writer.takeOver();
         DecoderShape shape = PolicyFeed.shapeOf(first.get());
-        PromptCheck check = new PromptCheck(connection, environments, first.get().getTokenizerHash(), shape.vocabSize(),
-                config.capacityTokens());
+        PromptCheck check = new PromptCheck(
+                connection, environments, first.get().getTokenizerHash(), shape.vocabSize(), config.capacityTokens());
         try (NewestWeights weights = new NewestWeights(feed, Duration.ofMillis(config.firstVersionTimeoutMs()));
                 SlotPool slots = new SlotPool(engine, shape, config)) {
-            SamplingLoop loop = new SamplingLoop(connection, config, meters, clock, writer, weights, slots,
-                    shape.vocabSize(), check);
+            SamplingLoop loop = new SamplingLoop(
+                    connection, config, meters, clock, writer, weights, slots, shape.vocabSize(), check);
             try (PromptSource prompts = loop.prompts()) {
                 source = prompts;
                 loop.run(() -> stopped);

@@ -22,8 +22,19 @@ import java.util.regex.Pattern;
  * @param firstVersionTimeoutMs longest wait for the first policy version
  * @param commitTimeoutMs longest wait for a commit
  */
-public record GeneratorConfig(String id, int slots, int capacityTokens, int tokensPerCall, WeightUpdate weightUpdate,
-        CacheOnSwap cacheOnSwap, int versionWaitMs, int commitIntervalMs, int heartbeatMs, int drainMs, long firstVersionTimeoutMs, long commitTimeoutMs) {
+public record GeneratorConfig(
+        String id,
+        int slots,
+        int capacityTokens,
+        int tokensPerCall,
+        WeightUpdate weightUpdate,
+        CacheOnSwap cacheOnSwap,
+        int versionWaitMs,
+        int commitIntervalMs,
+        int heartbeatMs,
+        int drainMs,
+        long firstVersionTimeoutMs,
+        long commitTimeoutMs) {
     private static final Pattern ID = Pattern.compile("[A-Za-z0-9._-]{1,60}");
 
     public GeneratorConfig {
@@ -49,14 +60,36 @@ public record GeneratorConfig(String id, int slots, int capacityTokens, int toke
 
     /** Fits the default task: its prompts and answers take 12 positions. */
     public static GeneratorConfig defaults() {
-        return new GeneratorConfig("generator-0", 256, 16, 4, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 2_000, 25, 1_000, 2_000,
-                60_000, 60_000);
+        return new GeneratorConfig(
+                "generator-0",
+                256,
+                16,
+                4,
+                WeightUpdate.IN_FLIGHT,
+                CacheOnSwap.RECOMPUTE,
+                2_000,
+                25,
+                1_000,
+                2_000,
+                60_000,
+                60_000);
     }
 
     /** The same with other slots. */
     public GeneratorConfig withSlots(int slots, int capacityTokens, int tokensPerCall) {
-        return new GeneratorConfig(id, slots, capacityTokens, tokensPerCall, weightUpdate, cacheOnSwap, versionWaitMs, commitIntervalMs,
-                heartbeatMs, drainMs, firstVersionTimeoutMs, commitTimeoutMs);
+        return new GeneratorConfig(
+                id,
+                slots,
+                capacityTokens,
+                tokensPerCall,
+                weightUpdate,
+                cacheOnSwap,
+                versionWaitMs,
+                commitIntervalMs,
+                heartbeatMs,
+                drainMs,
+                firstVersionTimeoutMs,
+                commitTimeoutMs);
     }
 
     /**
@@ -67,8 +100,8 @@ public record GeneratorConfig(String id, int slots, int capacityTokens, int toke
     public void requireRoomFor(Task task, int maxTokens) {
         int needed = task.promptTokens() + (maxTokens == 0 ? task.responseTokens() : maxTokens);
         if (needed > capacityTokens) {
-            throw new IllegalArgumentException("capacity_tokens must be at least " + needed + " for the task " + task.name()
-                    + " with max_tokens=" + maxTokens + ": " + capacityTokens);
+            throw new IllegalArgumentException("capacity_tokens must be at least " + needed + " for the task "
+                    + task.name() + " with max_tokens=" + maxTokens + ": " + capacityTokens);
         }
     }
 

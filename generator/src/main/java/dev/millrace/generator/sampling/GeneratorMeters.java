@@ -16,15 +16,24 @@ final class GeneratorMeters {
 
     GeneratorMeters(MeterRegistry registry) {
         this.registry = registry;
-        this.tokens = Counter.builder("millrace.generator.tokens").description("tokens sampled").register(registry);
+        this.tokens = Counter.builder("millrace.generator.tokens")
+                .description("tokens sampled")
+                .register(registry);
         this.forced = Counter.builder("millrace.generator.tokens.forced")
                 .description("tokens forced through the engine: prompts, environments, sequences computed again")
                 .register(registry);
-        this.rollouts = Counter.builder("millrace.generator.rollouts").description("rollouts committed").register(registry);
-        this.swaps = Counter.builder("millrace.generator.swaps").description("versions taken up").register(registry);
+        this.rollouts = Counter.builder("millrace.generator.rollouts")
+                .description("rollouts committed")
+                .register(registry);
+        this.swaps = Counter.builder("millrace.generator.swaps")
+                .description("versions taken up")
+                .register(registry);
         this.idle = Counter.builder("millrace.generator.idle.seconds")
-                .description("time without anything to sample, or with every sequence waiting for its environment").register(registry);
-        Gauge.builder("millrace.policy.version", this, m -> m.servedVersion).tag("role", "generator").register(registry);
+                .description("time without anything to sample, or with every sequence waiting for its environment")
+                .register(registry);
+        Gauge.builder("millrace.policy.version", this, m -> m.servedVersion)
+                .tag("role", "generator")
+                .register(registry);
     }
 
     void tokens(long sampled, long forcedThrough) {
@@ -47,7 +56,11 @@ final class GeneratorMeters {
     void committed(RolloutWriter.Work work) {
         rollouts.increment(work.rollouts().size());
         for (RefusedPrompt refused : work.refused()) {
-            registry.counter("millrace.generator.refused.prompts", "reason", refused.reason().code()).increment();
+            registry.counter(
+                            "millrace.generator.refused.prompts",
+                            "reason",
+                            refused.reason().code())
+                    .increment();
         }
     }
 }

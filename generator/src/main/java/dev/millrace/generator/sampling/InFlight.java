@@ -50,7 +50,8 @@ final class InFlight implements Transcript {
         this.endToken = prompt.environment().endToken();
         this.maxTokens = prompt.request().getSampling().getMaxTokens();
         this.vocabSize = vocabSize;
-        this.stream = Draws.stream(prompt.request().getSampling().getSeed(), prompt.request().getOrdinal(), sampleIndex);
+        this.stream = Draws.stream(
+                prompt.request().getSampling().getSeed(), prompt.request().getOrdinal(), sampleIndex);
         this.startedAtMs = startedAtMs;
         int initial = Math.min(maxTokens, INITIAL_RESPONSE_TOKENS);
         this.response = new int[initial];
@@ -125,9 +126,10 @@ final class InFlight implements Transcript {
      */
     boolean sampled(int token, float logProb, float temperedLogProb, long version) {
         if (!Float.isFinite(logProb) || !Float.isFinite(temperedLogProb)) {
-            throw new IllegalStateException("version " + version + " gives no finite log-prob at response position " + length
-                    + " of " + rolloutId() + ": " + logProb + ", tempered " + temperedLogProb
-                    + "; the policy has diverged or its weights are broken");
+            throw new IllegalStateException(
+                    "version " + version + " gives no finite log-prob at response position " + length
+                            + " of " + rolloutId() + ": " + logProb + ", tempered " + temperedLogProb
+                            + "; the policy has diverged or its weights are broken");
         }
         spans.extend(length, version);
         append(token, (byte) 1, logProb, temperedLogProb);
@@ -169,8 +171,9 @@ final class InFlight implements Transcript {
     private void say(int[] tokens) {
         for (int token : tokens) {
             if (token < 0 || token >= vocabSize) {
-                throw new IllegalStateException("environment " + prompt.environment().name() + " said token " + token + " in "
-                        + rolloutId() + ", which is not among the " + vocabSize + " of the vocabulary");
+                throw new IllegalStateException(
+                        "environment " + prompt.environment().name() + " said token " + token + " in " + rolloutId()
+                                + ", which is not among the " + vocabSize + " of the vocabulary");
             }
             append(token, (byte) 0, 0f, 0f);
         }

@@ -35,7 +35,11 @@ final class PromptCheck {
      * @param vocabSize its tokens
      * @param capacityTokens positions of a slot
      */
-    PromptCheck(LogConnection connection, Environments environments, String tokenizerHash, int vocabSize,
+    PromptCheck(
+            LogConnection connection,
+            Environments environments,
+            String tokenizerHash,
+            int vocabSize,
             int capacityTokens) {
         this.run = connection.run();
         this.requests = AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
@@ -70,27 +74,38 @@ final class PromptCheck {
 
         PromptReading check() {
             if (!request.getRunId().equals(run.runId())) {
-                return refuse(RefusalReason.WRONG_RUN, "run_id",
+                return refuse(
+                        RefusalReason.WRONG_RUN,
+                        "run_id",
                         "it belongs to run " + request.getRunId() + ", not to " + run.runId());
             }
             if (request.getEpoch() != run.epoch()) {
-                return refuse(RefusalReason.WRONG_EPOCH, "epoch",
+                return refuse(
+                        RefusalReason.WRONG_EPOCH,
+                        "epoch",
                         "it belongs to epoch " + request.getEpoch() + ", not to " + run.epoch());
             }
             String key = record.key() == null ? "" : new String(record.key(), StandardCharsets.UTF_8);
             if (request.getGroupId().isEmpty() || !request.getGroupId().equals(key)) {
-                return refuse(RefusalReason.WRONG_KEY, "group_id",
+                return refuse(
+                        RefusalReason.WRONG_KEY,
+                        "group_id",
                         "the key '" + key + "' is not the group id '" + request.getGroupId() + "'");
             }
             if (!request.getTokenizerHash().equals(tokenizerHash)) {
-                return refuse(RefusalReason.WRONG_TOKENIZER, "tokenizer_hash", "its tokens belong to the vocabulary "
-                        + request.getTokenizerHash() + ", the policy's is " + tokenizerHash);
+                return refuse(
+                        RefusalReason.WRONG_TOKENIZER,
+                        "tokenizer_hash",
+                        "its tokens belong to the vocabulary " + request.getTokenizerHash() + ", the policy's is "
+                                + tokenizerHash);
             }
             if (request.getOrdinal() < 0) {
                 return refuse(RefusalReason.IDENTITY, "ordinal", "ordinal must be at least 0: " + request.getOrdinal());
             }
             if (request.getSamples() < 1 || request.getSamples() > MAX_SAMPLES) {
-                return refuse(RefusalReason.IDENTITY, "samples",
+                return refuse(
+                        RefusalReason.IDENTITY,
+                        "samples",
                         "samples must be 1 to " + MAX_SAMPLES + ": " + request.getSamples());
             }
             return checkSampling();
@@ -100,18 +115,25 @@ final class PromptCheck {
             SamplingParameters sampling = request.getSampling();
             float temperature = (float) sampling.getTemperature(); // as the engine takes it
             if (!(temperature > 0 && temperature < Float.POSITIVE_INFINITY)) {
-                return refuse(RefusalReason.SAMPLING, "sampling.temperature",
+                return refuse(
+                        RefusalReason.SAMPLING,
+                        "sampling.temperature",
                         "temperature must be finite and above 0: " + sampling.getTemperature());
             }
             if (sampling.getTopK() < 0) {
-                return refuse(RefusalReason.SAMPLING, "sampling.top_k", "top_k must be at least 0: " + sampling.getTopK());
+                return refuse(
+                        RefusalReason.SAMPLING, "sampling.top_k", "top_k must be at least 0: " + sampling.getTopK());
             }
             if (!((float) sampling.getTopP() > 0 && sampling.getTopP() <= 1)) {
-                return refuse(RefusalReason.SAMPLING, "sampling.top_p",
+                return refuse(
+                        RefusalReason.SAMPLING,
+                        "sampling.top_p",
                         "top_p must be above 0 and at most 1: " + sampling.getTopP());
             }
             if (sampling.getMaxTokens() < 1) {
-                return refuse(RefusalReason.SAMPLING, "sampling.max_tokens",
+                return refuse(
+                        RefusalReason.SAMPLING,
+                        "sampling.max_tokens",
                         "max_tokens must be at least 1: " + sampling.getMaxTokens());
             }
             return checkTokens();
@@ -129,14 +151,19 @@ final class PromptCheck {
             }
             long needed = (long) length + request.getSampling().getMaxTokens();
             if (needed > capacityTokens) {
-                return refuse(RefusalReason.CAPACITY, "sampling.max_tokens", "a prompt of " + length + " tokens and max_tokens="
-                        + request.getSampling().getMaxTokens() + " need " + needed + " positions, a slot has "
-                        + capacityTokens + " (capacity_tokens)");
+                return refuse(
+                        RefusalReason.CAPACITY,
+                        "sampling.max_tokens",
+                        "a prompt of " + length + " tokens and max_tokens="
+                                + request.getSampling().getMaxTokens() + " need " + needed + " positions, a slot has "
+                                + capacityTokens + " (capacity_tokens)");
             }
             int[] tokens = PackedInts.toArray(request.getPromptTokens());
             for (int i = 0; i < tokens.length; i++) {
                 if (tokens[i] < 0 || tokens[i] >= vocabSize) {
-                    return refuse(RefusalReason.TOKENS, "prompt_tokens[" + i + "]",
+                    return refuse(
+                            RefusalReason.TOKENS,
+                            "prompt_tokens[" + i + "]",
                             "token " + tokens[i] + " is not among the " + vocabSize + " of the vocabulary");
                 }
             }
@@ -147,8 +174,12 @@ final class PromptCheck {
             try {
                 Environment environment = environments.named(request.getEnvironment());
                 environment.begin(request.getEnvironmentState());
-                return new AcceptedPrompt(request, tokens, environment,
-                        new TopicPartition(record.topic(), record.partition()), record.offset());
+                return new AcceptedPrompt(
+                        request,
+                        tokens,
+                        environment,
+                        new TopicPartition(record.topic(), record.partition()),
+                        record.offset());
             } catch (IllegalArgumentException e) {
                 return refuse(RefusalReason.ENVIRONMENT, "environment", e.getMessage());
             }

@@ -60,19 +60,21 @@ final class PromptSource implements AutoCloseable {
         this.readAheadSamples = config.slots();
         this.check = check;
         this.moves = moves;
-        this.consumer = new KafkaConsumer<>(connection.consumer(Map.ofEntries(
-                Map.entry("group.id", connection.scoped("generator")),
-                Map.entry("group.instance.id", connection.scoped("generator-" + config.id())),
-                Map.entry("client.id", "generator-" + config.id()),
-                Map.entry("partition.assignment.strategy", CooperativeStickyAssignor.class.getName()),
-                Map.entry("session.timeout.ms", SESSION_TIMEOUT_MS),
-                Map.entry("heartbeat.interval.ms", SESSION_TIMEOUT_MS / 4),
-                Map.entry("isolation.level", "read_committed"),
-                Map.entry("auto.offset.reset", "earliest"),
-                Map.entry("enable.auto.commit", false),
-                Map.entry("fetch.max.wait.ms", 100), // closing waits for the fetch under way
-                Map.entry("max.poll.records", MAX_PROMPTS_PER_POLL))),
-                new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        this.consumer = new KafkaConsumer<>(
+                connection.consumer(Map.ofEntries(
+                        Map.entry("group.id", connection.scoped("generator")),
+                        Map.entry("group.instance.id", connection.scoped("generator-" + config.id())),
+                        Map.entry("client.id", "generator-" + config.id()),
+                        Map.entry("partition.assignment.strategy", CooperativeStickyAssignor.class.getName()),
+                        Map.entry("session.timeout.ms", SESSION_TIMEOUT_MS),
+                        Map.entry("heartbeat.interval.ms", SESSION_TIMEOUT_MS / 4),
+                        Map.entry("isolation.level", "read_committed"),
+                        Map.entry("auto.offset.reset", "earliest"),
+                        Map.entry("enable.auto.commit", false),
+                        Map.entry("fetch.max.wait.ms", 100), // closing waits for the fetch under way
+                        Map.entry("max.poll.records", MAX_PROMPTS_PER_POLL))),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
         consumer.subscribe(List.of(connection.topics().prompts()), new Rebalance());
     }
 
@@ -91,8 +93,10 @@ final class PromptSource implements AutoCloseable {
         } catch (WakeupException e) {
             return; // somebody wants the sampling thread to look up; what was to be read is still there
         } catch (FencedInstanceIdException e) {
-            throw new IllegalStateException("another generator with the id " + generatorId
-                    + " has taken over; every generator of a run needs an id of its own", e);
+            throw new IllegalStateException(
+                    "another generator with the id " + generatorId
+                            + " has taken over; every generator of a run needs an id of its own",
+                    e);
         }
     }
 
@@ -182,8 +186,12 @@ final class PromptSource implements AutoCloseable {
             nextSample = 0;
         }
         queue.removeIf(prompt -> gone.contains(prompt.partition()));
-        refused.removeIf(prompt -> gone.contains(new TopicPartition(prompt.record().topic(), prompt.record().partition())));
-        queuedSamples = queue.stream().mapToLong(prompt -> prompt.request().getSamples()).sum() - nextSample;
+        refused.removeIf(prompt -> gone.contains(
+                new TopicPartition(prompt.record().topic(), prompt.record().partition())));
+        queuedSamples = queue.stream()
+                        .mapToLong(prompt -> prompt.request().getSamples())
+                        .sum()
+                - nextSample;
         ledger.forget(gone);
     }
 
@@ -195,8 +203,8 @@ final class PromptSource implements AutoCloseable {
     @Override
     public void close() {
         closing = true; // what is finished was committed already, or shall not be
-        consumer.close(CloseOptions.timeout(CLOSE_LIMIT)
-                .withGroupMembershipOperation(GroupMembershipOperation.LEAVE_GROUP));
+        consumer.close(
+                CloseOptions.timeout(CLOSE_LIMIT).withGroupMembershipOperation(GroupMembershipOperation.LEAVE_GROUP));
     }
 
     private final class Rebalance implements ConsumerRebalanceListener {

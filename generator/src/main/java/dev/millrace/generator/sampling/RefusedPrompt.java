@@ -14,7 +14,8 @@ import org.apache.kafka.clients.producer.ProducerRecord;
  */
 record RefusedPrompt(ConsumerRecord<byte[], byte[]> record, Refusal refusal) implements PromptReading {
 
-    RefusedPrompt(ConsumerRecord<byte[], byte[]> record, RefusalReason reason, String field, String message, String runId) {
+    RefusedPrompt(
+            ConsumerRecord<byte[], byte[]> record, RefusalReason reason, String field, String message, String runId) {
         this(record, new Refusal(reason, field, message, runId, ""));
     }
 

@@ -27,8 +27,8 @@ final class RolloutRecords {
         Verdict verdict = sequence.verdict();
         byte[] mask = sequence.mask();
         LogProbDistribution distribution = distributionOf(request.getSampling());
-        ByteBuffer tempered = distribution == LogProbDistribution.TRUNCATED
-                ? PackedFloats.of(sequence.temperedLogProbs()) : null;
+        ByteBuffer tempered =
+                distribution == LogProbDistribution.TRUNCATED ? PackedFloats.of(sequence.temperedLogProbs()) : null;
         return Rollout.newBuilder()
                 .setRunId(request.getRunId())
                 .setEpoch(request.getEpoch())

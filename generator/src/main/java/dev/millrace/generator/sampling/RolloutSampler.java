@@ -39,7 +39,8 @@ public final class RolloutSampler implements AutoCloseable {
     private final RolloutRecords records;
 
     /** @param config slots, capacity and tokens per call; the rest of it is about the log */
-    public RolloutSampler(Engine engine, DecoderShape shape, Environments environments, GeneratorConfig config, Clock clock) {
+    public RolloutSampler(
+            Engine engine, DecoderShape shape, Environments environments, GeneratorConfig config, Clock clock) {
         this.environments = environments;
         this.config = config;
         this.vocabSize = shape.vocabSize();
@@ -56,8 +57,13 @@ public final class RolloutSampler implements AutoCloseable {
      * @throws dev.millrace.policy.session.NonFiniteScoreException if the weights are broken; the sampler is then to be closed
      */
     public List<Rollout> sample(List<PromptRequest> requests, Weights weights, long version) {
-        return sample(requests.stream().flatMap(request -> IntStream.range(0, request.getSamples())
-            .mapToObj(index -> new VersionedSample(request, index, List.of(new VersionSpan(version, 0, 1))))).toList(), any -> weights);
+        return sample(
+                requests.stream()
+                        .flatMap(request -> IntStream.range(0, request.getSamples())
+                                .mapToObj(index ->
+                                        new VersionedSample(request, index, List.of(new VersionSpan(version, 0, 1)))))
+                        .toList(),
+                any -> weights);
     }
 
     /**
@@ -76,24 +82,29 @@ public final class RolloutSampler implements AutoCloseable {
         Map<InFlight, Integer> places = new IdentityHashMap<>();
         Map<PromptRequest, AcceptedPrompt> prompts = new IdentityHashMap<>();
         for (VersionedSample sample : samples) {
-            InFlight sequence = new InFlight(prompts.computeIfAbsent(sample.request(), this::accepted), sample.index(), vocabSize, clock.millis());
+            InFlight sequence = new InFlight(
+                    prompts.computeIfAbsent(sample.request(), this::accepted),
+                    sample.index(),
+                    vocabSize,
+                    clock.millis());
             places.put(sequence, places.size());
             waiting.add(sequence);
         }
         Rollout[] finished = new Rollout[samples.size()];
         Set<InFlight> sampling = new LinkedHashSet<>();
-        ToLongFunction<InFlight> next = sequence -> samples.get(places.get(sequence)).versionAt(sequence.length());
+        ToLongFunction<InFlight> next =
+                sequence -> samples.get(places.get(sequence)).versionAt(sequence.length());
         while (!waiting.isEmpty() || slots.active() > 0) {
             while (slots.hasRoom() && !waiting.isEmpty()) {
                 sampling.add(waiting.peek());
                 slots.add(waiting.remove());
             }
             long version = oldest(sampling, next);
-            boolean advanced = slots.advance(weights.apply(version), version, sequence -> next.applyAsLong(sequence) == version,
-                sequence -> {
-                    sampling.remove(sequence);
-                    finished[places.get(sequence)] = records.of(sequence, clock.millis());
-                });
+            boolean advanced = slots.advance(
+                    weights.apply(version), version, sequence -> next.applyAsLong(sequence) == version, sequence -> {
+                        sampling.remove(sequence);
+                        finished[places.get(sequence)] = records.of(sequence, clock.millis());
+                    });
             if (!advanced) {
                 SamplingLoop.awaitEnvironments();
             }
@@ -103,8 +114,11 @@ public final class RolloutSampler implements AutoCloseable {
 
     /** The oldest version by which one of them goes on now; where all wait for their environments, any of theirs. */
     private static long oldest(Set<InFlight> sampling, ToLongFunction<InFlight> next) {
-        return sampling.stream().filter(sequence -> !sequence.waits()).mapToLong(next).min()
-            .orElseGet(() -> sampling.stream().mapToLong(next).min().orElseThrow());
+        return sampling.stream()
+                .filter(sequence -> !sequence.waits())
+                .mapToLong(next)
+                .min()
+                .orElseGet(() -> sampling.stream().mapToLong(next).min().orElseThrow());
     }
 
     private AcceptedPrompt accepted(PromptRequest request) {

@@ -40,8 +40,7 @@ final class RolloutWriter implements AutoCloseable {
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
 
     /** A rollout and when its last token was there. */
-    record Finished(InFlight sequence, long atMs) {
-    }
+    record Finished(InFlight sequence, long atMs) {}
 
     /**
      * What one transaction holds.
@@ -49,9 +48,12 @@ final class RolloutWriter implements AutoCloseable {
      * @param serving may be null
      * @param offsets may be empty
      */
-    record Work(List<Finished> rollouts, List<RefusedPrompt> refused, Serving serving,
-            Map<TopicPartition, OffsetAndMetadata> offsets, ConsumerGroupMetadata group) {
-    }
+    record Work(
+            List<Finished> rollouts,
+            List<RefusedPrompt> refused,
+            Serving serving,
+            Map<TopicPartition, OffsetAndMetadata> offsets,
+            ConsumerGroupMetadata group) {}
 
     private final RunTopics topics;
     private final GeneratorConfig config;
@@ -69,14 +71,22 @@ final class RolloutWriter implements AutoCloseable {
         this.records = new RolloutRecords(config.id());
         this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).serializer();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).serializer();
-        this.producer = new KafkaProducer<>(connection.producer(Map.of(
-                "transactional.id", connection.scoped("generator-" + config.id()),
-                "client.id", "generator-" + config.id(),
-                "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS,
-                "max.block.ms", config.commitTimeoutMs(),
-                "compression.type", "lz4",
-                "linger.ms", 0)),
-                new ByteArraySerializer(), new ByteArraySerializer());
+        this.producer = new KafkaProducer<>(
+                connection.producer(Map.of(
+                        "transactional.id",
+                        connection.scoped("generator-" + config.id()),
+                        "client.id",
+                        "generator-" + config.id(),
+                        "transaction.timeout.ms",
+                        TRANSACTION_TIMEOUT_MS,
+                        "max.block.ms",
+                        config.commitTimeoutMs(),
+                        "compression.type",
+                        "lz4",
+                        "linger.ms",
+                        0)),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
         this.thread = Executors.newSingleThreadExecutor(task -> {
             Thread writer = new Thread(task, "rollout-writer-" + config.id());
             writer.setDaemon(true); // a transaction cut short by the end of the process is aborted by the broker
@@ -115,8 +125,9 @@ final class RolloutWriter implements AutoCloseable {
         } catch (ExecutionException e) {
             throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
         } catch (TimeoutException e) {
-            throw new IllegalStateException("rollouts could not be committed within " + config.commitTimeoutMs()
-                    + " ms (commit_timeout_ms)", e);
+            throw new IllegalStateException(
+                    "rollouts could not be committed within " + config.commitTimeoutMs() + " ms (commit_timeout_ms)",
+                    e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted while waiting for a commit", e);
@@ -134,7 +145,10 @@ final class RolloutWriter implements AutoCloseable {
                 producer.send(refused.deadLetter(topics.deadLetters()));
             }
             if (work.serving() != null) {
-                send(topics.serving(), work.serving().getServerId(), servings.serialize(topics.serving(), work.serving()));
+                send(
+                        topics.serving(),
+                        work.serving().getServerId(),
+                        servings.serialize(topics.serving(), work.serving()));
             }
             if (!work.offsets().isEmpty()) {
                 producer.sendOffsetsToTransaction(work.offsets(), work.group());
@@ -143,11 +157,15 @@ final class RolloutWriter implements AutoCloseable {
         } catch (CommitFailedException e) {
             producer.abortTransaction();
             return Optional.of(work);
-        } catch (FencedInstanceIdException | ProducerFencedException | InvalidProducerEpochException
+        } catch (FencedInstanceIdException
+                | ProducerFencedException
+                | InvalidProducerEpochException
                 | InvalidTxnStateException e) {
-            throw new IllegalStateException("another generator with the id " + config.id() + " has taken over (every"
-                    + " generator of a run needs an id of its own), or the broker gave up a transaction after "
-                    + TRANSACTION_TIMEOUT_MS + " ms: " + e.getMessage(), e);
+            throw new IllegalStateException(
+                    "another generator with the id " + config.id() + " has taken over (every"
+                            + " generator of a run needs an id of its own), or the broker gave up a transaction after "
+                            + TRANSACTION_TIMEOUT_MS + " ms: " + e.getMessage(),
+                    e);
         }
         meters.committed(work);
         return Optional.empty();

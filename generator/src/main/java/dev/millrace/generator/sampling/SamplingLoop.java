@@ -56,8 +56,16 @@ final class SamplingLoop implements PromptSource.Moves {
     private long lastCommitMs;
     private long lastHeartbeatMs;
 
-    SamplingLoop(LogConnection connection, GeneratorConfig config, GeneratorMeters meters, Clock clock,
-            RolloutWriter writer, NewestWeights weights, SlotPool slots, int vocabSize, PromptCheck check) {
+    SamplingLoop(
+            LogConnection connection,
+            GeneratorConfig config,
+            GeneratorMeters meters,
+            Clock clock,
+            RolloutWriter writer,
+            NewestWeights weights,
+            SlotPool slots,
+            int vocabSize,
+            PromptCheck check) {
         this.run = connection.run();
         this.config = config;
         this.meters = meters;
@@ -90,8 +98,10 @@ final class SamplingLoop implements PromptSource.Moves {
         long now = clock.millis();
         if (slots.active() == 0 && (heldBack || prompts.isEmpty())) {
             long from = System.nanoTime();
-            prompts.poll(heldBack ? VERSION_POLL
-                    : finished.isEmpty() ? IDLE_WAIT : Duration.ofMillis(config.commitIntervalMs()));
+            prompts.poll(
+                    heldBack
+                            ? VERSION_POLL
+                            : finished.isEmpty() ? IDLE_WAIT : Duration.ofMillis(config.commitIntervalMs()));
             meters.idle(System.nanoTime() - from);
         } else if (now - lastPollMs >= POLL_INTERVAL_MS) {
             lastPollMs = now;
@@ -106,7 +116,9 @@ final class SamplingLoop implements PromptSource.Moves {
     private void takeUpNewestWeights() {
         NewestWeights.Loaded newest = weights.current();
         boolean isNew = serving == null || newest.version() != serving.version();
-        updateIsDue = isNew && config.weightUpdate() == WeightUpdate.GROUP_END && (slots.active() > 0 || prompts.hasBegunGroup());
+        updateIsDue = isNew
+                && config.weightUpdate() == WeightUpdate.GROUP_END
+                && (slots.active() > 0 || prompts.hasBegunGroup());
         if (isNew && !updateIsDue) {
             meters.serving(newest.version(), serving != null);
             serving = newest;
@@ -116,7 +128,9 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     private void fillSlots() {
-        while (slots.hasRoom() && !prompts.isEmpty() && (prompts.hasBegunGroup() || !updateIsDue && mayBegin(prompts.nextAdmittedVersion()))) {
+        while (slots.hasRoom()
+                && !prompts.isEmpty()
+                && (prompts.hasBegunGroup() || !updateIsDue && mayBegin(prompts.nextAdmittedVersion()))) {
             slots.add(prompts.next(vocabSize, clock.millis()));
         }
         heldBack = slots.hasRoom() && !prompts.isEmpty();
@@ -138,8 +152,13 @@ final class SamplingLoop implements PromptSource.Moves {
         if (now - awaitedSinceMs < config.versionWaitMs()) {
             return false;
         }
-        LOG.warn("generator {} goes on with version {}: version {}, which admission knew, did not come within {} ms"
-                + " (version_wait_ms)", config.id(), serving.version(), admittedVersion, config.versionWaitMs());
+        LOG.warn(
+                "generator {} goes on with version {}: version {}, which admission knew, did not come within {} ms"
+                        + " (version_wait_ms)",
+                config.id(),
+                serving.version(),
+                admittedVersion,
+                config.versionWaitMs());
         gaveUpWaitingFor = admittedVersion;
         return true;
     }
@@ -187,12 +206,23 @@ final class SamplingLoop implements PromptSource.Moves {
         Serving record = null;
         if (heartbeat && serving != null) {
             lastHeartbeatMs = lastCommitMs;
-            record = new Serving(run.runId(), run.epoch(), config.id(), ServerRole.GENERATOR,
-                    run.policyId(), serving.version(), servingSinceMs, lastCommitMs, totalTokens, oldestInFlight(), leaving);
+            record = new Serving(
+                    run.runId(),
+                    run.epoch(),
+                    config.id(),
+                    ServerRole.GENERATOR,
+                    run.policyId(),
+                    serving.version(),
+                    servingSinceMs,
+                    lastCommitMs,
+                    totalTokens,
+                    oldestInFlight(),
+                    leaving);
         }
         List<Finished> rollouts = finished;
         finished = new ArrayList<>();
-        writer.submit(new Work(rollouts, prompts.takeRefused(), record, prompts.takeOffsets(), prompts.groupMetadata()));
+        writer.submit(
+                new Work(rollouts, prompts.takeRefused(), record, prompts.takeOffsets(), prompts.groupMetadata()));
     }
 
     /** A rollout that moves from here to the log does so in the transaction that no longer names it here. */
@@ -220,8 +250,11 @@ final class SamplingLoop implements PromptSource.Moves {
             commitIfDue();
         }
         if (slots.active() > 0 || !prompts.isEmpty()) {
-            LOG.info("generator {} gives up {} rollouts in flight after {} ms (drain_ms); they will be sampled again",
-                    config.id(), slots.active(), config.drainMs());
+            LOG.info(
+                    "generator {} gives up {} rollouts in flight after {} ms (drain_ms); they will be sampled again",
+                    config.id(),
+                    slots.active(),
+                    config.drainMs());
         }
         settle();
         slots.dropAll(); // what is left is sampled again by whoever takes its prompts

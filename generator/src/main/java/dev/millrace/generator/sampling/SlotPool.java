@@ -38,7 +38,8 @@ final class SlotPool implements AutoCloseable {
     private long forcedTokens;
 
     SlotPool(Engine engine, DecoderShape shape, GeneratorConfig config) {
-        this.session = new DecodeSession(engine, shape, config.slots(), config.capacityTokens(), config.tokensPerCall());
+        this.session =
+                new DecodeSession(engine, shape, config.slots(), config.capacityTokens(), config.tokensPerCall());
         this.input = new DecodeInput(config.slots(), config.tokensPerCall());
         this.slots = new InFlight[config.slots()];
         this.knownBefore = new int[config.slots()];
@@ -176,8 +177,8 @@ final class SlotPool implements AutoCloseable {
         forcedTokens += forced;
         for (int step = forced; step < steps; step++) {
             sampledTokens++;
-            boolean goesOn = sequence.sampled(done.token(step, slot), done.logProb(step, slot),
-                    done.temperatureLogProb(step, slot), version);
+            boolean goesOn = sequence.sampled(
+                    done.token(step, slot), done.logProb(step, slot), done.temperatureLogProb(step, slot), version);
             if (!goesOn) {
                 int keep = held + step + 1;
                 if (step + 1 < steps && sequence.finishReason() == null) {
@@ -192,8 +193,11 @@ final class SlotPool implements AutoCloseable {
 
     /** Oldest version of any token sampled for a sequence that is not finished; empty if there is none. */
     OptionalLong oldestVersion() {
-        return Arrays.stream(slots).filter(Objects::nonNull).map(sequence -> sequence.spans().oldest())
-                .flatMapToLong(OptionalLong::stream).min();
+        return Arrays.stream(slots)
+                .filter(Objects::nonNull)
+                .map(sequence -> sequence.spans().oldest())
+                .flatMapToLong(OptionalLong::stream)
+                .min();
     }
 
     /** Gives up every sequence whose prompt came from one of these partitions. */

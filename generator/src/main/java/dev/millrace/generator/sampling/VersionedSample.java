@@ -16,7 +16,8 @@ public record VersionedSample(PromptRequest request, int index, List<VersionSpan
     public VersionedSample {
         versions = List.copyOf(versions);
         if (versions.isEmpty()) {
-            throw new IllegalArgumentException("sample " + index + " of " + request.getGroupId() + " names no version to be sampled by");
+            throw new IllegalArgumentException(
+                    "sample " + index + " of " + request.getGroupId() + " names no version to be sampled by");
         }
     }
 

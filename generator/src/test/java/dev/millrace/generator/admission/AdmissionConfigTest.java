@@ -45,12 +45,14 @@ class AdmissionConfigTest {
                 .hasMessageContaining("no longer whole");
         assertThatThrownBy(() -> new PriorPrompts(12, 96, true, 0).state(64, false))
                 .hasMessageContaining("no longer whole");
-        assertThatThrownBy(() -> new PriorPrompts(12, 96, true, 1).state(64, true)).hasMessageContaining("new epoch");
+        assertThatThrownBy(() -> new PriorPrompts(12, 96, true, 1).state(64, true))
+                .hasMessageContaining("new epoch");
     }
 
     @Test
     void shouldKeepWhichPromptsAreToBeReleasedOnceMore() {
-        AdmissionState state = new AdmissionState(40, 320, 17).sampling(new SampleAgain(7, 1)).sampling(new SampleAgain(31, 2));
+        AdmissionState state =
+                new AdmissionState(40, 320, 17).sampling(new SampleAgain(7, 1)).sampling(new SampleAgain(31, 2));
         assertThat(AdmissionState.parse(state.text())).isEqualTo(state);
         assertThat(state.releasing(1, 8).again()).containsExactly(new SampleAgain(31, 2));
         assertThat(state.releasing(5, 8)).isEqualTo(new AdmissionState(45, 360, 17));

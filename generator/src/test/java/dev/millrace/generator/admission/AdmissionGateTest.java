@@ -53,7 +53,8 @@ class AdmissionGateTest {
                 groups++;
             }
             assertThat(new AdmissionGate(eta, batch, group).releasableGroups(released, lost, consumed))
-                    .as("eta=%d batch=%d group=%d released=%d lost=%d consumed=%d",
+                    .as(
+                            "eta=%d batch=%d group=%d released=%d lost=%d consumed=%d",
                             eta, batch, group, released, lost, consumed)
                     .isEqualTo(groups);
         }

@@ -38,6 +38,7 @@ class AdmissionIT {
 
     @TempDir
     private static Path directory;
+
     private static EmbeddedBroker broker;
 
     private TestRun run;
@@ -87,8 +88,10 @@ class AdmissionIT {
             assertThat(first.getAdmittedVersion()).isZero();
             assertThat(released.get(5).getAdmittedVersion()).isEqualTo(1);
         }
-        assertThat(meters.get("millrace.admission.released.samples").gauge().value()).isEqualTo(24);
-        assertThat(meters.get("millrace.admission.settled.samples").gauge().value()).isEqualTo(8);
+        assertThat(meters.get("millrace.admission.released.samples").gauge().value())
+                .isEqualTo(24);
+        assertThat(meters.get("millrace.admission.settled.samples").gauge().value())
+                .isEqualTo(8);
     }
 
     @Test
@@ -114,7 +117,8 @@ class AdmissionIT {
             assertReleased(5);
             role.stop();
         }
-        assertThat(meters.get("millrace.admission.lost.samples").gauge().value()).isEqualTo(12);
+        assertThat(meters.get("millrace.admission.lost.samples").gauge().value())
+                .isEqualTo(12);
     }
 
     @Test
@@ -128,18 +132,22 @@ class AdmissionIT {
             PromptRequest again = assertReleased(3).get(2);
             assertThat(again.getGroupId()).isEqualTo("0-2-again-1-1");
             assertThat(again.getOrdinal()).isEqualTo(2);
-            assertThat(again.getEnvironmentState()).isEqualTo(TASK.prompts().prompt(5, 1).environmentState());
+            assertThat(again.getEnvironmentState())
+                    .isEqualTo(TASK.prompts().prompt(5, 1).environmentState());
             rewardedAlike("0-2-again-1-1");
             PromptRequest next = assertReleased(4).get(3);
             assertThat(next.getGroupId()).isEqualTo("0-3");
-            assertThat(next.getEnvironmentState()).isEqualTo(TASK.prompts().prompt(5, 3).environmentState());
-            assertThat(meters.get("millrace.admission.resampled").counter().count()).isEqualTo(1);
+            assertThat(next.getEnvironmentState())
+                    .isEqualTo(TASK.prompts().prompt(5, 3).environmentState());
+            assertThat(meters.get("millrace.admission.resampled").counter().count())
+                    .isEqualTo(1);
             rewardedAlike("0-3");
             rewardedAlike("0-0");
             assertReleased(6);
             rewardedAlike("0-5"); // 17 samples without a new version: more than two batches of 8
-            assertThat(role.awaitEnd()).hasMessageContaining("17 samples left because their groups were rewarded alike")
-                .hasMessageContaining("zero_variance_limit_batches");
+            assertThat(role.awaitEnd())
+                    .hasMessageContaining("17 samples left because their groups were rewarded alike")
+                    .hasMessageContaining("zero_variance_limit_batches");
         }
     }
 
@@ -175,14 +183,17 @@ class AdmissionIT {
             assertReleased(6);
             role.stop();
         }
-        assertThat(meters.get("millrace.admission.lost.samples").gauge().value()).isEqualTo(8);
-        assertThat(meters.get("millrace.admission.released.samples").gauge().value()).isEqualTo(24);
+        assertThat(meters.get("millrace.admission.lost.samples").gauge().value())
+                .isEqualTo(8);
+        assertThat(meters.get("millrace.admission.released.samples").gauge().value())
+                .isEqualTo(24);
     }
 
     @Test
     void shouldGiveWayToASecondAdmissionOfTheRun() {
         run.publish(0, 0);
-        try (Admission first = admission(0, new SimpleMeterRegistry()); Admission second = admission(0, new SimpleMeterRegistry())) {
+        try (Admission first = admission(0, new SimpleMeterRegistry());
+                Admission second = admission(0, new SimpleMeterRegistry())) {
             RunningRole one = new RunningRole("first", first::run, first::stop);
             assertReleased(2);
             RunningRole two = new RunningRole("second", second::run, second::stop);
@@ -190,7 +201,8 @@ class AdmissionIT {
                 run.publish(version, 8L * version);
                 assertReleased(2 + 2 * version);
             }
-            assertThat(one.awaitEnd()).isInstanceOf(IllegalStateException.class)
+            assertThat(one.awaitEnd())
+                    .isInstanceOf(IllegalStateException.class)
                     .hasMessageContaining("another admission of the run has taken over");
             two.stop();
         }
@@ -206,56 +218,97 @@ class AdmissionIT {
                     deadLetter(run.connection().topics().rollouts(), "0-" + group + "/" + sample, new byte[] {1});
                 }
             }
-            assertThat(role.awaitEnd()).isInstanceOf(IllegalStateException.class)
+            assertThat(role.awaitEnd())
+                    .isInstanceOf(IllegalStateException.class)
                     .hasMessageContaining("17 samples were dead-lettered while no new policy version appeared")
-                    .hasMessageContaining("dead_letter_limit_batches").hasMessageContaining("a test wants it so");
+                    .hasMessageContaining("dead_letter_limit_batches")
+                    .hasMessageContaining("a test wants it so");
         }
     }
 
     @Test
     void shouldSayThatThereIsNoPolicyWhenNoneAppears() {
         AdmissionConfig config = new AdmissionConfig(0, 8, 4, 5, SamplingConfig.defaults(), 300, 2, 1, 8);
-        try (Admission admission = new Admission(run.connection(), run.feed(), TASK, config, new SimpleMeterRegistry(),
-                Clock.systemUTC())) {
+        try (Admission admission = new Admission(
+                run.connection(), run.feed(), TASK, config, new SimpleMeterRegistry(), Clock.systemUTC())) {
             RunningRole role = new RunningRole("admission", admission::run, admission::stop);
-            assertThat(role.awaitEnd()).isInstanceOf(VersionUnavailableException.class).hasMessageContaining("300 ms");
+            assertThat(role.awaitEnd())
+                    .isInstanceOf(VersionUnavailableException.class)
+                    .hasMessageContaining("300 ms");
         }
     }
 
     private Admission admission(int eta, MeterRegistry meters) {
-        return new Admission(run.connection(), run.feed(), TASK,
-                new AdmissionConfig(eta, 8, 4, 5, SamplingConfig.defaults(), 20_000, 2, 1, 2), meters, Clock.systemUTC());
+        return new Admission(
+                run.connection(),
+                run.feed(),
+                TASK,
+                new AdmissionConfig(eta, 8, 4, 5, SamplingConfig.defaults(), 20_000, 2, 1, 2),
+                meters,
+                Clock.systemUTC());
     }
 
     /** Exactly the first {@code count} requests are on the topic, in order within their partitions. */
     private List<PromptRequest> assertReleased(int count) {
         List<ConsumerRecord<byte[], byte[]>> records = run.await(prompts, found -> found.size() >= count);
-        List<PromptRequest> requests = records.stream().map(r -> run.decode(PromptRequest.class, r)).toList();
+        List<PromptRequest> requests =
+                records.stream().map(r -> run.decode(PromptRequest.class, r)).toList();
         assertThat(requests.stream().map(PromptRequest::getOrdinal))
-                .containsExactlyInAnyOrderElementsOf(LongStream.range(0, count).boxed().toList());
-        records.stream().map(ConsumerRecord::partition).distinct().forEach(partition -> assertThat(records.stream()
-                .filter(r -> r.partition() == partition).map(r -> run.decode(PromptRequest.class, r).getOrdinal())).isSorted());
-        return requests.stream().sorted((a, b) -> Long.compare(a.getOrdinal(), b.getOrdinal())).toList();
+                .containsExactlyInAnyOrderElementsOf(
+                        LongStream.range(0, count).boxed().toList());
+        records.stream()
+                .map(ConsumerRecord::partition)
+                .distinct()
+                .forEach(partition -> assertThat(records.stream()
+                                .filter(r -> r.partition() == partition)
+                                .map(r -> run.decode(PromptRequest.class, r).getOrdinal()))
+                        .isSorted());
+        return requests.stream()
+                .sorted((a, b) -> Long.compare(a.getOrdinal(), b.getOrdinal()))
+                .toList();
     }
 
     private void outcome(String rolloutId, String reason) {
         String topic = run.connection().topics().outcomes();
         String group = rolloutId.substring(0, rolloutId.indexOf('/'));
-        Outcome outcome = new Outcome(run.connection().run().runId(), 0, rolloutId, group, "groups", reason, "", 0L,
-                new LogCoordinates("rollouts", 0, 0L), 1L);
+        Outcome outcome = new Outcome(
+                run.connection().run().runId(),
+                0,
+                rolloutId,
+                group,
+                "groups",
+                reason,
+                "",
+                0L,
+                new LogCoordinates("rollouts", 0, 0L),
+                1L);
         run.write(topic, group, run.bytes(Outcome.class, topic, outcome));
     }
 
     private void deadLetter(String source, String rolloutId, byte[] value) {
-        run.write(run.connection().topics().deadLetters(), "key", value,
-                "millrace.error.reason", "test", "millrace.error.message", "a test wants it so",
-                "millrace.error.source.topic", source, "millrace.error.run-id", run.connection().run().runId(),
-                "millrace.error.rollout-id", rolloutId);
+        run.write(
+                run.connection().topics().deadLetters(),
+                "key",
+                value,
+                "millrace.error.reason",
+                "test",
+                "millrace.error.message",
+                "a test wants it so",
+                "millrace.error.source.topic",
+                source,
+                "millrace.error.run-id",
+                run.connection().run().runId(),
+                "millrace.error.rollout-id",
+                rolloutId);
     }
 
     private void foreignDeadLetter() {
-        run.write(run.connection().topics().deadLetters(), "key", "noise".getBytes(StandardCharsets.UTF_8),
-                "millrace.error.source.topic", run.connection().topics().rollouts());
+        run.write(
+                run.connection().topics().deadLetters(),
+                "key",
+                "noise".getBytes(StandardCharsets.UTF_8),
+                "millrace.error.source.topic",
+                run.connection().topics().rollouts());
         run.write(run.connection().topics().outcomes(), "key", "noise".getBytes(StandardCharsets.UTF_8));
     }
 }

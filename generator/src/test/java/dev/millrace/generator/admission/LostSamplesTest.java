@@ -20,28 +20,48 @@ import org.junit.jupiter.api.Test;
 
 class LostSamplesTest {
     private static final RunTopics TOPICS = new RunTopics("millrace.");
-    private final LostSamples lost = new LostSamples(new LogConnection(Map.of("bootstrap.servers", "nowhere:1"), TOPICS,
-        new RunIdentity("run-1", 0, "policy"), new InMemorySchemaRegistry()));
+    private final LostSamples lost = new LostSamples(new LogConnection(
+            Map.of("bootstrap.servers", "nowhere:1"),
+            TOPICS,
+            new RunIdentity("run-1", 0, "policy"),
+            new InMemorySchemaRegistry()));
 
     private static ConsumerRecord<byte[], byte[]> deadLetter(Headers headers, byte[] value) {
-        return new ConsumerRecord<>(TOPICS.deadLetters(), 0, 17, 1000, TimestampType.CREATE_TIME, 0, 0, new byte[] {1}, value, headers,
-            Optional.empty());
+        return new ConsumerRecord<>(
+                TOPICS.deadLetters(),
+                0,
+                17,
+                1000,
+                TimestampType.CREATE_TIME,
+                0,
+                0,
+                new byte[] {1},
+                value,
+                headers,
+                Optional.empty());
     }
 
     @Test
     void shouldTakeBackWhatItCountedForALetterThatWasPutBack() {
-        Headers headers = DeadLetters.headers(new RecordHeaders(), new DeadLetters.Source(TOPICS.rollouts(), 3, 12, 900),
-            Refusal.of(RefusalReason.REWARD, "reward", "reward must be finite: NaN").about("run-1", "0-17/3"));
+        Headers headers = DeadLetters.headers(
+                new RecordHeaders(),
+                new DeadLetters.Source(TOPICS.rollouts(), 3, 12, 900),
+                Refusal.of(RefusalReason.REWARD, "reward", "reward must be finite: NaN")
+                        .about("run-1", "0-17/3"));
         assertThat(lost.in(deadLetter(headers, new byte[] {2}))).isEqualTo(1);
 
         PutBackMark mark = new PutBackMark(0, 17, TOPICS.rollouts(), 3, 12, 99, 1, "", "run-1");
-        assertThat(lost.in(deadLetter(mark.record(TOPICS.deadLetters(), new byte[] {1}).headers(), null))).isEqualTo(-1);
+        assertThat(lost.in(deadLetter(
+                        mark.record(TOPICS.deadLetters(), new byte[] {1}).headers(), null)))
+                .isEqualTo(-1);
     }
 
     @Test
     void shouldNotCountLettersOfAnotherRun() {
         PutBackMark mark = new PutBackMark(0, 17, TOPICS.rollouts(), 3, 12, 99, 1, "", "run-2");
-        assertThat(lost.in(deadLetter(mark.record(TOPICS.deadLetters(), new byte[] {1}).headers(), null))).isZero();
+        assertThat(lost.in(deadLetter(
+                        mark.record(TOPICS.deadLetters(), new byte[] {1}).headers(), null)))
+                .isZero();
     }
 
     @Test

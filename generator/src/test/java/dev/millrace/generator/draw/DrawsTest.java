@@ -42,7 +42,8 @@ class DrawsTest {
             }
         }
         // 10,000 expected, standard deviation 95
-        assertThat(Arrays.stream(tenths).boxed()).allSatisfy(count -> assertThat(count).isBetween(9_600, 10_400));
+        assertThat(Arrays.stream(tenths).boxed())
+                .allSatisfy(count -> assertThat(count).isBetween(9_600, 10_400));
     }
 
     @Test
@@ -52,7 +53,8 @@ class DrawsTest {
             counts[Draws.below(99L, position, 7)]++;
         }
         // 1000 expected, standard deviation 29
-        assertThat(Arrays.stream(counts).boxed()).allSatisfy(count -> assertThat(count).isBetween(880, 1120));
+        assertThat(Arrays.stream(counts).boxed())
+                .allSatisfy(count -> assertThat(count).isBetween(880, 1120));
         assertThatThrownBy(() -> Draws.below(1L, 0, 0)).hasMessageContaining("bound=0");
     }
 }

@@ -32,7 +32,8 @@ class EnvironmentsTest {
 
     @Test
     void shouldNameTheNearestEnvironmentOfAnUnknownOne() {
-        assertThatThrownBy(() -> Environments.builtIn().named("gues")).isInstanceOf(IllegalArgumentException.class)
+        assertThatThrownBy(() -> Environments.builtIn().named("gues"))
+                .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage("unknown environment: 'gues'; did you mean guess? Known are fixed-answer, guess");
     }
 

@@ -14,14 +14,16 @@ public final class RunningRole {
 
     public RunningRole(String name, Runnable run, Runnable stop) {
         this.stop = stop;
-        Thread thread = new Thread(() -> {
-            try {
-                run.run();
-                ended.complete(null);
-            } catch (Throwable e) {
-                ended.completeExceptionally(e);
-            }
-        }, name);
+        Thread thread = new Thread(
+                () -> {
+                    try {
+                        run.run();
+                        ended.complete(null);
+                    } catch (Throwable e) {
+                        ended.completeExceptionally(e);
+                    }
+                },
+                name);
         thread.setDaemon(true);
         thread.start();
     }

@@ -45,15 +45,22 @@ public final class TestRun implements AutoCloseable {
     private final KafkaProducer<byte[], byte[]> writer;
 
     public TestRun(EmbeddedBroker broker, String name) {
-        this.log = RunLog.open(Map.of("bootstrap.servers", broker.bootstrapServers()), new RunTopics(name + "."),
-                new RunIdentity(name, 0, "policy"), TopicsConfig.defaults(), "", Clock.systemUTC());
+        this.log = RunLog.open(
+                Map.of("bootstrap.servers", broker.bootstrapServers()),
+                new RunTopics(name + "."),
+                new RunIdentity(name, 0, "policy"),
+                TopicsConfig.defaults(),
+                "",
+                Clock.systemUTC());
         this.feed = new PolicyFeed(connection(), WeightsConfig.defaults());
         this.learner = new KafkaProducer<>(
                 connection().producer(Map.of("transactional.id", connection().scoped("learner"))),
-                new ByteArraySerializer(), new ByteArraySerializer());
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
         learner.initTransactions();
         this.versions = new VersionWriter(connection(), learner, WeightsConfig.defaults());
-        this.writer = new KafkaProducer<>(connection().producer(Map.of()), new ByteArraySerializer(), new ByteArraySerializer());
+        this.writer = new KafkaProducer<>(
+                connection().producer(Map.of()), new ByteArraySerializer(), new ByteArraySerializer());
     }
 
     public LogConnection connection() {
@@ -73,7 +80,9 @@ public final class TestRun implements AutoCloseable {
     public void publish(long version, long rolloutsConsumed) {
         Weights weights = weights(version);
         learner.beginTransaction();
-        versions.write(new VersionFacts(version, version - 1, Symbols.tokenizer().hash(), rolloutsConsumed, 0, 1), weights,
+        versions.write(
+                new VersionFacts(version, version - 1, Symbols.tokenizer().hash(), rolloutsConsumed, 0, 1),
+                weights,
                 new AdamW.State(version, new TensorSet(SHAPE.tensors()), new TensorSet(SHAPE.tensors())));
         learner.commitTransaction();
         feed.awaitAtLeast(version, LIMIT);
@@ -101,21 +110,24 @@ public final class TestRun implements AutoCloseable {
     }
 
     /** Everything committed on a topic, from its beginning, once it satisfies the condition. */
-    public List<ConsumerRecord<byte[], byte[]>> await(String topic, Predicate<List<ConsumerRecord<byte[], byte[]>>> enough) {
+    public List<ConsumerRecord<byte[], byte[]>> await(
+            String topic, Predicate<List<ConsumerRecord<byte[], byte[]>>> enough) {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
                 connection().consumer(Map.of("isolation.level", "read_committed", "auto.offset.reset", "earliest")),
-                new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer())) {
             List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
-                    .map(p -> new TopicPartition(topic, p.partition())).toList();
+                    .map(p -> new TopicPartition(topic, p.partition()))
+                    .toList();
             consumer.assign(partitions);
             consumer.seekToBeginning(partitions);
             long deadline = System.nanoTime() + LIMIT.toNanos();
             do {
                 consumer.poll(Duration.ofMillis(50)).forEach(records::add);
                 if (System.nanoTime() > deadline) {
-                    throw new AssertionError("what was awaited on " + topic + " did not come within " + LIMIT.toSeconds()
-                            + " s; there are " + records.size() + " records");
+                    throw new AssertionError("what was awaited on " + topic + " did not come within "
+                            + LIMIT.toSeconds() + " s; there are " + records.size() + " records");
                 }
             } while (!enough.test(records));
         }
@@ -124,7 +136,9 @@ public final class TestRun implements AutoCloseable {
 
     /** As {@link #await}, decoded, once there are as many or more. */
     public <T extends SpecificRecord> List<T> await(Class<T> type, String topic, int count) {
-        return await(topic, records -> records.size() >= count).stream().map(record -> decode(type, record)).toList();
+        return await(topic, records -> records.size() >= count).stream()
+                .map(record -> decode(type, record))
+                .toList();
     }
 
     public <T extends SpecificRecord> T decode(Class<T> type, ConsumerRecord<byte[], byte[]> record) {

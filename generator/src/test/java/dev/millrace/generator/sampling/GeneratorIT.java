@@ -49,6 +49,7 @@ import org.junit.jupiter.api.io.TempDir;
 class GeneratorIT {
     @TempDir
     private static Path directory;
+
     private static EmbeddedBroker broker;
     private static ScoringSession scoring;
 
@@ -84,7 +85,8 @@ class GeneratorIT {
         releaseGuess(6, 2, 4);
         try (Generator generator = generator(config("g", 5, 3, 500))) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
-            List<Rollout> rollouts = run.await(Rollout.class, run.connection().topics().rollouts(), 32);
+            List<Rollout> rollouts =
+                    run.await(Rollout.class, run.connection().topics().rollouts(), 32);
             role.stop();
 
             assertThat(rollouts).hasSize(32);
@@ -95,15 +97,24 @@ class GeneratorIT {
                 assertThat(rollout.getVersionSpans()).hasSize(1);
                 assertSpansAgree(rollout);
             });
-            assertThat(rollouts).filteredOn(r -> r.getEnvironment().equals("fixed-answer")).hasSize(24)
+            assertThat(rollouts)
+                    .filteredOn(r -> r.getEnvironment().equals("fixed-answer"))
+                    .hasSize(24)
                     .allSatisfy(GeneratorIT::assertIncReward);
-            assertThat(rollouts).filteredOn(r -> r.getEnvironment().equals("guess")).hasSize(8)
+            assertThat(rollouts)
+                    .filteredOn(r -> r.getEnvironment().equals("guess"))
+                    .hasSize(8)
                     .allSatisfy(r -> assertThat(r.getTurns()).isNotEmpty());
         }
         assertThat(meters.counter("millrace.generator.rollouts").count()).isEqualTo(32);
         assertThat(meters.counter("millrace.generator.tokens").count()).isGreaterThanOrEqualTo(24 * 5);
-        assertThat(meters.get("millrace.policy.version").tag("role", "generator").gauge().value()).isZero();
-        List<Serving> servings = run.await(Serving.class, run.connection().topics().serving(), 1);
+        assertThat(meters.get("millrace.policy.version")
+                        .tag("role", "generator")
+                        .gauge()
+                        .value())
+                .isZero();
+        List<Serving> servings =
+                run.await(Serving.class, run.connection().topics().serving(), 1);
         assertThat(servings).anySatisfy(serving -> {
             assertThat(serving.getServerId()).isEqualTo("g");
             assertThat(serving.getRole()).isEqualTo(ServerRole.GENERATOR);
@@ -120,15 +131,26 @@ class GeneratorIT {
             String topic = run.connection().topics().rollouts();
             run.await(topic, records -> !records.isEmpty());
             List<Rollout> rollouts = List.of();
-            for (int version = 1; rollouts.stream().noneMatch(rollout -> rollout.getVersionSpans().size() > 1); version++) {
-                assertThat(version).as("versions until one was taken up within a response").isLessThan(100);
+            for (int version = 1;
+                    rollouts.stream()
+                            .noneMatch(rollout -> rollout.getVersionSpans().size() > 1);
+                    version++) {
+                assertThat(version)
+                        .as("versions until one was taken up within a response")
+                        .isLessThan(100);
                 releaseInc(50 * version, 49, 4); // keeps the slots busy while the version comes
                 run.publish(version, 0);
                 release(inc(50 * version + 49, 4).setAdmittedVersion(version).build()); // and this one waits for it
                 long newest = version;
-                rollouts = run.await(topic, found -> found.stream().map(record -> run.decode(Rollout.class, record))
-                        .anyMatch(rollout -> endsWithVersion(newest, rollout))).stream()
-                        .map(record -> run.decode(Rollout.class, record)).toList();
+                rollouts = run
+                        .await(
+                                topic,
+                                found -> found.stream()
+                                        .map(record -> run.decode(Rollout.class, record))
+                                        .anyMatch(rollout -> endsWithVersion(newest, rollout)))
+                        .stream()
+                        .map(record -> run.decode(Rollout.class, record))
+                        .toList();
             }
             role.stop();
             rollouts.stream().filter(r -> r.getVersionSpans().size() > 1).forEach(this::assertSpansAgree);
@@ -139,8 +161,8 @@ class GeneratorIT {
     void shouldTakeUpWeightsBetweenGroupsWhereThatIsAskedFor() {
         run.publish(0, 0);
         String topic = run.connection().topics().rollouts();
-        GeneratorConfig config =
-                new GeneratorConfig("g", 6, 16, 1, WeightUpdate.GROUP_END, CacheOnSwap.RECOMPUTE, 300, 10, 50, 500, 20_000, 20_000);
+        GeneratorConfig config = new GeneratorConfig(
+                "g", 6, 16, 1, WeightUpdate.GROUP_END, CacheOnSwap.RECOMPUTE, 300, 10, 50, 500, 20_000, 20_000);
         try (Generator generator = generator(config)) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             for (int version = 1; version < 4; version++) {
@@ -152,10 +174,16 @@ class GeneratorIT {
             Map<String, Set<Long>> versions = new HashMap<>();
             for (Rollout rollout : run.await(Rollout.class, topic, 600)) {
                 assertThat(rollout.getVersionSpans()).hasSize(1);
-                versions.computeIfAbsent(rollout.getGroupId(), group -> new HashSet<>()).add(rollout.getVersionSpans().get(0).getVersion());
+                versions.computeIfAbsent(rollout.getGroupId(), group -> new HashSet<>())
+                        .add(rollout.getVersionSpans().get(0).getVersion());
             }
-            assertThat(versions).hasSize(150).allSatisfy((group, ofGroup) -> assertThat(ofGroup).as(group).hasSize(1));
-            assertThat(versions.values().stream().distinct().count()).as("versions that sampled").isGreaterThan(1);
+            assertThat(versions)
+                    .hasSize(150)
+                    .allSatisfy(
+                            (group, ofGroup) -> assertThat(ofGroup).as(group).hasSize(1));
+            assertThat(versions.values().stream().distinct().count())
+                    .as("versions that sampled")
+                    .isGreaterThan(1);
             role.stop();
         }
     }
@@ -165,8 +193,8 @@ class GeneratorIT {
         run.publish(0, 0);
         release(inc(0, 4).setAdmittedVersion(1).build());
         String topic = run.connection().topics().rollouts();
-        GeneratorConfig patient =
-                new GeneratorConfig("g", 4, 16, 2, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 60_000, 10, 50, 500, 20_000, 20_000);
+        GeneratorConfig patient = new GeneratorConfig(
+                "g", 4, 16, 2, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 60_000, 10, 50, 500, 20_000, 20_000);
         try (Generator generator = generator(patient)) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             run.await(run.connection().topics().serving(), records -> records.size() >= 4); // it has had time
@@ -195,12 +223,20 @@ class GeneratorIT {
         run.publish(0, 0);
         releaseInc(0, 120, 4);
         String topic = run.connection().topics().rollouts();
-        try (Generator first = generator(config("g", 8, 1, 0)); Generator second = new Generator(run.connection(), run.feed(),
-                Environments.builtIn(), Engine.cpu(), config("g", 8, 1, 0), new SimpleMeterRegistry(), Clock.systemUTC())) {
+        try (Generator first = generator(config("g", 8, 1, 0));
+                Generator second = new Generator(
+                        run.connection(),
+                        run.feed(),
+                        Environments.builtIn(),
+                        Engine.cpu(),
+                        config("g", 8, 1, 0),
+                        new SimpleMeterRegistry(),
+                        Clock.systemUTC())) {
             RunningRole killed = new RunningRole("first", first::run, first::stop);
             run.await(topic, records -> records.size() >= 40);
             RunningRole successor = new RunningRole("second", second::run, second::stop);
-            assertThat(killed.awaitEnd()).isInstanceOf(IllegalStateException.class)
+            assertThat(killed.awaitEnd())
+                    .isInstanceOf(IllegalStateException.class)
                     .hasMessageContaining("another generator with the id g has taken over");
 
             Set<String> expected = new TreeSet<>();
@@ -233,10 +269,12 @@ class GeneratorIT {
         }
         List<Rollout> before = run.await(Rollout.class, topic, 20);
         assertThat(before).hasSizeLessThan(480);
-        assertThat(before.stream().map(Rollout::getGroupId).distinct().count() * 4).isEqualTo(before.size());
+        assertThat(before.stream().map(Rollout::getGroupId).distinct().count() * 4)
+                .isEqualTo(before.size());
         try (Generator second = generator(config("h", 8, 2, 5_000))) {
             RunningRole role = new RunningRole("second", second::run, second::stop);
-            List<ConsumerRecord<byte[], byte[]>> all = run.await(topic, records -> ids(records).size() == 480);
+            List<ConsumerRecord<byte[], byte[]>> all =
+                    run.await(topic, records -> ids(records).size() == 480);
             role.stop();
             assertThat(all.size()).isLessThanOrEqualTo(480 + 4 * 8); // groups that were finished ahead of the offset
         }
@@ -247,7 +285,8 @@ class GeneratorIT {
         run.publish(0, 0);
         releaseInc(0, 100, 4);
         String topic = run.connection().topics().rollouts();
-        try (Generator first = generator(config("g", 4, 1, 500)); Generator second = generator(config("h", 4, 1, 500))) {
+        try (Generator first = generator(config("g", 4, 1, 500));
+                Generator second = generator(config("h", 4, 1, 500))) {
             RunningRole one = new RunningRole("first", first::run, first::stop);
             run.await(topic, records -> records.size() >= 40);
             RunningRole two = new RunningRole("second", second::run, second::stop);
@@ -255,9 +294,13 @@ class GeneratorIT {
             while (generators(topic).size() < 2) { // the group takes its time to share
                 releaseInc(released, 20, 4);
                 released += 20;
-                assertThat(released).as("prompts until the second generator had its share").isLessThan(5_000);
+                assertThat(released)
+                        .as("prompts until the second generator had its share")
+                        .isLessThan(5_000);
                 int expected = 4 * released;
-                run.await(topic, records -> records.size() >= expected && ids(records).size() == expected);
+                run.await(
+                        topic,
+                        records -> records.size() >= expected && ids(records).size() == expected);
             }
             one.stop();
             two.stop();
@@ -270,29 +313,47 @@ class GeneratorIT {
         run.publish(0, 0);
         String prompts = run.connection().topics().prompts();
         run.write(prompts, "garbage", new byte[] {7, 7, 7, 7, 7, 7});
-        run.write(prompts, "0-900", run.bytes(PromptRequest.class, prompts, inc(900, 4).setRunId("another-run").build()));
-        run.write(prompts, "0-901", run.bytes(PromptRequest.class, prompts, inc(901, 4).setEnvironment("gues").build()));
+        run.write(
+                prompts,
+                "0-900",
+                run.bytes(
+                        PromptRequest.class,
+                        prompts,
+                        inc(900, 4).setRunId("another-run").build()));
+        run.write(
+                prompts,
+                "0-901",
+                run.bytes(
+                        PromptRequest.class,
+                        prompts,
+                        inc(901, 4).setEnvironment("gues").build()));
         releaseInc(0, 5, 4);
         try (Generator generator = generator(config("g", 8, 3, 500))) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
-            assertThat(run.await(Rollout.class, run.connection().topics().rollouts(), 20)).hasSize(20);
+            assertThat(run.await(Rollout.class, run.connection().topics().rollouts(), 20))
+                    .hasSize(20);
             List<ConsumerRecord<byte[], byte[]>> letters =
                     run.await(run.connection().topics().deadLetters(), records -> records.size() >= 3);
             role.stop();
             assertThat(letters).hasSize(3);
             assertThat(letters.stream().map(l -> header(l, "reason")))
                     .containsExactlyInAnyOrder("unreadable", "wrong-run", "environment");
-            assertThat(letters).allSatisfy(l -> assertThat(header(l, "source.topic")).isEqualTo(prompts));
+            assertThat(letters)
+                    .allSatisfy(l -> assertThat(header(l, "source.topic")).isEqualTo(prompts));
         }
-        assertThat(meters.counter("millrace.generator.refused.prompts", "reason", "environment").count()).isEqualTo(1);
+        assertThat(meters.counter("millrace.generator.refused.prompts", "reason", "environment")
+                        .count())
+                .isEqualTo(1);
     }
 
     @Test
     void shouldSayThatThereIsNoPolicyWhenNoneAppears() {
-        GeneratorConfig config = new GeneratorConfig("g", 4, 16, 2, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 10, 100, 500, 300, 10_000);
+        GeneratorConfig config = new GeneratorConfig(
+                "g", 4, 16, 2, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 10, 100, 500, 300, 10_000);
         try (Generator generator = generator(config)) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
-            assertThat(role.awaitEnd()).isInstanceOf(VersionUnavailableException.class)
+            assertThat(role.awaitEnd())
+                    .isInstanceOf(VersionUnavailableException.class)
                     .hasMessageStartingWith("no policy version was published within 300 ms (")
                     .hasMessageEndingWith("); is the learner running?");
         }
@@ -306,12 +367,30 @@ class GeneratorIT {
     }
 
     private Generator generator(GeneratorConfig config) {
-        return new Generator(run.connection(), run.feed(), Environments.builtIn(), Engine.cpu(), config,
-                config.id().equals("g") ? meters : new SimpleMeterRegistry(), Clock.systemUTC());
+        return new Generator(
+                run.connection(),
+                run.feed(),
+                Environments.builtIn(),
+                Engine.cpu(),
+                config,
+                config.id().equals("g") ? meters : new SimpleMeterRegistry(),
+                Clock.systemUTC());
     }
 
     private static GeneratorConfig config(String id, int slots, int tokensPerCall, int drainMs) {
-        return new GeneratorConfig(id, slots, 16, tokensPerCall, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 300, 10, 200, drainMs, 20_000, 20_000);
+        return new GeneratorConfig(
+                id,
+                slots,
+                16,
+                tokensPerCall,
+                WeightUpdate.IN_FLIGHT,
+                CacheOnSwap.RECOMPUTE,
+                300,
+                10,
+                200,
+                drainMs,
+                20_000,
+                20_000);
     }
 
     private void releaseInc(int from, int count, int samples) {
@@ -322,7 +401,8 @@ class GeneratorIT {
 
     private void releaseGuess(int from, int count, int samples) {
         for (int ordinal = from; ordinal < from + count; ordinal++) {
-            release(request(ordinal, new GuessPrompts(1, 4).prompt(1, ordinal), "guess", samples).build());
+            release(request(ordinal, new GuessPrompts(1, 4).prompt(1, ordinal), "guess", samples)
+                    .build());
         }
     }
 
@@ -379,13 +459,15 @@ class GeneratorIT {
         int at = 0;
         for (VersionSpan span : rollout.getVersionSpans()) {
             assertThat(span.getStart()).isEqualTo(at);
-            TokenScores scores = scoring.score(TestRun.weights(span.getVersion()),
+            TokenScores scores = scoring.score(
+                    TestRun.weights(span.getVersion()),
                     new SequenceBatch(new int[][] {tokens}, new int[] {prompt.length}),
                     new float[] {(float) rollout.getSampling().getTemperature()});
             for (; at < span.getEnd(); at++) {
                 float expected = PackedMask.get(rollout.getMask(), at) == 1 ? scores.logProbs()[at] : 0f;
                 assertThat(Math.abs(PackedFloats.get(rollout.getBehaviorLogProbs(), at) - expected))
-                        .as("%s position %d of %s", rollout.getRolloutId(), at, span).isLessThan(1e-5f);
+                        .as("%s position %d of %s", rollout.getRolloutId(), at, span)
+                        .isLessThan(1e-5f);
             }
         }
         assertThat(at).isEqualTo(response.length);

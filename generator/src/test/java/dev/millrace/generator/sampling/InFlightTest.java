@@ -36,17 +36,24 @@ class InFlightTest {
 
         Rollout rollout = records.of(sequence, 20);
         assertThat(rollout.getFinishReason()).isEqualTo(FinishReason.ENVIRONMENT);
-        assertThat(PackedInts.toArray(rollout.getResponseTokens())).containsExactly(Symbols.digit(5), Symbols.HIGHER,
-                Symbols.digit(8), Symbols.LOWER, Symbols.digit(7), Symbols.FOUND);
+        assertThat(PackedInts.toArray(rollout.getResponseTokens()))
+                .containsExactly(
+                        Symbols.digit(5),
+                        Symbols.HIGHER,
+                        Symbols.digit(8),
+                        Symbols.LOWER,
+                        Symbols.digit(7),
+                        Symbols.FOUND);
         assertThat(PackedMask.toArray(rollout.getMask())).containsExactly(1, 0, 1, 0, 1, 0);
         assertThat(PackedFloats.toArray(rollout.getBehaviorLogProbs()))
                 .containsExactly(-0.5f, 0f, -0.25f, 0f, -0.125f, 0f);
         // what the environment said belongs to the span it answered
         assertThat(rollout.getVersionSpans()).containsExactly(new VersionSpan(3L, 0, 2), new VersionSpan(4L, 2, 6));
-        assertThat(rollout.getTurns()).containsExactly(
-                new Turn(Speaker.POLICY, 0, 1), new Turn(Speaker.ENVIRONMENT, 1, 2),
-                new Turn(Speaker.POLICY, 2, 3), new Turn(Speaker.ENVIRONMENT, 3, 4),
-                new Turn(Speaker.POLICY, 4, 5), new Turn(Speaker.ENVIRONMENT, 5, 6));
+        assertThat(rollout.getTurns())
+                .containsExactly(
+                        new Turn(Speaker.POLICY, 0, 1), new Turn(Speaker.ENVIRONMENT, 1, 2),
+                        new Turn(Speaker.POLICY, 2, 3), new Turn(Speaker.ENVIRONMENT, 3, 4),
+                        new Turn(Speaker.POLICY, 4, 5), new Turn(Speaker.ENVIRONMENT, 5, 6));
         assertThat(rollout.getReward()).isEqualTo(1.0); // found with the last of three guesses
         assertThat(rollout.getRolloutId()).isEqualTo("0-9/2");
         assertThat(rollout.getSampleIndex()).isEqualTo(2);
@@ -94,7 +101,9 @@ class InFlightTest {
 
     @Test
     void shouldRecordBothLogProbsWhereTheDistributionWasCut() {
-        PromptRequest request = request(new FixedAnswer(), "12").setSampling(Requests.sampling(0.7, 3, 1, 2)).build();
+        PromptRequest request = request(new FixedAnswer(), "12")
+                .setSampling(Requests.sampling(0.7, 3, 1, 2))
+                .build();
         InFlight sequence = new InFlight(Requests.accepted(request, PROMPT, new FixedAnswer()), 0, 16, 10);
         sequence.sampled(Symbols.digit(1), -0.5f, -0.75f, 0);
         sequence.sampled(Symbols.digit(2), -0.25f, -1f, 0);
@@ -110,7 +119,9 @@ class InFlightTest {
 
     @Test
     void shouldKeepEveryTokenOfALongResponse() {
-        PromptRequest request = request(new UntilEnd(), "").setSampling(Requests.sampling(1, 0, 1, 300)).build();
+        PromptRequest request = request(new UntilEnd(), "")
+                .setSampling(Requests.sampling(1, 0, 1, 300))
+                .build();
         InFlight sequence = new InFlight(Requests.accepted(request, PROMPT, new UntilEnd()), 0, 16, 10);
         for (int i = 0; i < 300; i++) {
             sequence.sampled(2 + i % 14, -i - 1f, -i - 1f, i / 100);
@@ -119,8 +130,9 @@ class InFlightTest {
         assertThat(rollout.getFinishReason()).isEqualTo(FinishReason.LENGTH);
         assertThat(PackedInts.get(rollout.getResponseTokens(), 299)).isEqualTo(2 + 299 % 14);
         assertThat(PackedFloats.get(rollout.getBehaviorLogProbs(), 299)).isEqualTo(-300f);
-        assertThat(rollout.getVersionSpans()).containsExactly(
-                new VersionSpan(0L, 0, 100), new VersionSpan(1L, 100, 200), new VersionSpan(2L, 200, 300));
+        assertThat(rollout.getVersionSpans())
+                .containsExactly(
+                        new VersionSpan(0L, 0, 100), new VersionSpan(1L, 100, 200), new VersionSpan(2L, 200, 300));
     }
 
     @Test
@@ -136,12 +148,15 @@ class InFlightTest {
     void shouldRefuseALogProbThatIsNoNumber() {
         InFlight sequence = sequence(new Guess(), "7/3", 6);
         assertThatThrownBy(() -> sequence.sampled(Symbols.digit(5), Float.NaN, -1f, 12))
-                .hasMessageContaining("version 12").hasMessageContaining("response position 0 of 0-9/2")
+                .hasMessageContaining("version 12")
+                .hasMessageContaining("response position 0 of 0-9/2")
                 .hasMessageContaining("NaN");
     }
 
     private static InFlight sequence(Environment environment, String state, int maxTokens) {
-        PromptRequest request = request(environment, state).setSampling(Requests.sampling(1, 0, 1, maxTokens)).build();
+        PromptRequest request = request(environment, state)
+                .setSampling(Requests.sampling(1, 0, 1, maxTokens))
+                .build();
         return new InFlight(Requests.accepted(request, PROMPT, environment), 2, 16, 10);
     }
 

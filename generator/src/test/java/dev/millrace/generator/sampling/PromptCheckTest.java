@@ -20,13 +20,16 @@ import org.junit.jupiter.api.Test;
 
 class PromptCheckTest {
     private final InMemorySchemaRegistry registry = new InMemorySchemaRegistry();
-    private final LogConnection connection = new LogConnection(Map.of("bootstrap.servers", "127.0.0.1:1"),
-            new RunTopics("millrace."), new RunIdentity("run", 0, "policy"), registry);
+    private final LogConnection connection = new LogConnection(
+            Map.of("bootstrap.servers", "127.0.0.1:1"),
+            new RunTopics("millrace."),
+            new RunIdentity("run", 0, "policy"),
+            registry);
     private final PromptCheck check = new PromptCheck(connection, Environments.builtIn(), Requests.HASH, 16, 12);
 
     @Test
     void shouldAcceptWhatAdmissionReleases() {
-        PromptReading reading = read(request -> { });
+        PromptReading reading = read(request -> {});
         assertThat(reading).isInstanceOfSatisfying(AcceptedPrompt.class, accepted -> {
             assertThat(accepted.tokens()).containsExactly(0, 4, 5, 2);
             assertThat(accepted.environment().name()).isEqualTo("fixed-answer");
@@ -43,13 +46,23 @@ class PromptCheckTest {
         refuses(RefusalReason.WRONG_TOKENIZER, "tokenizer_hash", "another", r -> r.setTokenizerHash("another"));
         refuses(RefusalReason.IDENTITY, "ordinal", "-1", r -> r.setOrdinal(-1));
         refuses(RefusalReason.IDENTITY, "samples", "1 to 4096: 0", r -> r.setSamples(0));
-        refuses(RefusalReason.SAMPLING, "sampling.temperature", "0.0", r -> r.setSampling(Requests.sampling(0, 0, 1, 5)));
-        refuses(RefusalReason.SAMPLING, "sampling.temperature", "NaN",
+        refuses(
+                RefusalReason.SAMPLING,
+                "sampling.temperature",
+                "0.0",
+                r -> r.setSampling(Requests.sampling(0, 0, 1, 5)));
+        refuses(
+                RefusalReason.SAMPLING,
+                "sampling.temperature",
+                "NaN",
                 r -> r.setSampling(Requests.sampling(Double.NaN, 0, 1, 5)));
         refuses(RefusalReason.SAMPLING, "sampling.top_k", "-2", r -> r.setSampling(Requests.sampling(1, -2, 1, 5)));
         refuses(RefusalReason.SAMPLING, "sampling.top_p", "1.5", r -> r.setSampling(Requests.sampling(1, 0, 1.5, 5)));
         refuses(RefusalReason.SAMPLING, "sampling.max_tokens", "0", r -> r.setSampling(Requests.sampling(1, 0, 1, 0)));
-        refuses(RefusalReason.CAPACITY, "sampling.max_tokens", "need 13 positions, a slot has 12",
+        refuses(
+                RefusalReason.CAPACITY,
+                "sampling.max_tokens",
+                "need 13 positions, a slot has 12",
                 r -> r.setSampling(Requests.sampling(1, 0, 1, 9)));
         refuses(RefusalReason.TOKENS, "prompt_tokens", "at least one", r -> r.setPromptTokens(PackedInts.of()));
         refuses(RefusalReason.TOKENS, "prompt_tokens[1]", "token 16", r -> r.setPromptTokens(PackedInts.of(0, 16)));
@@ -59,10 +72,14 @@ class PromptCheckTest {
 
     @Test
     void shouldRefuseBytesThatAreNoPrompt() {
-        assertThat(check.read(record("0-7", new byte[] {1, 2, 3, 4, 5, 6}))).isInstanceOfSatisfying(RefusedPrompt.class,
-                refused -> assertThat(refused.reason()).isEqualTo(RefusalReason.UNREADABLE));
-        assertThat(check.read(record("0-7", null))).isInstanceOfSatisfying(RefusedPrompt.class,
-                refused -> assertThat(refused.refusal().message()).isEqualTo("the record has no value"));
+        assertThat(check.read(record("0-7", new byte[] {1, 2, 3, 4, 5, 6})))
+                .isInstanceOfSatisfying(
+                        RefusedPrompt.class,
+                        refused -> assertThat(refused.reason()).isEqualTo(RefusalReason.UNREADABLE));
+        assertThat(check.read(record("0-7", null)))
+                .isInstanceOfSatisfying(
+                        RefusedPrompt.class,
+                        refused -> assertThat(refused.refusal().message()).isEqualTo("the record has no value"));
     }
 
     @Test
@@ -71,7 +88,8 @@ class PromptCheckTest {
         ConsumerRecord<byte[], byte[]> record = record("0-7", bytes);
         record.headers().add("trace", new byte[] {9});
         record.headers().add("millrace.error.reason", "older".getBytes(StandardCharsets.UTF_8));
-        ProducerRecord<byte[], byte[]> letter = ((RefusedPrompt) check.read(record)).deadLetter("millrace.dead-letters");
+        ProducerRecord<byte[], byte[]> letter =
+                ((RefusedPrompt) check.read(record)).deadLetter("millrace.dead-letters");
 
         assertThat(letter.topic()).isEqualTo("millrace.dead-letters");
         assertThat(letter.value()).isEqualTo(bytes);
@@ -96,8 +114,11 @@ class PromptCheckTest {
     private PromptReading read(Consumer<PromptRequest.Builder> change) {
         PromptRequest.Builder request = Requests.request(7, new int[] {0, 4, 5, 2}, "fixed-answer", "23", 8);
         change.accept(request);
-        return check.read(record("0-7",
-                AvroSerde.of(PromptRequest.class, registry).serializer().serialize("millrace.prompts", request.build())));
+        return check.read(record(
+                "0-7",
+                AvroSerde.of(PromptRequest.class, registry)
+                        .serializer()
+                        .serialize("millrace.prompts", request.build())));
     }
 
     private static ConsumerRecord<byte[], byte[]> record(String key, byte[] value) {

@@ -10,17 +10,22 @@ import org.apache.kafka.common.TopicPartition;
 final class Requests {
     static final String HASH = "vocabulary";
 
-    private Requests() {
-    }
+    private Requests() {}
 
     static PromptRequest.Builder request(long ordinal, int[] tokens, String environment, String state, int samples) {
         return PromptRequest.newBuilder()
-                .setRunId("run").setEpoch(0)
-                .setGroupId("0-" + ordinal).setOrdinal(ordinal)
-                .setEnvironment(environment).setEnvironmentState(state)
-                .setPromptTokens(PackedInts.of(tokens)).setSamples(samples)
+                .setRunId("run")
+                .setEpoch(0)
+                .setGroupId("0-" + ordinal)
+                .setOrdinal(ordinal)
+                .setEnvironment(environment)
+                .setEnvironmentState(state)
+                .setPromptTokens(PackedInts.of(tokens))
+                .setSamples(samples)
                 .setSampling(sampling(1, 0, 1, 5))
-                .setTokenizerHash(HASH).setAdmittedVersion(0).setReleasedAtMs(1);
+                .setTokenizerHash(HASH)
+                .setAdmittedVersion(0)
+                .setReleasedAtMs(1);
     }
 
     static SamplingParameters sampling(double temperature, int topK, double topP, int maxTokens) {

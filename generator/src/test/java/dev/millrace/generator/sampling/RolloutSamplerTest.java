@@ -45,19 +45,33 @@ class RolloutSamplerTest {
 
     /** With fewer slots than samples, so that slots are filled again. */
     private static RolloutSampler sampler(int slots) {
-        return new RolloutSampler(Engine.cpu(), SHAPE, Environments.builtIn(),
-                new GeneratorConfig("g", slots, 8, 7, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 0, 0, 1000, 0, 1, 1), STILL);
+        return new RolloutSampler(
+                Engine.cpu(),
+                SHAPE,
+                Environments.builtIn(),
+                new GeneratorConfig(
+                        "g", slots, 8, 7, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE, 0, 0, 1000, 0, 1, 1),
+                STILL);
     }
 
     private static List<PromptRequest> requests(int count, int samples, int maxTokens) {
         List<PromptRequest> requests = new ArrayList<>();
         for (long ordinal = 0; ordinal < count; ordinal++) {
             Prompt prompt = new IncPrompts(DIGITS).prompt(3, ordinal);
-            requests.add(PromptRequest.newBuilder().setRunId("run").setEpoch(0).setGroupId("g" + ordinal).setOrdinal(ordinal)
-                    .setEnvironment(new FixedAnswer().name()).setEnvironmentState(prompt.environmentState())
-                    .setPromptTokens(PackedInts.of(prompt.tokens())).setSamples(samples)
-                    .setSampling(new SamplingParameters(1.0, 0, 1.0, maxTokens, 9L)).setTokenizerHash("h").setAdmittedVersion(0)
-                    .setReleasedAtMs(0).build());
+            requests.add(PromptRequest.newBuilder()
+                    .setRunId("run")
+                    .setEpoch(0)
+                    .setGroupId("g" + ordinal)
+                    .setOrdinal(ordinal)
+                    .setEnvironment(new FixedAnswer().name())
+                    .setEnvironmentState(prompt.environmentState())
+                    .setPromptTokens(PackedInts.of(prompt.tokens()))
+                    .setSamples(samples)
+                    .setSampling(new SamplingParameters(1.0, 0, 1.0, maxTokens, 9L))
+                    .setTokenizerHash("h")
+                    .setAdmittedVersion(0)
+                    .setReleasedAtMs(0)
+                    .build());
         }
         return requests;
     }
@@ -66,10 +80,13 @@ class RolloutSamplerTest {
     void shouldAnswerEveryRequestInOrderUnderTheVersionItWasAskedForWith() {
         List<Rollout> rollouts = sampler.sample(requests(4, 3, DIGITS), weights, 7);
 
-        assertThat(rollouts).extracting(Rollout::getRolloutId).containsExactly("g0/0", "g0/1", "g0/2", "g1/0", "g1/1", "g1/2",
-                "g2/0", "g2/1", "g2/2", "g3/0", "g3/1", "g3/2");
-        assertThat(rollouts).allSatisfy(
-                rollout -> assertThat(rollout.getVersionSpans()).containsExactly(new VersionSpan(7L, 0, DIGITS)));
+        assertThat(rollouts)
+                .extracting(Rollout::getRolloutId)
+                .containsExactly(
+                        "g0/0", "g0/1", "g0/2", "g1/0", "g1/1", "g1/2", "g2/0", "g2/1", "g2/2", "g3/0", "g3/1", "g3/2");
+        assertThat(rollouts)
+                .allSatisfy(rollout ->
+                        assertThat(rollout.getVersionSpans()).containsExactly(new VersionSpan(7L, 0, DIGITS)));
         assertThat(rollouts).extracting(Rollout::getResponseTokens).doesNotHaveDuplicates();
     }
 
@@ -92,15 +109,18 @@ class RolloutSamplerTest {
         PackedInts.copyTo(rollout.getPromptTokens(), tokens, 0);
         PackedInts.copyTo(rollout.getResponseTokens(), tokens, prompt.length);
         try (ScoringSession scoring = new ScoringSession(Engine.cpu(), SHAPE, 64)) {
-            float[] scored = scoring.score(weights, new SequenceBatch(new int[][] {tokens}, new int[] {prompt.length}),
-                    new float[] {1f}).logProbs();
+            float[] scored = scoring.score(
+                            weights, new SequenceBatch(new int[][] {tokens}, new int[] {prompt.length}), new float[] {1f
+                            })
+                    .logProbs();
             assertThat(PackedFloats.toArray(rollout.getBehaviorLogProbs())).containsExactly(scored, within(1e-5f));
         }
     }
 
     @Test
     void shouldRefuseARequestThatDoesNotFitASlot() {
-        assertThatThrownBy(() -> sampler.sample(requests(1, 1, 4), weights, 0)).isInstanceOf(IllegalArgumentException.class)
+        assertThatThrownBy(() -> sampler.sample(requests(1, 1, 4), weights, 0))
+                .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("need 9 positions, a slot has 8 (capacity_tokens)");
     }
 
@@ -108,23 +128,36 @@ class RolloutSamplerTest {
     @EnumSource(CacheOnSwap.class)
     void shouldSampleAgainWhatAGeneratorDidThatSwappedWeightsInMidSequence(CacheOnSwap cacheOnSwap) {
         Weights newer = Weights.random(SHAPE, 2);
-        GeneratorConfig config = new GeneratorConfig("g", 5, 8, 2, WeightUpdate.IN_FLIGHT, cacheOnSwap, 0, 0, 1000, 0, 1, 1);
+        GeneratorConfig config =
+                new GeneratorConfig("g", 5, 8, 2, WeightUpdate.IN_FLIGHT, cacheOnSwap, 0, 0, 1000, 0, 1, 1);
         List<Rollout> swapped = new ArrayList<>();
         try (SlotPool pool = new SlotPool(Engine.cpu(), SHAPE, config)) {
             RolloutRecords records = new RolloutRecords("g");
             for (PromptRequest request : requests(4, 1, DIGITS)) {
-                pool.add(new InFlight(new AcceptedPrompt(request, PackedInts.toArray(request.getPromptTokens()), new FixedAnswer(),
-                        new TopicPartition("prompts", 0), 0), 0, SHAPE.vocabSize(), 0));
+                pool.add(new InFlight(
+                        new AcceptedPrompt(
+                                request,
+                                PackedInts.toArray(request.getPromptTokens()),
+                                new FixedAnswer(),
+                                new TopicPartition("prompts", 0),
+                                0),
+                        0,
+                        SHAPE.vocabSize(),
+                        0));
             }
             for (int call = 0; pool.active() > 0; call++) {
-                pool.advance(call < 3 ? weights : newer, call < 3 ? 7 : 9, sequence -> swapped.add(records.of(sequence, 0)));
+                pool.advance(
+                        call < 3 ? weights : newer, call < 3 ? 7 : 9, sequence -> swapped.add(records.of(sequence, 0)));
             }
         }
-        assertThat(swapped).hasSize(4).allSatisfy(rollout -> assertThat(rollout.getVersionSpans())
-                .containsExactly(new VersionSpan(7L, 0, 2), new VersionSpan(9L, 2, DIGITS)));
+        assertThat(swapped)
+                .hasSize(4)
+                .allSatisfy(rollout -> assertThat(rollout.getVersionSpans())
+                        .containsExactly(new VersionSpan(7L, 0, 2), new VersionSpan(9L, 2, DIGITS)));
         List<VersionedSample> samples = new ArrayList<>();
         for (PromptRequest request : requests(4, 1, DIGITS)) {
-            samples.add(new VersionedSample(request, 0, swapped.get(samples.size()).getVersionSpans()));
+            samples.add(
+                    new VersionedSample(request, 0, swapped.get(samples.size()).getVersionSpans()));
         }
         samples.add(new VersionedSample(requests(1, 1, DIGITS).get(0), 3, List.of(new VersionSpan(9L, 0, DIGITS))));
         try (RolloutSampler again = new RolloutSampler(Engine.cpu(), SHAPE, Environments.builtIn(), config, STILL)) {

@@ -53,7 +53,8 @@ class SlotPoolTest {
 
     @Test
     void shouldRecordTheLogProbsThatScoringTheWholeSequenceGives() {
-        List<InFlight> finished = sample(samples(24, Requests.sampling(0.8, 0, 1, 9)), config(5, 3, CacheOnSwap.RECOMPUTE), 1);
+        List<InFlight> finished =
+                sample(samples(24, Requests.sampling(0.8, 0, 1, 9)), config(5, 3, CacheOnSwap.RECOMPUTE), 1);
         assertThat(finished).hasSize(24);
         assertThat(finished).anyMatch(s -> s.prompt().environment() instanceof Guess && s.length() > 3);
         finished.forEach(sequence -> {
@@ -94,7 +95,8 @@ class SlotPoolTest {
     @Test
     void shouldSampleEachTokenAsOftenAsItsProbabilitySays() {
         PromptRequest request = Requests.request(3, new int[] {0, 7, 2}, "fixed-answer", "1", 4000)
-                .setSampling(Requests.sampling(1.3, 0, 1, 1)).build();
+                .setSampling(Requests.sampling(1.3, 0, 1, 1))
+                .build();
         AcceptedPrompt prompt = Requests.accepted(request, new int[] {0, 7, 2}, new FixedAnswer());
         Deque<InFlight> samples = new ArrayDeque<>();
         for (int i = 0; i < 4000; i++) {
@@ -117,7 +119,8 @@ class SlotPoolTest {
 
     @Test
     void shouldRecordTheRenormalisedLogProbWhereTheDistributionIsCut() {
-        List<InFlight> finished = sample(samples(12, Requests.sampling(0.9, 3, 1, 9)), config(5, 4, CacheOnSwap.RECOMPUTE), 1);
+        List<InFlight> finished =
+                sample(samples(12, Requests.sampling(0.9, 3, 1, 9)), config(5, 4, CacheOnSwap.RECOMPUTE), 1);
         for (InFlight sequence : finished) {
             float[] full = scores(sequence, versions.get(0L));
             for (int i = 0; i < sequence.length(); i++) {
@@ -133,7 +136,7 @@ class SlotPoolTest {
     void shouldGiveUpTheSequencesOfPartitionsThatMoved() {
         try (SlotPool pool = new SlotPool(Engine.cpu(), SHAPE, config(4, 2, CacheOnSwap.RECOMPUTE))) {
             samples(3, PLAIN).forEach(pool::add);
-            pool.advance(version(0), 0, sequence -> { });
+            pool.advance(version(0), 0, sequence -> {});
             pool.drop(Set.of(new TopicPartition("prompts", 1)));
             assertThat(pool.active()).isEqualTo(3);
             pool.drop(Set.of(new TopicPartition("prompts", 0)));
@@ -156,8 +159,10 @@ class SlotPoolTest {
             assertThat(finished).isEmpty();
             pool.advance(version(1), 1, finished::add);
             assertThat(pool.sampledTokens()).isEqualTo(2);
-            assertThat(finished).singleElement().satisfies(sequence -> assertThat(sequence.spans().toRecords(2))
-                    .containsExactly(new VersionSpan(0L, 0, 1), new VersionSpan(1L, 1, 2)));
+            assertThat(finished)
+                    .singleElement()
+                    .satisfies(sequence -> assertThat(sequence.spans().toRecords(2))
+                            .containsExactly(new VersionSpan(0L, 0, 1), new VersionSpan(1L, 1, 2)));
         }
     }
 
@@ -168,7 +173,8 @@ class SlotPoolTest {
         assertThat(late).anyMatch(s -> s.prompt().environment() instanceof Slow && s.length() > 3);
         assertThat(tokens(late)).usingRecursiveComparison().isEqualTo(atOnce);
         late.forEach(sequence -> assertAgrees(sequence, 1e-5f));
-        sample(samples(24, PLAIN, 3), config(5, 3, CacheOnSwap.RECOMPUTE), 3).forEach(sequence -> assertAgrees(sequence, 1e-5f));
+        sample(samples(24, PLAIN, 3), config(5, 3, CacheOnSwap.RECOMPUTE), 3)
+                .forEach(sequence -> assertAgrees(sequence, 1e-5f));
     }
 
     @Test
@@ -182,7 +188,9 @@ class SlotPoolTest {
                 }
                 int now = call;
                 boolean advanced = pool.advance(version(0), 0, sequence -> finishedAt.put(sequence.rolloutId(), now));
-                assertThat(advanced).as("call %d", call).isEqualTo(call != 2); // in the third all that is left is to wait
+                assertThat(advanced)
+                        .as("call %d", call)
+                        .isEqualTo(call != 2); // in the third all that is left is to wait
             }
             assertThat(finishedAt.values()).containsExactlyInAnyOrder(0, 1, 3);
             assertThat(pool.active()).isZero();
@@ -255,7 +263,9 @@ class SlotPoolTest {
         List<VersionSpan> spans = sequence.spans().toRecords(sequence.length());
         assertThat(spans.get(0).getStart()).isZero();
         assertThat(spans.get(spans.size() - 1).getEnd()).isEqualTo(sequence.length());
-        assertThat(largestDifference(sequence, spans)).as("%s with %s", sequence.rolloutId(), spans).isLessThan(tolerance);
+        assertThat(largestDifference(sequence, spans))
+                .as("%s with %s", sequence.rolloutId(), spans)
+                .isLessThan(tolerance);
     }
 
     private double largestDifference(InFlight sequence, List<VersionSpan> spans) {
@@ -277,8 +287,10 @@ class SlotPoolTest {
         int promptLength = sequence.prompt().tokens().length;
         int[] tokens = new int[sequence.known()];
         Arrays.setAll(tokens, sequence::sequenceToken);
-        TokenScores scores = scoring.score(weights, new SequenceBatch(new int[][] {tokens}, new int[] {promptLength}),
-                new float[] {(float) sequence.prompt().request().getSampling().getTemperature()});
+        TokenScores scores =
+                scoring.score(weights, new SequenceBatch(new int[][] {tokens}, new int[] {promptLength}), new float[] {
+                    (float) sequence.prompt().request().getSampling().getTemperature()
+                });
         return scores.logProbs();
     }
 
@@ -298,9 +310,11 @@ class SlotPoolTest {
         Deque<InFlight> samples = new ArrayDeque<>();
         for (int i = 0; i < count; i++) {
             int ordinal = i / 3;
-            Prompt prompt = ordinal % 2 == 0 ? new IncPrompts(2).prompt(1, ordinal) : new GuessPrompts(1, 5).prompt(1, ordinal);
+            Prompt prompt =
+                    ordinal % 2 == 0 ? new IncPrompts(2).prompt(1, ordinal) : new GuessPrompts(1, 5).prompt(1, ordinal);
             Environment environment = ordinal % 2 == 0 ? new FixedAnswer() : new Guess();
-            samples.add(sequence(ordinal, i % 3, prompt, late == 0 ? environment : new Slow(environment, late), sampling));
+            samples.add(
+                    sequence(ordinal, i % 3, prompt, late == 0 ? environment : new Slow(environment, late), sampling));
         }
         return samples;
     }
@@ -309,14 +323,21 @@ class SlotPoolTest {
         return sequence(i / 3, i % 3, new IncPrompts(2).prompt(1, i / 3), new FixedAnswer(), sampling);
     }
 
-    private static InFlight sequence(int ordinal, int sample, Prompt prompt, Environment environment,
-            SamplingParameters sampling) {
-        PromptRequest request = Requests.request(ordinal, prompt.tokens(), environment.name(), prompt.environmentState(), 3)
-                .setSampling(sampling).build();
-        return new InFlight(Requests.accepted(request, prompt.tokens(), environment), sample, Symbols.names().size(), 0);
+    private static InFlight sequence(
+            int ordinal, int sample, Prompt prompt, Environment environment, SamplingParameters sampling) {
+        PromptRequest request = Requests.request(
+                        ordinal, prompt.tokens(), environment.name(), prompt.environmentState(), 3)
+                .setSampling(sampling)
+                .build();
+        return new InFlight(
+                Requests.accepted(request, prompt.tokens(), environment),
+                sample,
+                Symbols.names().size(),
+                0);
     }
 
     private static GeneratorConfig config(int slots, int tokensPerCall, CacheOnSwap cacheOnSwap) {
-        return new GeneratorConfig("test", slots, 16, tokensPerCall, WeightUpdate.IN_FLIGHT, cacheOnSwap, 100, 10, 100, 100, 1000, 1000);
+        return new GeneratorConfig(
+                "test", slots, 16, tokensPerCall, WeightUpdate.IN_FLIGHT, cacheOnSwap, 100, 10, 100, 100, 1000, 1000);
     }
 }

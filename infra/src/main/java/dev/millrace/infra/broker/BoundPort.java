@@ -30,8 +30,10 @@ final class BoundPort implements AutoCloseable {
             return new BoundPort(channel, ((InetSocketAddress) channel.getLocalAddress()).getPort());
         } catch (IOException e) {
             closeAfter(e, channel);
-            throw new BrokerException("the broker cannot listen on 127.0.0.1:" + port + ": " + e.getMessage()
-                + "; set broker.port to another number, or to 0 for any free one", e);
+            throw new BrokerException(
+                    "the broker cannot listen on 127.0.0.1:" + port + ": " + e.getMessage()
+                            + "; set broker.port to another number, or to 0 for any free one",
+                    e);
         }
     }
 

@@ -9,13 +9,15 @@ final class BoundedTask {
     private final AtomicReference<Throwable> failure = new AtomicReference<>();
 
     BoundedTask(String name, Runnable work) {
-        thread = new Thread(() -> {
-            try {
-                work.run();
-            } catch (Throwable e) { // an error of the broker is reported like any other failure
-                failure.set(e);
-            }
-        }, name);
+        thread = new Thread(
+                () -> {
+                    try {
+                        work.run();
+                    } catch (Throwable e) { // an error of the broker is reported like any other failure
+                        failure.set(e);
+                    }
+                },
+                name);
         thread.setDaemon(true);
         thread.start();
     }

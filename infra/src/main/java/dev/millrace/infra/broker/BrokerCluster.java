@@ -39,27 +39,38 @@ public final class BrokerCluster implements AutoCloseable {
             throw new IllegalArgumentException("a cluster has 1 to " + MOST + " brokers: " + nodes);
         }
         if (nodes > 1 && config.port() != 0) {
-            throw new IllegalArgumentException("several brokers cannot share a port; set broker.port to 0 for any free ones: " + config.port());
+            throw new IllegalArgumentException(
+                    "several brokers cannot share a port; set broker.port to 0 for any free ones: " + config.port());
         }
         try {
             Files.createDirectories(directory);
         } catch (IOException e) {
-            throw new BrokerException("cannot write the brokers' data to " + directory + ": " + e.getMessage() + "; choose another directory", e);
+            throw new BrokerException(
+                    "cannot write the brokers' data to " + directory + ": " + e.getMessage()
+                            + "; choose another directory",
+                    e);
         }
-        List<Integer> ports = freePorts(2 * nodes); // a node that took any free one could take another's before that has it
+        List<Integer> ports =
+                freePorts(2 * nodes); // a node that took any free one could take another's before that has it
         List<Membership> memberships = Membership.ofNewCluster(ports.subList(0, nodes));
-        List<CompletableFuture<BrokerProcess>> starts = memberships.stream().map(member -> CompletableFuture.supplyAsync(
-            () -> BrokerProcess.start(directory.resolve("broker-" + member.nodeId()),
-                nodes == 1 ? config : config.withPort(ports.get(nodes + member.nodeId() - 1)), javaOptions, member.text()),
-            task -> new Thread(task, "start of broker " + member.nodeId()).start())).toList();
+        List<CompletableFuture<BrokerProcess>> starts = memberships.stream()
+                .map(member -> CompletableFuture.supplyAsync(
+                        () -> BrokerProcess.start(
+                                directory.resolve("broker-" + member.nodeId()),
+                                nodes == 1 ? config : config.withPort(ports.get(nodes + member.nodeId() - 1)),
+                                javaOptions,
+                                member.text()),
+                        task -> new Thread(task, "start of broker " + member.nodeId()).start()))
+                .toList();
         List<BrokerProcess> started = new ArrayList<>();
         BrokerException failure = null;
         for (CompletableFuture<BrokerProcess> start : starts) {
             try {
                 started.add(start.join());
             } catch (CompletionException e) {
-                failure = e.getCause() instanceof BrokerException cause ? cause
-                    : new BrokerException("a broker of the cluster did not start: " + e.getCause(), e);
+                failure = e.getCause() instanceof BrokerException cause
+                        ? cause
+                        : new BrokerException("a broker of the cluster did not start: " + e.getCause(), e);
             }
         }
         BrokerCluster cluster = new BrokerCluster(started);
@@ -72,7 +83,8 @@ public final class BrokerCluster implements AutoCloseable {
 
     /** Held all at once, so that they differ; somebody else could take one before its broker does, which then says so. */
     private static List<Integer> freePorts(int count) {
-        List<BoundPort> ports = IntStream.range(0, count).mapToObj(i -> BoundPort.open(0)).toList();
+        List<BoundPort> ports =
+                IntStream.range(0, count).mapToObj(i -> BoundPort.open(0)).toList();
         List<Integer> numbers = ports.stream().map(BoundPort::number).toList();
         ports.forEach(BoundPort::close);
         return numbers;
@@ -92,7 +104,9 @@ public final class BrokerCluster implements AutoCloseable {
     @Override
     public void close() {
         CompletableFuture.allOf(brokers.stream()
-            .map(broker -> CompletableFuture.runAsync(broker::close, task -> new Thread(task, "stop of broker " + broker.pid()).start()))
-            .toArray(CompletableFuture[]::new)).join();
+                        .map(broker -> CompletableFuture.runAsync(
+                                broker::close, task -> new Thread(task, "stop of broker " + broker.pid()).start()))
+                        .toArray(CompletableFuture[]::new))
+                .join();
     }
 }

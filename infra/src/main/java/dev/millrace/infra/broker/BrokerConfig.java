@@ -20,7 +20,7 @@ public record BrokerConfig(int port, int maxRecordBytes, long minFreeBytes, long
         }
         if (maxRecordBytes < MIN_RECORD_BYTES || maxRecordBytes > MAX_RECORD_BYTES) {
             throw new IllegalArgumentException("max_record_bytes must be between " + MIN_RECORD_BYTES + " and "
-                + MAX_RECORD_BYTES + ": " + maxRecordBytes);
+                    + MAX_RECORD_BYTES + ": " + maxRecordBytes);
         }
         if (minFreeBytes < 0) {
             throw new IllegalArgumentException("min_free_bytes must be at least 0: " + minFreeBytes);

@@ -32,12 +32,12 @@ record BrokerDirectory(Path path) {
             long free = Files.getFileStore(path).getUsableSpace();
             if (free < minFreeBytes) {
                 throw new BrokerException("no space for the broker's data in " + path + ": " + (free >> 20)
-                    + " MiB are free, at least " + (minFreeBytes >> 20)
-                    + " MiB are needed; free some or choose another directory");
+                        + " MiB are free, at least " + (minFreeBytes >> 20)
+                        + " MiB are needed; free some or choose another directory");
             }
         } catch (IOException e) {
-            throw new BrokerException("cannot write the broker's data to " + path + ": " + reason(e)
-                + "; choose another directory", e);
+            throw new BrokerException(
+                    "cannot write the broker's data to " + path + ": " + reason(e) + "; choose another directory", e);
         }
     }
 
@@ -48,26 +48,28 @@ record BrokerDirectory(Path path) {
         ByteArrayOutputStream said = new ByteArrayOutputStream();
         try (PrintStream out = new PrintStream(said, true, StandardCharsets.UTF_8)) {
             new Formatter()
-                .setPrintStream(out)
-                .setNodeId(member.nodeId())
-                .setClusterId(member.clusterId())
-                .setDirectories(List.of(path.toString()))
-                .setMetadataLogDirectory(path.toString())
-                .setControllerListenerName(controllerListener)
-                .setIgnoreFormatted(true)
-                .setHasDynamicQuorum(true)
-                .setInitialControllers(DynamicVoters.parse(member.votersText()))
-                .run();
+                    .setPrintStream(out)
+                    .setNodeId(member.nodeId())
+                    .setClusterId(member.clusterId())
+                    .setDirectories(List.of(path.toString()))
+                    .setMetadataLogDirectory(path.toString())
+                    .setControllerListenerName(controllerListener)
+                    .setIgnoreFormatted(true)
+                    .setHasDynamicQuorum(true)
+                    .setInitialControllers(DynamicVoters.parse(member.votersText()))
+                    .run();
         } catch (Exception e) { // what the formatter declares
-            throw new BrokerException("cannot prepare " + path + " for the broker: " + reason(e) + " "
-                + said.toString(StandardCharsets.UTF_8).strip(), e);
+            throw new BrokerException(
+                    "cannot prepare " + path + " for the broker: " + reason(e) + " "
+                            + said.toString(StandardCharsets.UTF_8).strip(),
+                    e);
         }
     }
 
     private void requireUnused() throws IOException {
-        try (FileChannel channel = FileChannel.open(
-                path.resolve(LOCK), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-             FileLock lock = channel.tryLock()) {
+        try (FileChannel channel =
+                        FileChannel.open(path.resolve(LOCK), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+                FileLock lock = channel.tryLock()) {
             if (lock == null) {
                 throw inUse();
             }
@@ -77,8 +79,7 @@ record BrokerDirectory(Path path) {
     }
 
     private BrokerException inUse() {
-        return new BrokerException(
-            "another broker uses " + path + "; stop it or choose another directory");
+        return new BrokerException("another broker uses " + path + "; stop it or choose another directory");
     }
 
     private static String reason(Exception e) {

@@ -15,14 +15,20 @@ final class BrokerMain {
     static final String FAILED = "FAILED ";
     private static final int CLUSTER = 6;
 
-    private BrokerMain() {
-    }
+    private BrokerMain() {}
 
     /** Arguments: directory, port, largest record, least free space, limits for start and stop; in a cluster which node it is. */
     public static void main(String[] args) {
-        BrokerConfig config = new BrokerConfig(Integer.parseInt(args[1]), Integer.parseInt(args[2]),
-            Long.parseLong(args[3]), Long.parseLong(args[4]), Long.parseLong(args[5]));
-        int status = serve(Path.of(args[0]), config, args.length > CLUSTER ? Optional.of(Membership.parse(args[CLUSTER])) : Optional.empty());
+        BrokerConfig config = new BrokerConfig(
+                Integer.parseInt(args[1]),
+                Integer.parseInt(args[2]),
+                Long.parseLong(args[3]),
+                Long.parseLong(args[4]),
+                Long.parseLong(args[5]));
+        int status = serve(
+                Path.of(args[0]),
+                config,
+                args.length > CLUSTER ? Optional.of(Membership.parse(args[CLUSTER])) : Optional.empty());
         System.out.flush();
         Runtime.getRuntime().halt(status); // a broker that hangs in its stop must not keep the process
     }
@@ -42,15 +48,19 @@ final class BrokerMain {
     }
 
     private static int untilEnd(EmbeddedBroker broker) {
-        CompletableFuture<Integer> failed = broker.failure().thenApply(e -> {
-            System.out.println(FAILED + e.getMessage());
-            return 1;
-        }).toCompletableFuture();
+        CompletableFuture<Integer> failed = broker.failure()
+                .thenApply(e -> {
+                    System.out.println(FAILED + e.getMessage());
+                    return 1;
+                })
+                .toCompletableFuture();
         CompletableFuture<Integer> ended = new CompletableFuture<>();
-        Thread input = new Thread(() -> {
-            awaitEndOfInput();
-            ended.complete(0);
-        }, "end of input");
+        Thread input = new Thread(
+                () -> {
+                    awaitEndOfInput();
+                    ended.complete(0);
+                },
+                "end of input");
         input.setDaemon(true);
         input.start();
         return (int) CompletableFuture.anyOf(failed, ended).join();
@@ -67,8 +77,13 @@ final class BrokerMain {
     }
 
     static String[] arguments(Path directory, BrokerConfig config) {
-        return new String[] {directory.toString(), Integer.toString(config.port()),
-            Integer.toString(config.maxRecordBytes()), Long.toString(config.minFreeBytes()),
-            Long.toString(config.startTimeoutMs()), Long.toString(config.stopTimeoutMs())};
+        return new String[] {
+            directory.toString(),
+            Integer.toString(config.port()),
+            Integer.toString(config.maxRecordBytes()),
+            Long.toString(config.minFreeBytes()),
+            Long.toString(config.startTimeoutMs()),
+            Long.toString(config.stopTimeoutMs())
+        };
     }
 }

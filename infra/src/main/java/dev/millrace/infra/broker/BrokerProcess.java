@@ -30,6 +30,7 @@ public final class BrokerProcess implements AutoCloseable {
     private final Process process;
     /** The line in which the child says that it is ready or has failed. */
     private final CompletableFuture<String> verdict = new CompletableFuture<>();
+
     private String bootstrapServers;
 
     private BrokerProcess(BrokerConfig config, Path log, Process process) {
@@ -71,8 +72,12 @@ public final class BrokerProcess implements AutoCloseable {
         }
         BrokerProcess started;
         try {
-            started = new BrokerProcess(config, log, new ProcessBuilder(command)
-                .redirectError(ProcessBuilder.Redirect.appendTo(log.toFile())).start());
+            started = new BrokerProcess(
+                    config,
+                    log,
+                    new ProcessBuilder(command)
+                            .redirectError(ProcessBuilder.Redirect.appendTo(log.toFile()))
+                            .start());
         } catch (IOException e) {
             throw new BrokerException("the broker's process did not start: " + e.getMessage(), e);
         }
@@ -109,7 +114,7 @@ public final class BrokerProcess implements AutoCloseable {
         process.destroyForcibly();
         if (!gone(KILL_LIMIT_MS)) {
             throw new BrokerException(
-                "process " + process.pid() + " is still there " + KILL_LIMIT_MS + " ms after it was killed");
+                    "process " + process.pid() + " is still there " + KILL_LIMIT_MS + " ms after it was killed");
         }
     }
 
@@ -138,8 +143,10 @@ public final class BrokerProcess implements AutoCloseable {
             }
             bootstrapServers = line.substring(BrokerMain.READY.length());
         } catch (TimeoutException e) {
-            throw new BrokerException("the broker's process did not serve within start_timeout_ms="
-                + config.startTimeoutMs() + "; its log is " + log, e);
+            throw new BrokerException(
+                    "the broker's process did not serve within start_timeout_ms=" + config.startTimeoutMs()
+                            + "; its log is " + log,
+                    e);
         } catch (ExecutionException e) {
             throw new BrokerException("the broker's process ended before it served; its log is " + log, e.getCause());
         } catch (InterruptedException e) {
@@ -160,7 +167,7 @@ public final class BrokerProcess implements AutoCloseable {
     /** Reads to the end, so that the child never waits for somebody to read. */
     private void readOutput() {
         try (BufferedReader reader =
-                 new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
+                new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
             for (String line = reader.readLine(); line != null; line = reader.readLine()) {
                 if (line.startsWith(BrokerMain.FAILED) && verdict.isDone()) {
                     LOG.error("broker {}: {}", process.pid(), line.substring(BrokerMain.FAILED.length()));

@@ -9,12 +9,11 @@ final class BrokerProperties {
     static final String CONTROLLER_LISTENER = "CONTROLLER";
     private static final int ALONE_SESSION_MS = 3_600_000;
 
-    private BrokerProperties() {
-    }
+    private BrokerProperties() {}
 
     static Properties of(Path directory, BrokerConfig config, int port, Membership member) {
-        String listeners = CLIENT_LISTENER + "://127.0.0.1:" + port
-            + "," + CONTROLLER_LISTENER + "://127.0.0.1:" + member.controllerPort();
+        String listeners = CLIENT_LISTENER + "://127.0.0.1:" + port + "," + CONTROLLER_LISTENER + "://127.0.0.1:"
+                + member.controllerPort();
         Properties p = new Properties();
         p.setProperty("process.roles", "broker,controller");
         p.setProperty("node.id", Integer.toString(member.nodeId()));
@@ -47,7 +46,8 @@ final class BrokerProperties {
         p.setProperty("group.streams.min.heartbeat.interval.ms", "500");
         p.setProperty("transaction.abort.timed.out.transaction.cleanup.interval.ms", "1000");
         if (member.isAlone()) {
-            // nobody could take over from it, so a machine that stood still for a while is no reason to take its partitions away
+            // nobody could take over from it, so a machine that stood still for a while is no reason to take its
+            // partitions away
             p.setProperty("broker.session.timeout.ms", Integer.toString(ALONE_SESSION_MS));
         } else { // a broker that is gone is noticed soon too
             p.setProperty("broker.session.timeout.ms", "3000");

@@ -43,7 +43,8 @@ final class EarlierLife {
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(limitMs);
         while (!isForgotten()) {
             if (System.nanoTime() - deadline > 0) {
-                throw new BrokerException("the controller was not active within start_timeout_ms=" + limitMs + "; raise it if the disk is slow");
+                throw new BrokerException("the controller was not active within start_timeout_ms=" + limitMs
+                        + "; raise it if the disk is slow");
             }
             pause();
         }
@@ -51,8 +52,12 @@ final class EarlierLife {
 
     private boolean isForgotten() {
         try {
-            controller.unregisterBroker(
-                new ControllerRequestContext(new RequestHeaderData(), KafkaPrincipal.ANONYMOUS, OptionalLong.empty()), nodeId).join();
+            controller
+                    .unregisterBroker(
+                            new ControllerRequestContext(
+                                    new RequestHeaderData(), KafkaPrincipal.ANONYMOUS, OptionalLong.empty()),
+                            nodeId)
+                    .join();
             return true;
         } catch (CompletionException e) {
             if (e.getCause() instanceof BrokerIdNotRegisteredException) {

@@ -3,7 +3,6 @@ package dev.millrace.infra.broker;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -44,22 +43,35 @@ public final class EmbeddedBroker implements AutoCloseable {
 
     /** Makes the parts; whatever fails on the way closes what was made. */
     private EmbeddedBroker(
-            Path directory, BrokerConfig config, BoundPort port, BoundPort controllerPort, Membership member, Faults faults) {
+            Path directory,
+            BrokerConfig config,
+            BoundPort port,
+            BoundPort controllerPort,
+            Membership member,
+            Faults faults) {
         this.directory = directory;
         this.config = config;
         this.port = port;
         this.controllerPort = controllerPort;
         this.faults = faults;
-        KafkaConfig kafka = new KafkaConfig(
-            BrokerProperties.of(directory, config, port.number(), member), false);
+        KafkaConfig kafka = new KafkaConfig(BrokerProperties.of(directory, config, port.number(), member), false);
         var formatted = KafkaRaftServer.initializeLogDirs(kafka, LOG, "");
-        Map<String, BoundPort> ports = Map.of(
-            BrokerProperties.CLIENT_LISTENER, port, BrokerProperties.CONTROLLER_LISTENER, controllerPort);
-        ServerSocketFactory sockets = (listener, address, backlog, receiveBytes) -> ports.get(listener).handOver();
-        SharedServer shared = new SharedServer(kafka, formatted._1(), Time.SYSTEM,
-            Server.initializeMetrics(kafka, Time.SYSTEM, formatted._1().clusterId().orElseThrow()),
-            CompletableFuture.completedFuture(Map.of()),
-            member.voters().stream().map(voter -> new InetSocketAddress("127.0.0.1", voter.controllerPort())).toList(), faults.factory(), sockets);
+        Map<String, BoundPort> ports =
+                Map.of(BrokerProperties.CLIENT_LISTENER, port, BrokerProperties.CONTROLLER_LISTENER, controllerPort);
+        ServerSocketFactory sockets = (listener, address, backlog, receiveBytes) ->
+                ports.get(listener).handOver();
+        SharedServer shared = new SharedServer(
+                kafka,
+                formatted._1(),
+                Time.SYSTEM,
+                Server.initializeMetrics(
+                        kafka, Time.SYSTEM, formatted._1().clusterId().orElseThrow()),
+                CompletableFuture.completedFuture(Map.of()),
+                member.voters().stream()
+                        .map(voter -> new InetSocketAddress("127.0.0.1", voter.controllerPort()))
+                        .toList(),
+                faults.factory(),
+                sockets);
         this.controller = new ControllerServer(shared, KafkaRaftServer.configSchema(), formatted._2());
         this.broker = new BrokerServer(shared);
     }
@@ -86,7 +98,8 @@ public final class EmbeddedBroker implements AutoCloseable {
         BrokerDirectory home = new BrokerDirectory(absolute);
         home.check(config.minFreeBytes());
         BoundPort port = BoundPort.open(config.port());
-        BoundPort controllerPort = BoundPort.open(given.map(Membership::controllerPort).orElse(0));
+        BoundPort controllerPort =
+                BoundPort.open(given.map(Membership::controllerPort).orElse(0));
         Membership member = given.orElseGet(() -> Membership.alone(controllerPort.number()));
         Faults faults = new Faults(absolute.toString());
         EmbeddedBroker started = null;
@@ -103,8 +116,9 @@ public final class EmbeddedBroker implements AutoCloseable {
                 port.close();
                 controllerPort.close();
             }
-            throw e instanceof BrokerException ? e : new BrokerException(
-                "the broker did not start in " + absolute + ": " + e.getMessage(), e);
+            throw e instanceof BrokerException
+                    ? e
+                    : new BrokerException("the broker did not start in " + absolute + ": " + e.getMessage(), e);
         }
     }
 
@@ -135,8 +149,10 @@ public final class EmbeddedBroker implements AutoCloseable {
         BoundedTask stop = new BoundedTask("stop of the broker in " + directory, this::goDown);
         try {
             if (!stop.await(config.stopTimeoutMs())) {
-                LOG.error("the broker in {} was not down after {} ms; its threads are left as they are", directory,
-                    config.stopTimeoutMs());
+                LOG.error(
+                        "the broker in {} was not down after {} ms; its threads are left as they are",
+                        directory,
+                        config.stopTimeoutMs());
             }
             stop.failure().ifPresent(e -> LOG.error("the broker in {} did not stop cleanly", directory, e));
         } finally {
@@ -149,7 +165,9 @@ public final class EmbeddedBroker implements AutoCloseable {
     private void comeUp(Membership member) {
         BoundedTask start = new BoundedTask("start of the broker in " + directory, () -> {
             controller.startup(); // first, because the broker asks it for the cluster's metadata
-            if (member.isAlone()) { // in a cluster others have taken over, and the earlier life is for its controller to end
+            if (member
+                    .isAlone()) { // in a cluster others have taken over, and the earlier life is for its controller to
+                // end
                 new EarlierLife(controller.controller(), member.nodeId()).forget(config.startTimeoutMs());
             }
             broker.startup();
@@ -166,7 +184,7 @@ public final class EmbeddedBroker implements AutoCloseable {
         }
         if (!done) {
             throw new BrokerException("the broker in " + directory + " did not serve within start_timeout_ms="
-                + config.startTimeoutMs() + "; raise it if the disk is slow");
+                    + config.startTimeoutMs() + "; raise it if the disk is slow");
         }
     }
 

@@ -58,7 +58,7 @@ final class Faults implements AutoCloseable {
 
     private void fail(String what, Throwable cause) {
         fatal.complete(new BrokerException(
-            "the broker in " + directory + " cannot go on: " + what + (cause == null ? "" : ": " + cause), cause));
+                "the broker in " + directory + " cannot go on: " + what + (cause == null ? "" : ": " + cause), cause));
     }
 
     private static void ended(int status, String message) {

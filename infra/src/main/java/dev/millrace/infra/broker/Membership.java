@@ -39,7 +39,10 @@ record Membership(int nodeId, String clusterId, List<Voter> voters) {
 
     /** A cluster of one. */
     static Membership alone(int controllerPort) {
-        return new Membership(1, Uuid.randomUuid().toString(), List.of(new Voter(1, controllerPort, Uuid.randomUuid().toString())));
+        return new Membership(
+                1,
+                Uuid.randomUuid().toString(),
+                List.of(new Voter(1, controllerPort, Uuid.randomUuid().toString())));
     }
 
     /** One for each node of a new cluster. */
@@ -49,7 +52,9 @@ record Membership(int nodeId, String clusterId, List<Voter> voters) {
             voters.add(new Voter(voters.size() + 1, port, Uuid.randomUuid().toString()));
         }
         String clusterId = Uuid.randomUuid().toString();
-        return voters.stream().map(voter -> new Membership(voter.nodeId(), clusterId, voters)).toList();
+        return voters.stream()
+                .map(voter -> new Membership(voter.nodeId(), clusterId, voters))
+                .toList();
     }
 
     /** For a command line; {@link #parse} reads it. */
@@ -59,7 +64,10 @@ record Membership(int nodeId, String clusterId, List<Voter> voters) {
 
     static Membership parse(String text) {
         String[] parts = text.split("/");
-        return new Membership(Integer.parseInt(parts[0]), parts[1], List.of(parts[2].split(",")).stream().map(Voter::parse).toList());
+        return new Membership(
+                Integer.parseInt(parts[0]),
+                parts[1],
+                List.of(parts[2].split(",")).stream().map(Voter::parse).toList());
     }
 
     /** As Kafka writes them. */
@@ -69,11 +77,17 @@ record Membership(int nodeId, String clusterId, List<Voter> voters) {
 
     /** Where controllers are found. */
     String controllers() {
-        return voters.stream().map(voter -> "127.0.0.1:" + voter.controllerPort()).collect(Collectors.joining(","));
+        return voters.stream()
+                .map(voter -> "127.0.0.1:" + voter.controllerPort())
+                .collect(Collectors.joining(","));
     }
 
     int controllerPort() {
-        return voters.stream().filter(voter -> voter.nodeId() == nodeId).findFirst().orElseThrow().controllerPort();
+        return voters.stream()
+                .filter(voter -> voter.nodeId() == nodeId)
+                .findFirst()
+                .orElseThrow()
+                .controllerPort();
     }
 
     boolean isAlone() {

@@ -61,8 +61,8 @@ final class RunClaims {
         RunClaim claim = valid();
         requireOurs(claim, run);
         if (claim.getEpoch() != run.epoch()) {
-            throw new LogSetupException("run " + run.runId() + " is at epoch " + claim.getEpoch()
-                + ", not at epoch " + run.epoch());
+            throw new LogSetupException(
+                    "run " + run.runId() + " is at epoch " + claim.getEpoch() + ", not at epoch " + run.epoch());
         }
     }
 
@@ -85,7 +85,7 @@ final class RunClaims {
         }
         if (valid.get() == null) {
             throw new LogSetupException("the run under the topic prefix '" + topics.prefix()
-                + "' is not created to the end; start it once with the command that creates it");
+                    + "' is not created to the end; start it once with the command that creates it");
         }
         return valid.get();
     }
@@ -101,15 +101,15 @@ final class RunClaims {
     private void requireOurs(RunClaim claim, RunIdentity run) {
         if (!claim.getRunId().equals(run.runId())) {
             throw new LogSetupException("the topics under '" + topics.prefix() + "' belong to run " + claim.getRunId()
-                + ", not to run " + run.runId() + "; go on with that run, or choose another topic prefix");
+                    + ", not to run " + run.runId() + "; go on with that run, or choose another topic prefix");
         }
         if (!claim.getPolicyId().equals(run.policyId())) {
             throw new LogSetupException("run " + run.runId() + " trains the policy " + claim.getPolicyId() + ", not "
-                + run.policyId() + "; correct policy_id, or choose another topic prefix");
+                    + run.policyId() + "; correct policy_id, or choose another topic prefix");
         }
         if (claim.getEpoch() > run.epoch()) {
             throw new LogSetupException("run " + run.runId() + " has gone on to epoch " + claim.getEpoch()
-                + "; nothing of epoch " + run.epoch() + " would be read any more");
+                    + "; nothing of epoch " + run.epoch() + " would be read any more");
         }
     }
 

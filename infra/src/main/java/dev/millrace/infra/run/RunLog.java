@@ -40,8 +40,13 @@ public final class RunLog implements AutoCloseable {
      * @throws LogSetupException if the cluster does not answer, the prefix belongs to another run, or a topic has
      *     settings that contradict
      */
-    public static RunLog open(Map<String, Object> clientProperties, RunTopics topics, RunIdentity run,
-            TopicsConfig config, String schemaRegistryUrl, Clock clock) {
+    public static RunLog open(
+            Map<String, Object> clientProperties,
+            RunTopics topics,
+            RunIdentity run,
+            TopicsConfig config,
+            String schemaRegistryUrl,
+            Clock clock) {
         try (TopicAdministration administration = new TopicAdministration(clientProperties, config)) {
             administration.requireReachable();
             if (schemaRegistryUrl.isEmpty()) {
@@ -68,8 +73,12 @@ public final class RunLog implements AutoCloseable {
      *
      * @throws LogSetupException also if there is no such run
      */
-    public static RunLog join(Map<String, Object> clientProperties, RunTopics topics, RunIdentity run,
-            TopicsConfig config, String schemaRegistryUrl) {
+    public static RunLog join(
+            Map<String, Object> clientProperties,
+            RunTopics topics,
+            RunIdentity run,
+            TopicsConfig config,
+            String schemaRegistryUrl) {
         return existing(clientProperties, topics, config, schemaRegistryUrl, claims -> {
             claims.require(run);
             return run;
@@ -81,23 +90,29 @@ public final class RunLog implements AutoCloseable {
      *
      * @throws LogSetupException also if there is no run
      */
-    public static RunLog find(Map<String, Object> clientProperties, RunTopics topics, TopicsConfig config, String schemaRegistryUrl) {
+    public static RunLog find(
+            Map<String, Object> clientProperties, RunTopics topics, TopicsConfig config, String schemaRegistryUrl) {
         return existing(clientProperties, topics, config, schemaRegistryUrl, RunClaims::owner);
     }
 
-    private static RunLog existing(Map<String, Object> clientProperties, RunTopics topics, TopicsConfig config,
-            String schemaRegistryUrl, Function<RunClaims, RunIdentity> identified) {
+    private static RunLog existing(
+            Map<String, Object> clientProperties,
+            RunTopics topics,
+            TopicsConfig config,
+            String schemaRegistryUrl,
+            Function<RunClaims, RunIdentity> identified) {
         try (TopicAdministration administration = new TopicAdministration(clientProperties, config)) {
             administration.requireReachable();
             Set<String> missing = new TreeSet<>(topics.all());
             missing.removeAll(administration.existing(topics.all()));
             if (!missing.isEmpty()) {
-                throw new LogSetupException("there is no run under the topic prefix '" + topics.prefix()
-                    + "': topics " + missing + " are missing; create the run first, or correct the prefix");
+                throw new LogSetupException("there is no run under the topic prefix '" + topics.prefix() + "': topics "
+                        + missing + " are missing; create the run first, or correct the prefix");
             }
             SchemaRegistry registry = registry(clientProperties, config, schemaRegistryUrl, false);
             try {
-                RunIdentity run = identified.apply(new RunClaims(clientProperties, topics, registry, config.timeoutMs()));
+                RunIdentity run =
+                        identified.apply(new RunClaims(clientProperties, topics, registry, config.timeoutMs()));
                 return new RunLog(connection(clientProperties, topics, run, config, registry), true);
             } catch (RuntimeException e) {
                 registry.close();
@@ -133,8 +148,8 @@ public final class RunLog implements AutoCloseable {
                 return new RestSchemaRegistry(url, mayWrite, config.timeoutMs());
             }
             return mayWrite
-                ? LogSchemaRegistry.writing(clientProperties, config.schemasTopic(), config.timeoutMs())
-                : LogSchemaRegistry.reading(clientProperties, config.schemasTopic(), config.timeoutMs());
+                    ? LogSchemaRegistry.writing(clientProperties, config.schemasTopic(), config.timeoutMs())
+                    : LogSchemaRegistry.reading(clientProperties, config.schemasTopic(), config.timeoutMs());
         } catch (SchemaRegistryException e) {
             throw explained(e);
         }
@@ -153,12 +168,17 @@ public final class RunLog implements AutoCloseable {
         Set<String> there = administration.existing(topics.all());
         if (!there.isEmpty() && !there.contains(topics.run())) {
             throw new LogSetupException("topics " + new TreeSet<>(there) + " exist, but no " + topics.run()
-                + " says whose they are; delete them, or choose another topic prefix than '" + topics.prefix() + "'");
+                    + " says whose they are; delete them, or choose another topic prefix than '" + topics.prefix()
+                    + "'");
         }
     }
 
-    private static LogConnection connection(Map<String, Object> clientProperties, RunTopics topics, RunIdentity run,
-            TopicsConfig config, SchemaRegistry registry) {
+    private static LogConnection connection(
+            Map<String, Object> clientProperties,
+            RunTopics topics,
+            RunIdentity run,
+            TopicsConfig config,
+            SchemaRegistry registry) {
         Map<String, Object> properties = new HashMap<>(clientProperties);
         properties.put("max.request.size", config.maxRecordBytes());
         return new LogConnection(properties, topics, run, registry);

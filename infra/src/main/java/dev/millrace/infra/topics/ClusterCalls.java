@@ -39,7 +39,7 @@ final class ClusterCalls {
             return answer(future, what);
         } catch (ExecutionException e) {
             throw new LogSetupException(
-                "the cluster could not " + what + ": " + e.getCause().getMessage(), e.getCause());
+                    "the cluster could not " + what + ": " + e.getCause().getMessage(), e.getCause());
         }
     }
 }

@@ -7,14 +7,13 @@ import org.apache.kafka.common.config.TopicConfig;
 final class SettingCheck {
     /** Settings that keep records: more is as good, -1 is without end. */
     private static final Map<String, String> KEYS = Map.of(
-        TopicConfig.RETENTION_MS_CONFIG, "must be at least",
-        TopicConfig.RETENTION_BYTES_CONFIG, "must be at least",
-        TopicConfig.MAX_MESSAGE_BYTES_CONFIG, "must be at least",
-        TopicConfig.MIN_IN_SYNC_REPLICAS_CONFIG, "must be at least",
-        TopicConfig.CLEANUP_POLICY_CONFIG, "must be");
+            TopicConfig.RETENTION_MS_CONFIG, "must be at least",
+            TopicConfig.RETENTION_BYTES_CONFIG, "must be at least",
+            TopicConfig.MAX_MESSAGE_BYTES_CONFIG, "must be at least",
+            TopicConfig.MIN_IN_SYNC_REPLICAS_CONFIG, "must be at least",
+            TopicConfig.CLEANUP_POLICY_CONFIG, "must be");
 
-    private SettingCheck() {
-    }
+    private SettingCheck() {}
 
     /** Refuses an existing value that keeps less, takes less or cleans otherwise than the run needs. */
     static void require(String topic, String key, String needed, String existing) {
@@ -22,12 +21,11 @@ final class SettingCheck {
         if (bound == null || existing.equals(needed)) {
             return;
         }
-        boolean fits = !key.equals(TopicConfig.CLEANUP_POLICY_CONFIG)
-            && asBound(existing) >= asBound(needed);
+        boolean fits = !key.equals(TopicConfig.CLEANUP_POLICY_CONFIG) && asBound(existing) >= asBound(needed);
         if (!fits) {
             throw new LogSetupException("topic " + topic + " has " + key + "=" + existing + ", it " + bound + " "
-                + needed + "; alter the topic, change the setting under 'topics' in the configuration, "
-                + "or choose another topic prefix");
+                    + needed + "; alter the topic, change the setting under 'topics' in the configuration, "
+                    + "or choose another topic prefix");
         }
     }
 

@@ -63,9 +63,11 @@ public final class TopicAdministration implements AutoCloseable {
         try {
             calls.answer(admin.describeCluster().clusterId(), "answer");
         } catch (ExecutionException e) {
-            throw new LogSetupException("no broker answers at bootstrap_servers=" + brokers + " within timeout_ms="
-                + config.timeoutMs() + "; start it, or correct the address (" + e.getCause().getMessage() + ")",
-                e.getCause());
+            throw new LogSetupException(
+                    "no broker answers at bootstrap_servers=" + brokers + " within timeout_ms=" + config.timeoutMs()
+                            + "; start it, or correct the address ("
+                            + e.getCause().getMessage() + ")",
+                    e.getCause());
         }
     }
 
@@ -115,7 +117,9 @@ public final class TopicAdministration implements AutoCloseable {
             } catch (ExecutionException e) {
                 if (!(e.getCause() instanceof TopicExistsException)) {
                     throw new LogSetupException(
-                        "the cluster could not create topic " + name + ": " + e.getCause().getMessage(), e.getCause());
+                            "the cluster could not create topic " + name + ": "
+                                    + e.getCause().getMessage(),
+                            e.getCause());
                 }
                 found.add(byName.get(name)); // somebody else made it in this moment
             }
@@ -131,7 +135,7 @@ public final class TopicAdministration implements AutoCloseable {
 
     private NewTopic newTopic(TopicSettings topic) {
         Optional<Short> replication =
-            config.replicationFactor() == -1 ? Optional.empty() : Optional.of((short) config.replicationFactor());
+                config.replicationFactor() == -1 ? Optional.empty() : Optional.of((short) config.replicationFactor());
         return new NewTopic(topic.name(), Optional.of(topic.partitions()), replication).configs(topic.configuration());
     }
 
@@ -143,15 +147,22 @@ public final class TopicAdministration implements AutoCloseable {
         long deadline = System.nanoTime() + config.timeoutMs() * 1_000_000;
         Map<TopicPartition, OffsetSpec> ends = new HashMap<>();
         for (TopicDescription description : describe(topics, deadline).values()) {
-            description.partitions().forEach(
-                p -> ends.put(new TopicPartition(description.name(), p.partition()), OffsetSpec.latest()));
+            description
+                    .partitions()
+                    .forEach(p -> ends.put(new TopicPartition(description.name(), p.partition()), OffsetSpec.latest()));
         }
-        retrying(deadline, "take records on " + ends.keySet(), () -> admin.listOffsets(ends).all());
+        retrying(
+                deadline,
+                "take records on " + ends.keySet(),
+                () -> admin.listOffsets(ends).all());
     }
 
     private Map<String, TopicDescription> describe(List<TopicSettings> topics, long deadline) {
         List<String> names = topics.stream().map(TopicSettings::name).toList();
-        return retrying(deadline, "describe topics " + names, () -> admin.describeTopics(names).allTopicNames());
+        return retrying(
+                deadline,
+                "describe topics " + names,
+                () -> admin.describeTopics(names).allTopicNames());
     }
 
     private <T> T retrying(long deadline, String what, Supplier<KafkaFuture<T>> call) {
@@ -161,8 +172,9 @@ public final class TopicAdministration implements AutoCloseable {
             } catch (ExecutionException e) {
                 if (!(e.getCause() instanceof RetriableException) || System.nanoTime() - deadline > 0) {
                     throw new LogSetupException(
-                        "the cluster could not " + what + " within timeout_ms=" + config.timeoutMs() + ": "
-                            + e.getCause().getMessage(), e.getCause());
+                            "the cluster could not " + what + " within timeout_ms=" + config.timeoutMs() + ": "
+                                    + e.getCause().getMessage(),
+                            e.getCause());
                 }
                 pause();
             }
@@ -175,29 +187,35 @@ public final class TopicAdministration implements AutoCloseable {
         }
         long deadline = System.nanoTime() + config.timeoutMs() * 1_000_000;
         Map<String, TopicDescription> descriptions = describe(topics, deadline);
-        List<ConfigResource> resources =
-            topics.stream().map(t -> new ConfigResource(ConfigResource.Type.TOPIC, t.name())).toList();
+        List<ConfigResource> resources = topics.stream()
+                .map(t -> new ConfigResource(ConfigResource.Type.TOPIC, t.name()))
+                .toList();
         Map<ConfigResource, Config> configurations =
-            calls.required(admin.describeConfigs(resources).all(), "describe the settings of its topics");
+                calls.required(admin.describeConfigs(resources).all(), "describe the settings of its topics");
         for (TopicSettings topic : topics) {
             checkShape(topic, descriptions.get(topic.name()));
             Config existing = configurations.get(new ConfigResource(ConfigResource.Type.TOPIC, topic.name()));
-            topic.configuration().forEach(
-                (key, needed) -> SettingCheck.require(topic.name(), key, needed, existing.get(key).value()));
+            topic.configuration()
+                    .forEach((key, needed) -> SettingCheck.require(
+                            topic.name(), key, needed, existing.get(key).value()));
         }
     }
 
     private void checkShape(TopicSettings topic, TopicDescription existing) {
         if (existing.partitions().size() != topic.partitions()) {
-            throw new LogSetupException("topic " + topic.name() + " has " + existing.partitions().size()
-                + " partitions, it must have " + topic.partitions()
-                + "; set partitions under 'topics' in the configuration, or choose another topic prefix");
+            throw new LogSetupException(
+                    "topic " + topic.name() + " has " + existing.partitions().size()
+                            + " partitions, it must have " + topic.partitions()
+                            + "; set partitions under 'topics' in the configuration, or choose another topic prefix");
         }
-        int copies = existing.partitions().stream().mapToInt(p -> p.replicas().size()).min().orElseThrow();
+        int copies = existing.partitions().stream()
+                .mapToInt(p -> p.replicas().size())
+                .min()
+                .orElseThrow();
         if (config.replicationFactor() != -1 && copies < config.replicationFactor()) {
             throw new LogSetupException("topic " + topic.name() + " has " + copies
-                + " copies of a partition, replication_factor=" + config.replicationFactor()
-                + " asks for more; lower it, reassign the topic, or choose another topic prefix");
+                    + " copies of a partition, replication_factor=" + config.replicationFactor()
+                    + " asks for more; lower it, reassign the topic, or choose another topic prefix");
         }
     }
 

@@ -17,16 +17,16 @@ package dev.millrace.infra.topics;
  * @param timeoutMs longest wait for the cluster to answer, at least 1000
  */
 public record TopicsConfig(
-    int partitions,
-    int replicationFactor,
-    int minInsyncReplicas,
-    long recordRetentionMs,
-    long passingRetentionMs,
-    long weightsRetentionBytes,
-    long optimizerRetentionBytes,
-    int maxRecordBytes,
-    String schemasTopic,
-    long timeoutMs) {
+        int partitions,
+        int replicationFactor,
+        int minInsyncReplicas,
+        long recordRetentionMs,
+        long passingRetentionMs,
+        long weightsRetentionBytes,
+        long optimizerRetentionBytes,
+        int maxRecordBytes,
+        String schemasTopic,
+        long timeoutMs) {
 
     private static final long DAY_MS = 24L * 60 * 60 * 1000;
     private static final long GIB = 1L << 30;
@@ -42,7 +42,7 @@ public record TopicsConfig(
             requireBetween("min_insync_replicas", minInsyncReplicas, 1, 9);
             if (replicationFactor != -1 && minInsyncReplicas > replicationFactor) {
                 throw new IllegalArgumentException("min_insync_replicas must be at most replication_factor="
-                    + replicationFactor + ", or nothing can be written: " + minInsyncReplicas);
+                        + replicationFactor + ", or nothing can be written: " + minInsyncReplicas);
             }
         }
         requireKept("record_retention_ms", recordRetentionMs);
@@ -52,7 +52,7 @@ public record TopicsConfig(
         requireBetween("max_record_bytes", maxRecordBytes, MIN_RECORD_BYTES, MAX_RECORD_BYTES);
         if (schemasTopic == null || !schemasTopic.matches("[A-Za-z0-9._-]{1,249}")) {
             throw new IllegalArgumentException(
-                "schemas_topic must be 1 to 249 letters, digits, '-', '_' or '.': " + schemasTopic);
+                    "schemas_topic must be 1 to 249 letters, digits, '-', '_' or '.': " + schemasTopic);
         }
         requireBetween("timeout_ms", timeoutMs, 1_000, Integer.MAX_VALUE);
     }
@@ -78,7 +78,7 @@ public record TopicsConfig(
         long needed = Math.multiplyExact(bytes, (long) versions);
         if (keptBytes != -1 && keptBytes < needed) {
             throw new IllegalArgumentException(key + " must be at least " + needed + " to keep " + versions
-                + " versions of " + bytes + " bytes: " + keptBytes);
+                    + " versions of " + bytes + " bytes: " + keptBytes);
         }
     }
 

@@ -28,7 +28,8 @@ class BrokerProcessIT {
     private static final TopicPartition PARTITION = new TopicPartition("t", 0);
 
     /** Given up by the broker soon, so that the end of what the kill left open is not far. */
-    private static final Map<String, Object> IN_TRANSACTION = Map.of("transactional.id", "killed", "transaction.timeout.ms", 1_000);
+    private static final Map<String, Object> IN_TRANSACTION =
+            Map.of("transactional.id", "killed", "transaction.timeout.ms", 1_000);
 
     @TempDir
     private Path directory;
@@ -43,7 +44,8 @@ class BrokerProcessIT {
             try (KafkaProducer<String, String> open = producer(process, IN_TRANSACTION)) {
                 open.initTransactions();
                 open.beginTransaction();
-                open.send(new ProducerRecord<>("t", "in no transaction that ends")).get(10, TimeUnit.SECONDS);
+                open.send(new ProducerRecord<>("t", "in no transaction that ends"))
+                        .get(10, TimeUnit.SECONDS);
 
                 process.kill();
 
@@ -52,7 +54,8 @@ class BrokerProcessIT {
             assertThat(process.isAlive()).isFalse();
         }
 
-        try (BrokerProcess again = BrokerProcess.start(directory.resolve("data"), BrokerConfig.defaults().withPort(port))) {
+        try (BrokerProcess again = BrokerProcess.start(
+                directory.resolve("data"), BrokerConfig.defaults().withPort(port))) {
             assertThat(again.port()).isEqualTo(port);
             produce(again, "after");
             assertThat(committed(again, "after")).containsExactly("acknowledged", "after");
@@ -68,26 +71,30 @@ class BrokerProcessIT {
         }
 
         assertThat(child.isAlive()).isFalse();
-        assertThat(directory.resolve("data").resolve(".kafka_cleanshutdown")).as("left by an orderly stop").exists();
+        assertThat(directory.resolve("data").resolve(".kafka_cleanshutdown"))
+                .as("left by an orderly stop")
+                .exists();
     }
 
     @Test
     void shouldPassOnTheReasonOfTheChild() {
         try (EmbeddedBroker first = EmbeddedBroker.start(directory.resolve("data"))) {
             assertThatThrownBy(() -> BrokerProcess.start(first.directory(), BrokerConfig.defaults()))
-                .isInstanceOf(BrokerException.class)
-                .hasMessage("another broker uses " + first.directory() + "; stop it or choose another directory");
+                    .isInstanceOf(BrokerException.class)
+                    .hasMessage("another broker uses " + first.directory() + "; stop it or choose another directory");
         }
         List<String> tooSmall = List.of("-Xmx1k");
         assertThatThrownBy(() -> BrokerProcess.start(directory.resolve("data"), BrokerConfig.defaults(), tooSmall))
-            .isInstanceOf(BrokerException.class)
-            .hasMessage("the broker's process ended before it served; its log is " + directory.resolve("data.log"));
+                .isInstanceOf(BrokerException.class)
+                .hasMessage("the broker's process ended before it served; its log is " + directory.resolve("data.log"));
     }
 
     private static void createTopic(BrokerProcess process) throws Exception {
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", process.bootstrapServers()))) {
             admin.createTopics(List.of(new NewTopic("t", 1, (short) 1))).all().get(10, TimeUnit.SECONDS);
-            admin.listOffsets(Map.of(PARTITION, OffsetSpec.latest())).all().get(20, TimeUnit.SECONDS); // then it has a leader
+            admin.listOffsets(Map.of(PARTITION, OffsetSpec.latest()))
+                    .all()
+                    .get(20, TimeUnit.SECONDS); // then it has a leader
         }
     }
 
@@ -106,8 +113,10 @@ class BrokerProcessIT {
     /** The committed records up to this one; the test's limit ends the waiting. */
     private static List<String> committed(BrokerProcess process, String last) {
         List<String> values = new ArrayList<>();
-        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(Map.of("bootstrap.servers", process.bootstrapServers(),
-                "isolation.level", "read_committed"), new StringDeserializer(), new StringDeserializer())) {
+        try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(
+                Map.of("bootstrap.servers", process.bootstrapServers(), "isolation.level", "read_committed"),
+                new StringDeserializer(),
+                new StringDeserializer())) {
             consumer.assign(List.of(PARTITION));
             consumer.seekToBeginning(List.of(PARTITION));
             while (!values.contains(last)) {

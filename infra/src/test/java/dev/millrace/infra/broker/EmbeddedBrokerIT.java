@@ -41,7 +41,7 @@ class EmbeddedBrokerIT {
             first = broker.bootstrapServers();
             createTopic(broker);
             try (KafkaProducer<String, String> producer = producer(broker);
-                 KafkaConsumer<String, String> group = consumer(broker)) {
+                    KafkaConsumer<String, String> group = consumer(broker)) {
                 producer.initTransactions();
                 producer.beginTransaction();
                 producer.send(new ProducerRecord<>("t", "k", "committed"));
@@ -54,11 +54,15 @@ class EmbeddedBrokerIT {
         }
 
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory);
-             Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
+                Admin admin = Admin.create(Map.of("bootstrap.servers", broker.bootstrapServers()))) {
             assertThat(broker.bootstrapServers()).isNotEqualTo(first);
             assertThat(readCommitted(broker)).containsExactly("committed");
-            assertThat(admin.listConsumerGroupOffsets("g").partitionsToOffsetAndMetadata().get(10, TimeUnit.SECONDS)
-                .get(PARTITION).offset()).isEqualTo(17);
+            assertThat(admin.listConsumerGroupOffsets("g")
+                            .partitionsToOffsetAndMetadata()
+                            .get(10, TimeUnit.SECONDS)
+                            .get(PARTITION)
+                            .offset())
+                    .isEqualTo(17);
             assertThat(broker.failure().toCompletableFuture()).isNotDone();
         }
     }
@@ -83,17 +87,19 @@ class EmbeddedBrokerIT {
         try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.1"))) {
             BrokerConfig config = new BrokerConfig(taken.getLocalPort(), 16 << 20, 0, 60_000, 20_000);
 
-            assertThatThrownBy(() -> EmbeddedBroker.start(directory, config)).isInstanceOf(BrokerException.class)
-                .hasMessage("the broker cannot listen on 127.0.0.1:" + taken.getLocalPort()
-                    + ": Address already in use; set broker.port to another number, or to 0 for any free one");
+            assertThatThrownBy(() -> EmbeddedBroker.start(directory, config))
+                    .isInstanceOf(BrokerException.class)
+                    .hasMessage("the broker cannot listen on 127.0.0.1:" + taken.getLocalPort()
+                            + ": Address already in use; set broker.port to another number, or to 0 for any free one");
         }
     }
 
     @Test
     void shouldSayThatTheDirectoryIsInUse() {
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory)) {
-            assertThatThrownBy(() -> EmbeddedBroker.start(broker.directory())).isInstanceOf(BrokerException.class)
-                .hasMessage("another broker uses " + directory + "; stop it or choose another directory");
+            assertThatThrownBy(() -> EmbeddedBroker.start(broker.directory()))
+                    .isInstanceOf(BrokerException.class)
+                    .hasMessage("another broker uses " + directory + "; stop it or choose another directory");
             assertThat(broker.failure().toCompletableFuture()).isNotDone();
         }
     }
@@ -102,18 +108,20 @@ class EmbeddedBrokerIT {
     void shouldSayThatTheDirectoryCannotBeWritten() throws Exception {
         Path file = Files.createFile(directory.resolve("file"));
 
-        assertThatThrownBy(() -> EmbeddedBroker.start(file.resolve("broker"))).isInstanceOf(BrokerException.class)
-            .hasMessageStartingWith("cannot write the broker's data to " + file.resolve("broker"))
-            .hasMessageEndingWith("; choose another directory");
+        assertThatThrownBy(() -> EmbeddedBroker.start(file.resolve("broker")))
+                .isInstanceOf(BrokerException.class)
+                .hasMessageStartingWith("cannot write the broker's data to " + file.resolve("broker"))
+                .hasMessageEndingWith("; choose another directory");
     }
 
     @Test
     void shouldSayThatThereIsNoSpace() {
         BrokerConfig config = new BrokerConfig(0, 16 << 20, 1L << 60, 60_000, 20_000);
 
-        assertThatThrownBy(() -> EmbeddedBroker.start(directory, config)).isInstanceOf(BrokerException.class)
-            .hasMessageContaining("no space for the broker's data in " + directory)
-            .hasMessageContaining("at least " + (1L << 40) + " MiB are needed");
+        assertThatThrownBy(() -> EmbeddedBroker.start(directory, config))
+                .isInstanceOf(BrokerException.class)
+                .hasMessageContaining("no space for the broker's data in " + directory)
+                .hasMessageContaining("at least " + (1L << 40) + " MiB are needed");
     }
 
     @Test
@@ -122,16 +130,18 @@ class EmbeddedBrokerIT {
             Exit.halt(1, "all log dirs have failed"); // what Kafka calls when it cannot write any more
 
             assertThat(broker.failure().toCompletableFuture())
-                .isCompletedWithValueMatching(e -> e.getMessage().startsWith(
-                "the broker in " + directory + " cannot go on: Kafka asked to end the process with status 1, "
-                    + "all log dirs have failed; ") && e.getMessage().endsWith(" MiB are free on its disk"));
+                    .isCompletedWithValueMatching(e -> e.getMessage()
+                                    .startsWith("the broker in " + directory
+                                            + " cannot go on: Kafka asked to end the process with status 1, "
+                                            + "all log dirs have failed; ")
+                            && e.getMessage().endsWith(" MiB are free on its disk"));
         }
     }
 
     @Test
     void shouldRunTwoBrokersBesideEachOther() throws Exception {
         try (EmbeddedBroker one = EmbeddedBroker.start(directory.resolve("one"));
-             EmbeddedBroker two = EmbeddedBroker.start(directory.resolve("two"))) {
+                EmbeddedBroker two = EmbeddedBroker.start(directory.resolve("two"))) {
             createTopic(one);
 
             try (Admin admin = Admin.create(Map.of("bootstrap.servers", two.bootstrapServers()))) {
@@ -148,15 +158,18 @@ class EmbeddedBrokerIT {
     }
 
     private static KafkaProducer<String, String> producer(EmbeddedBroker broker) {
-        return new KafkaProducer<>(Map.of("bootstrap.servers", broker.bootstrapServers(), "transactional.id", "tx"),
-            new StringSerializer(), new StringSerializer());
+        return new KafkaProducer<>(
+                Map.of("bootstrap.servers", broker.bootstrapServers(), "transactional.id", "tx"),
+                new StringSerializer(),
+                new StringSerializer());
     }
 
     private static List<String> readCommitted(EmbeddedBroker broker) {
         try (KafkaConsumer<String, String> consumer = consumer(broker)) {
             consumer.assign(List.of(PARTITION));
             consumer.seekToBeginning(List.of(PARTITION));
-            long end = consumer.endOffsets(List.of(PARTITION), Duration.ofSeconds(10)).get(PARTITION);
+            long end = consumer.endOffsets(List.of(PARTITION), Duration.ofSeconds(10))
+                    .get(PARTITION);
             List<String> values = new ArrayList<>();
             while (consumer.position(PARTITION, Duration.ofSeconds(10)) < end) {
                 consumer.poll(Duration.ofMillis(200)).forEach(record -> values.add(record.value()));
@@ -166,8 +179,17 @@ class EmbeddedBrokerIT {
     }
 
     private static KafkaConsumer<String, String> consumer(EmbeddedBroker broker) {
-        return new KafkaConsumer<>(Map.of("bootstrap.servers", broker.bootstrapServers(), "group.id", "g",
-            "enable.auto.commit", "false",
-            "isolation.level", "read_committed"), new StringDeserializer(), new StringDeserializer());
+        return new KafkaConsumer<>(
+                Map.of(
+                        "bootstrap.servers",
+                        broker.bootstrapServers(),
+                        "group.id",
+                        "g",
+                        "enable.auto.commit",
+                        "false",
+                        "isolation.level",
+                        "read_committed"),
+                new StringDeserializer(),
+                new StringDeserializer());
     }
 }

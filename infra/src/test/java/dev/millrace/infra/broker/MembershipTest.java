@@ -29,13 +29,20 @@ class MembershipTest {
 
     @Test
     void shouldKeepThreeCopiesOnThreeNodesAndAskTwoOfThem() {
-        Properties of3 = properties(Membership.ofNewCluster(List.of(19001, 19002, 19003)).get(1));
-        assertThat(of3).containsEntry("node.id", "2").containsEntry("default.replication.factor", "3").containsEntry("min.insync.replicas", "2")
-            .containsEntry("offsets.topic.replication.factor", "3").containsEntry("transaction.state.log.min.isr", "2");
+        Properties of3 =
+                properties(Membership.ofNewCluster(List.of(19001, 19002, 19003)).get(1));
+        assertThat(of3)
+                .containsEntry("node.id", "2")
+                .containsEntry("default.replication.factor", "3")
+                .containsEntry("min.insync.replicas", "2")
+                .containsEntry("offsets.topic.replication.factor", "3")
+                .containsEntry("transaction.state.log.min.isr", "2");
         assertThat(of3.getProperty("listeners")).endsWith("CONTROLLER://127.0.0.1:19002");
         Properties alone = properties(Membership.alone(19001));
-        assertThat(alone).containsEntry("default.replication.factor", "1").containsEntry("min.insync.replicas", "1")
-            .containsEntry("transaction.state.log.min.isr", "1");
+        assertThat(alone)
+                .containsEntry("default.replication.factor", "1")
+                .containsEntry("min.insync.replicas", "1")
+                .containsEntry("transaction.state.log.min.isr", "1");
     }
 
     private static Properties properties(Membership member) {

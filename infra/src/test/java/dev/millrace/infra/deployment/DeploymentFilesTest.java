@@ -88,12 +88,16 @@ class DeploymentFilesTest {
 
     @Test
     void shouldGiveEveryPanelAnExpressionAndAPlaceOfItsOwn() throws IOException {
-        JsonNode dashboard = new ObjectMapper().readTree(Path.of("grafana/millrace.json").toFile());
+        JsonNode dashboard =
+                new ObjectMapper().readTree(Path.of("grafana/millrace.json").toFile());
         Set<String> places = new TreeSet<>();
         for (JsonNode panel : dashboard.path("panels")) {
             places.add(panel.path("gridPos").toString());
-            assertThat(panel.path("targets")).as("%s", panel.path("title")).isNotEmpty()
-                .allSatisfy(target -> assertThat(target.path("expr").asText()).contains("millrace_"));
+            assertThat(panel.path("targets"))
+                    .as("%s", panel.path("title"))
+                    .isNotEmpty()
+                    .allSatisfy(
+                            target -> assertThat(target.path("expr").asText()).contains("millrace_"));
         }
 
         assertThat(places).hasSize(dashboard.path("panels").size()).hasSizeGreaterThan(5);
@@ -101,17 +105,28 @@ class DeploymentFilesTest {
 
     @Test
     void shouldAskForTopicsThatTheClusterOfTheComposeFileCanHold() throws IOException {
-        Map<?, ?> compose = (Map<?, ?>) documents(Path.of("docker/compose.yaml")).get(0);
+        Map<?, ?> compose =
+                (Map<?, ?>) documents(Path.of("docker/compose.yaml")).get(0);
         Map<?, ?> services = (Map<?, ?>) compose.get("services");
-        long brokers = services.keySet().stream().filter(name -> name.toString().startsWith("kafka-")).count();
-        Map<?, ?> configuration = (Map<?, ?>) documents(Path.of("docker/millrace.yaml")).get(0);
+        long brokers = services.keySet().stream()
+                .filter(name -> name.toString().startsWith("kafka-"))
+                .count();
+        Map<?, ?> configuration =
+                (Map<?, ?>) documents(Path.of("docker/millrace.yaml")).get(0);
         Map<?, ?> topics = (Map<?, ?>) configuration.get("topics");
         TopicsConfig d = TopicsConfig.defaults();
 
-        TopicsConfig asked = new TopicsConfig((int) topics.get("partitions"), (int) topics.get("replication_factor"),
-            (int) topics.get("min_insync_replicas"), d.recordRetentionMs(), d.passingRetentionMs(),
-            d.weightsRetentionBytes(), d.optimizerRetentionBytes(), d.maxRecordBytes(), d.schemasTopic(),
-            d.timeoutMs());
+        TopicsConfig asked = new TopicsConfig(
+                (int) topics.get("partitions"),
+                (int) topics.get("replication_factor"),
+                (int) topics.get("min_insync_replicas"),
+                d.recordRetentionMs(),
+                d.passingRetentionMs(),
+                d.weightsRetentionBytes(),
+                d.optimizerRetentionBytes(),
+                d.maxRecordBytes(),
+                d.schemasTopic(),
+                d.timeoutMs());
 
         assertThat(brokers).isEqualTo(3).isGreaterThanOrEqualTo(asked.replicationFactor());
         Map<?, ?> environment = (Map<?, ?>) ((Map<?, ?>) services.get("kafka-1")).get("environment");
@@ -129,8 +144,10 @@ class DeploymentFilesTest {
     /** Name to the columns of the list of meters. */
     private static Map<String, String[]> meters() throws IOException {
         Map<String, String[]> meters = new LinkedHashMap<>();
-        Files.readAllLines(Path.of("prometheus/meters.csv")).stream().skip(1)
-            .map(line -> line.split(",", 4)).forEach(columns -> meters.put(columns[0], columns));
+        Files.readAllLines(Path.of("prometheus/meters.csv")).stream()
+                .skip(1)
+                .map(line -> line.split(",", 4))
+                .forEach(columns -> meters.put(columns[0], columns));
         return meters;
     }
 }

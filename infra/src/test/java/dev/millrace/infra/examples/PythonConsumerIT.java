@@ -54,16 +54,28 @@ class PythonConsumerIT {
         String python = pythonWithKafka();
         RunTopics topics = new RunTopics("millrace.");
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("broker"));
-             RunLog log = RunLog.open(Map.of("bootstrap.servers", broker.bootstrapServers()), topics,
-                 new RunIdentity("run-1", 0, "default"), TopicsConfig.defaults(), "", Clock.systemUTC())) {
+                RunLog log = RunLog.open(
+                        Map.of("bootstrap.servers", broker.bootstrapServers()),
+                        topics,
+                        new RunIdentity("run-1", 0, "default"),
+                        TopicsConfig.defaults(),
+                        "",
+                        Clock.systemUTC())) {
             produce(log, topics);
             HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0), 0);
             new RegistryHttpApi(log.registryContents().orElseThrow()).mount(server);
             server.start();
             try {
-                List<JsonNode> read = run(python, "--bootstrap-servers", broker.bootstrapServers(),
-                    "--registry", "http://127.0.0.1:" + server.getAddress().getPort(), "--limit", "2",
-                    "--timeout", "60");
+                List<JsonNode> read = run(
+                        python,
+                        "--bootstrap-servers",
+                        broker.bootstrapServers(),
+                        "--registry",
+                        "http://127.0.0.1:" + server.getAddress().getPort(),
+                        "--limit",
+                        "2",
+                        "--timeout",
+                        "60");
 
                 assertThat(read).hasSize(2);
                 JsonNode first = read.get(0);
@@ -74,7 +86,9 @@ class PythonConsumerIT {
                 assertThat(first.path("behavior_log_probs")).hasToString("[-0.5,0.0,-3.25]");
                 assertThat(first.path("versions")).hasToString("[6,7]");
                 assertThat(first.path("finish_reason").asText()).isEqualTo("STOP");
-                assertThat(read.get(1).path("rollout_id").asText()).as("the aborted one is not shown").isEqualTo("g/2");
+                assertThat(read.get(1).path("rollout_id").asText())
+                        .as("the aborted one is not shown")
+                        .isEqualTo("g/2");
             } finally {
                 server.stop(0);
             }
@@ -85,7 +99,9 @@ class PythonConsumerIT {
         for (String python : PYTHONS) {
             try {
                 Process probe = new ProcessBuilder(python, "-c", "import confluent_kafka.avro, avro")
-                    .redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD).start();
+                        .redirectErrorStream(true)
+                        .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                        .start();
                 if (probe.waitFor(60, TimeUnit.SECONDS) && probe.exitValue() == 0) {
                     return python;
                 }
@@ -94,7 +110,7 @@ class PythonConsumerIT {
             }
         }
         return abort("no python3 with confluent_kafka and avro is installed"
-            + " (Debian: apt-get install python3-confluent-kafka python3-avro)");
+                + " (Debian: apt-get install python3-confluent-kafka python3-avro)");
     }
 
     private List<JsonNode> run(String python, String... arguments) throws Exception {
@@ -102,9 +118,16 @@ class PythonConsumerIT {
         command.addAll(List.of(arguments));
         Path out = directory.resolve("out");
         Path err = directory.resolve("err");
-        Process process = new ProcessBuilder(command).redirectOutput(out.toFile()).redirectError(err.toFile()).start();
-        assertThat(process.waitFor(120, TimeUnit.SECONDS)).as("ends within 120 s").isTrue();
-        assertThat(process.exitValue()).as("exit status, with on standard error: %s", Files.readString(err)).isZero();
+        Process process = new ProcessBuilder(command)
+                .redirectOutput(out.toFile())
+                .redirectError(err.toFile())
+                .start();
+        assertThat(process.waitFor(120, TimeUnit.SECONDS))
+                .as("ends within 120 s")
+                .isTrue();
+        assertThat(process.exitValue())
+                .as("exit status, with on standard error: %s", Files.readString(err))
+                .isZero();
         List<JsonNode> objects = new ArrayList<>();
         for (String line : Files.readAllLines(out)) {
             objects.add(new ObjectMapper().readTree(line));
@@ -114,17 +137,23 @@ class PythonConsumerIT {
 
     /** One committed, one aborted, garbage, one committed; all of one group and so in one partition. */
     private static void produce(RunLog log, RunTopics topics) throws Exception {
-        var serializer = AvroSerde.of(Rollout.class, log.connection().registry()).serializer();
+        var serializer =
+                AvroSerde.of(Rollout.class, log.connection().registry()).serializer();
         try (KafkaProducer<String, byte[]> producer = new KafkaProducer<>(
                 log.connection().producer(Map.of("transactional.id", "t", "compression.type", "lz4")),
-                new StringSerializer(), new ByteArraySerializer())) {
+                new StringSerializer(),
+                new ByteArraySerializer())) {
             producer.initTransactions();
-            byte[][] values = {serializer.serialize(topics.rollouts(), rollout(0)),
-                serializer.serialize(topics.rollouts(), rollout(1)), {9, 9, 9},
-                serializer.serialize(topics.rollouts(), rollout(2))};
+            byte[][] values = {
+                serializer.serialize(topics.rollouts(), rollout(0)),
+                serializer.serialize(topics.rollouts(), rollout(1)),
+                {9, 9, 9},
+                serializer.serialize(topics.rollouts(), rollout(2))
+            };
             for (int i = 0; i < values.length; i++) {
                 producer.beginTransaction();
-                producer.send(new ProducerRecord<>(topics.rollouts(), "g", values[i])).get(20, TimeUnit.SECONDS);
+                producer.send(new ProducerRecord<>(topics.rollouts(), "g", values[i]))
+                        .get(20, TimeUnit.SECONDS);
                 if (i == 1) {
                     producer.abortTransaction();
                 } else {
@@ -135,11 +164,31 @@ class PythonConsumerIT {
     }
 
     private static Rollout rollout(int sample) {
-        return new Rollout("run-1", 0, "g/" + sample, "g", 0L, sample, 8, "generator-0", "inc", "hash",
-            PackedInts.of(1, 15), PackedInts.of(4, 70_000, 2), PackedMask.of((byte) 1, (byte) 0, (byte) 1),
-            PackedFloats.of(-0.5f, 0f, -3.25f), LogProbDistribution.TEMPERED, null,
-            new SamplingParameters(1.0, 0, 1.0, 8, 7L), List.of(new Turn(Speaker.POLICY, 0, 3)),
-            List.of(new VersionSpan(6L, 0, 2), new VersionSpan(7L, 2, 3)), 0.5, Map.of(),
-            FinishReason.STOP, 5L, 1L, 2L);
+        return new Rollout(
+                "run-1",
+                0,
+                "g/" + sample,
+                "g",
+                0L,
+                sample,
+                8,
+                "generator-0",
+                "inc",
+                "hash",
+                PackedInts.of(1, 15),
+                PackedInts.of(4, 70_000, 2),
+                PackedMask.of((byte) 1, (byte) 0, (byte) 1),
+                PackedFloats.of(-0.5f, 0f, -3.25f),
+                LogProbDistribution.TEMPERED,
+                null,
+                new SamplingParameters(1.0, 0, 1.0, 8, 7L),
+                List.of(new Turn(Speaker.POLICY, 0, 3)),
+                List.of(new VersionSpan(6L, 0, 2), new VersionSpan(7L, 2, 3)),
+                0.5,
+                Map.of(),
+                FinishReason.STOP,
+                5L,
+                1L,
+                2L);
     }
 }

@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.infra.topics.LogSetupException;
 import dev.millrace.infra.topics.TopicsConfig;
-import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.ServerRole;
+import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -40,6 +40,7 @@ class RunLogIT {
 
     @TempDir
     private static Path directory;
+
     private static EmbeddedBroker broker;
     private static Map<String, Object> client;
 
@@ -63,15 +64,21 @@ class RunLogIT {
             assertThat(created.resumed()).isFalse();
             assertThat(created.connection().run()).isEqualTo(run);
             assertThat(created.registryContents().orElseThrow().subjects())
-                .contains("a.rollouts-value", "a.weights-value", "a.run-value").doesNotContain("a.dead-letters-value");
+                    .contains("a.rollouts-value", "a.weights-value", "a.run-value")
+                    .doesNotContain("a.dead-letters-value");
         }
-        try (RunLog resumed = open(topics, run); RunLog joined = RunLog.join(client, topics, run, CONFIG, "")) {
+        try (RunLog resumed = open(topics, run);
+                RunLog joined = RunLog.join(client, topics, run, CONFIG, "")) {
             assertThat(resumed.resumed()).isTrue();
-            Serving serving = new Serving("run-a", 0, "generator-0", ServerRole.GENERATOR, "default", 1L, 2L, 3L, 4L, null, false);
+            Serving serving = new Serving(
+                    "run-a", 0, "generator-0", ServerRole.GENERATOR, "default", 1L, 2L, 3L, 4L, null, false);
             byte[] bytes = AvroSerde.of(Serving.class, resumed.connection().registry())
-                .serializer().serialize(topics.serving(), serving);
+                    .serializer()
+                    .serialize(topics.serving(), serving);
             assertThat(AvroSerde.of(Serving.class, joined.connection().registry())
-                .deserializer().deserialize(topics.serving(), bytes)).isEqualTo(serving);
+                            .deserializer()
+                            .deserialize(topics.serving(), bytes))
+                    .isEqualTo(serving);
         }
     }
 
@@ -81,14 +88,15 @@ class RunLogIT {
         open(topics, new RunIdentity("run-b", 0, "default")).close();
 
         assertThatThrownBy(() -> open(topics, new RunIdentity("run-c", 0, "default")))
-            .isInstanceOf(LogSetupException.class)
-            .hasMessage("the topics under 'b.' belong to run run-b, not to run run-c; "
-                + "go on with that run, or choose another topic prefix");
+                .isInstanceOf(LogSetupException.class)
+                .hasMessage("the topics under 'b.' belong to run run-b, not to run run-c; "
+                        + "go on with that run, or choose another topic prefix");
         assertThatThrownBy(() -> RunLog.join(client, topics, new RunIdentity("run-c", 0, "default"), CONFIG, ""))
-            .isInstanceOf(LogSetupException.class).hasMessageContaining("belong to run run-b");
+                .isInstanceOf(LogSetupException.class)
+                .hasMessageContaining("belong to run run-b");
         assertThatThrownBy(() -> open(topics, new RunIdentity("run-b", 0, "other")))
-            .isInstanceOf(LogSetupException.class)
-            .hasMessageContaining("trains the policy default, not other");
+                .isInstanceOf(LogSetupException.class)
+                .hasMessageContaining("trains the policy default, not other");
 
         try (RunLog other = open(new RunTopics("c."), new RunIdentity("run-c", 0, "default"))) {
             assertThat(other.resumed()).isFalse();
@@ -105,10 +113,11 @@ class RunLogIT {
         }
 
         assertThatThrownBy(() -> open(topics, new RunIdentity("run-e", 0, "default")))
-            .isInstanceOf(LogSetupException.class)
-            .hasMessage("run run-e has gone on to epoch 1; nothing of epoch 0 would be read any more");
+                .isInstanceOf(LogSetupException.class)
+                .hasMessage("run run-e has gone on to epoch 1; nothing of epoch 0 would be read any more");
         assertThatThrownBy(() -> RunLog.join(client, topics, new RunIdentity("run-e", 2, "default"), CONFIG, ""))
-            .isInstanceOf(LogSetupException.class).hasMessage("run run-e is at epoch 1, not at epoch 2");
+                .isInstanceOf(LogSetupException.class)
+                .hasMessage("run run-e is at epoch 1, not at epoch 2");
     }
 
     @Test
@@ -130,7 +139,8 @@ class RunLogIT {
                     winners.add(result.get());
                 } catch (ExecutionException e) {
                     assertThat(e.getCause())
-                        .isInstanceOf(LogSetupException.class).hasMessageContaining("belong to run");
+                            .isInstanceOf(LogSetupException.class)
+                            .hasMessageContaining("belong to run");
                 }
             }
         } finally {
@@ -144,12 +154,15 @@ class RunLogIT {
     @Test
     void shouldRefuseTopicsThatNobodyClaims() throws Exception {
         try (Admin admin = Admin.create(client)) {
-            admin.createTopics(List.of(new NewTopic("orphan.rollouts", 4, (short) 1))).all().get(10, TimeUnit.SECONDS);
+            admin.createTopics(List.of(new NewTopic("orphan.rollouts", 4, (short) 1)))
+                    .all()
+                    .get(10, TimeUnit.SECONDS);
         }
 
         assertThatThrownBy(() -> open(new RunTopics("orphan."), new RunIdentity("r", 0, "default")))
-            .isInstanceOf(LogSetupException.class).hasMessage("topics [orphan.rollouts] exist, but no orphan.run says "
-                + "whose they are; delete them, or choose another topic prefix than 'orphan.'");
+                .isInstanceOf(LogSetupException.class)
+                .hasMessage("topics [orphan.rollouts] exist, but no orphan.run says "
+                        + "whose they are; delete them, or choose another topic prefix than 'orphan.'");
     }
 
     @Test
@@ -157,22 +170,23 @@ class RunLogIT {
         RunTopics topics = new RunTopics("garbage.");
         open(topics, new RunIdentity("r", 0, "default")).close();
         try (KafkaProducer<String, byte[]> producer =
-                 new KafkaProducer<>(client, new StringSerializer(), new ByteArraySerializer())) {
+                new KafkaProducer<>(client, new StringSerializer(), new ByteArraySerializer())) {
             producer.send(new ProducerRecord<>(topics.run(), "run", new byte[] {1, 2, 3, 4, 5, 6}))
-                .get(10, TimeUnit.SECONDS);
+                    .get(10, TimeUnit.SECONDS);
         }
 
-        assertThatThrownBy(() -> open(topics, new RunIdentity("r", 0, "default"))).isInstanceOf(LogSetupException.class)
-            .hasMessage("topic garbage.run holds something else than a claim: not a RunClaim (topic garbage.run): "
-                + "the first byte is 1 in place of 0");
+        assertThatThrownBy(() -> open(topics, new RunIdentity("r", 0, "default")))
+                .isInstanceOf(LogSetupException.class)
+                .hasMessage("topic garbage.run holds something else than a claim: not a RunClaim (topic garbage.run): "
+                        + "the first byte is 1 in place of 0");
     }
 
     @Test
     void shouldSayThatThereIsNoRunToJoin() {
         RunTopics none = new RunTopics("none.");
         assertThatThrownBy(() -> RunLog.join(client, none, new RunIdentity("r", 0, "default"), CONFIG, ""))
-            .isInstanceOf(LogSetupException.class)
-            .hasMessageStartingWith("there is no run under the topic prefix 'none.': topics [none.batches,");
+                .isInstanceOf(LogSetupException.class)
+                .hasMessageStartingWith("there is no run under the topic prefix 'none.': topics [none.batches,");
     }
 
     @Test

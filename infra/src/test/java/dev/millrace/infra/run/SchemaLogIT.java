@@ -41,6 +41,7 @@ class SchemaLogIT {
 
     @TempDir
     private static Path directory;
+
     private static EmbeddedBroker broker;
     private static Map<String, Object> client;
 
@@ -59,25 +60,34 @@ class SchemaLogIT {
     void shouldShareWhatOneRegistersWithAnotherThatIsOpenAlready() {
         String topic = topic("shared");
         try (LogSchemaRegistry writer = LogSchemaRegistry.writing(client, topic, LIMIT_MS);
-             LogSchemaRegistry reader = LogSchemaRegistry.reading(client, topic, LIMIT_MS)) {
+                LogSchemaRegistry reader = LogSchemaRegistry.reading(client, topic, LIMIT_MS)) {
             assertThatThrownBy(() -> reader.byId(1)).isInstanceOf(UnknownSchemaException.class);
             assertThatThrownBy(() -> reader.idOf("a-value", Serving.getClassSchema()))
-                .isExactlyInstanceOf(SchemaRegistryException.class)
-                .hasMessageContaining("the schema of dev.millrace.schemas.Serving is not registered under a-value");
+                    .isExactlyInstanceOf(SchemaRegistryException.class)
+                    .hasMessageContaining("the schema of dev.millrace.schemas.Serving is not registered under a-value");
 
-            writer.register(Map.of("a-value", Serving.getClassSchema(), "b-value", Outcome.getClassSchema(),
-                "c-value", Outcome.getClassSchema()));
+            writer.register(Map.of(
+                    "a-value",
+                    Serving.getClassSchema(),
+                    "b-value",
+                    Outcome.getClassSchema(),
+                    "c-value",
+                    Outcome.getClassSchema()));
 
             int serving = reader.idOf("a-value", Serving.getClassSchema());
             assertThat(reader.byId(serving).getFullName()).isEqualTo("dev.millrace.schemas.Serving");
-            assertThat(reader.idOf("b-value", Outcome.getClassSchema())).as("one text, one id")
-                .isEqualTo(reader.idOf("c-value", Outcome.getClassSchema())).isNotEqualTo(serving);
+            assertThat(reader.idOf("b-value", Outcome.getClassSchema()))
+                    .as("one text, one id")
+                    .isEqualTo(reader.idOf("c-value", Outcome.getClassSchema()))
+                    .isNotEqualTo(serving);
             assertThat(writer.idOf("d-value", Rollout.getClassSchema())).isEqualTo(3);
             assertThat(reader.contents().subjects()).containsExactly("a-value", "b-value", "c-value", "d-value");
             assertThat(reader.contents().compatibilityLevel()).isEqualTo("FULL");
         }
         try (LogSchemaRegistry later = LogSchemaRegistry.writing(client, topic, LIMIT_MS)) {
-            assertThat(later.idOf("d-value", Rollout.getClassSchema())).as("after a restart").isEqualTo(3);
+            assertThat(later.idOf("d-value", Rollout.getClassSchema()))
+                    .as("after a restart")
+                    .isEqualTo(3);
             assertThat(later.contents().versions("d-value")).hasSize(1);
         }
     }
@@ -108,7 +118,9 @@ class SchemaLogIT {
         try (LogSchemaRegistry reader = LogSchemaRegistry.reading(client, topic, LIMIT_MS)) {
             RegistryContents contents = reader.contents();
             Set<Integer> ids = new TreeSet<>();
-            contents.subjects().forEach(subject -> ids.add(contents.versions(subject).get(1).id()));
+            contents.subjects()
+                    .forEach(
+                            subject -> ids.add(contents.versions(subject).get(1).id()));
             assertThat(ids).hasSize(12).containsExactlyInAnyOrder(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12);
         }
     }
@@ -117,14 +129,22 @@ class SchemaLogIT {
     void shouldTakeACompatibleVersionAndRefuseAnother() {
         try (LogSchemaRegistry registry = LogSchemaRegistry.writing(client, topic("versions"), LIMIT_MS)) {
             Schema first = record("R", "f");
-            Schema withDefault = SchemaBuilder.record("R").fields().requiredInt("f").optionalInt("g").endRecord();
-            Schema without = SchemaBuilder.record("R").fields().requiredInt("f").requiredInt("h").endRecord();
+            Schema withDefault = SchemaBuilder.record("R")
+                    .fields()
+                    .requiredInt("f")
+                    .optionalInt("g")
+                    .endRecord();
+            Schema without = SchemaBuilder.record("R")
+                    .fields()
+                    .requiredInt("f")
+                    .requiredInt("h")
+                    .endRecord();
 
             assertThat(registry.idOf("r-value", first)).isEqualTo(1);
             assertThat(registry.idOf("r-value", withDefault)).isEqualTo(2);
             assertThatThrownBy(() -> registry.idOf("r-value", without))
-                .isExactlyInstanceOf(SchemaRegistryException.class)
-                .hasMessageStartingWith("subject r-value: the new schema cannot read records of version 2: ");
+                    .isExactlyInstanceOf(SchemaRegistryException.class)
+                    .hasMessageStartingWith("subject r-value: the new schema cannot read records of version 2: ");
             assertThat(registry.contents().versions("r-value")).containsOnlyKeys(1, 2);
         }
     }
@@ -133,15 +153,15 @@ class SchemaLogIT {
     void shouldKeepOffATopicThatARegistryRunsOn() throws Exception {
         String topic = topic("foreign");
         try (KafkaProducer<String, String> producer =
-                 new KafkaProducer<>(client, new StringSerializer(), new StringSerializer())) {
+                new KafkaProducer<>(client, new StringSerializer(), new StringSerializer())) {
             producer.send(new ProducerRecord<>(topic, "{\"keytype\":\"NOOP\",\"magic\":0}", null))
-                .get(10, TimeUnit.SECONDS);
+                    .get(10, TimeUnit.SECONDS);
         }
         try (LogSchemaRegistry registry = LogSchemaRegistry.writing(client, topic, LIMIT_MS)) {
             assertThatThrownBy(() -> registry.idOf("r-value", record("R", "f")))
-                .isExactlyInstanceOf(SchemaRegistryException.class)
-                .hasMessage("topic foreign belongs to a schema registry that runs on it; set schema_registry_url "
-                    + "to that registry's address, or schemas_topic to another name");
+                    .isExactlyInstanceOf(SchemaRegistryException.class)
+                    .hasMessage("topic foreign belongs to a schema registry that runs on it; set schema_registry_url "
+                            + "to that registry's address, or schemas_topic to another name");
         }
     }
 
@@ -153,8 +173,9 @@ class SchemaLogIT {
                 int id = 1_000_000 + i;
                 assertThatThrownBy(() -> registry.byId(id)).isInstanceOf(UnknownSchemaException.class);
             }
-            assertThat(System.nanoTime() - begin).as("a request each would take far longer")
-                .isLessThan(TimeUnit.SECONDS.toNanos(30));
+            assertThat(System.nanoTime() - begin)
+                    .as("a request each would take far longer")
+                    .isLessThan(TimeUnit.SECONDS.toNanos(30));
         }
     }
 
@@ -164,7 +185,7 @@ class SchemaLogIT {
         List<String> first = new ArrayList<>();
         List<String> second = new ArrayList<>();
         try (LogTable one = new LogTable(client, topic, LIMIT_MS, (key, value) -> first.add(key));
-             LogTable two = new LogTable(client, topic, LIMIT_MS, (key, value) -> second.add(key))) {
+                LogTable two = new LogTable(client, topic, LIMIT_MS, (key, value) -> second.add(key))) {
             List<Integer> seen = new ArrayList<>();
 
             one.append(() -> {
@@ -187,9 +208,17 @@ class SchemaLogIT {
 
     private static String topic(String name) {
         TopicsConfig d = TopicsConfig.defaults();
-        TopicsConfig config = new TopicsConfig(d.partitions(), d.replicationFactor(), d.minInsyncReplicas(),
-            d.recordRetentionMs(), d.passingRetentionMs(), d.weightsRetentionBytes(), d.optimizerRetentionBytes(),
-            d.maxRecordBytes(), name, d.timeoutMs());
+        TopicsConfig config = new TopicsConfig(
+                d.partitions(),
+                d.replicationFactor(),
+                d.minInsyncReplicas(),
+                d.recordRetentionMs(),
+                d.passingRetentionMs(),
+                d.weightsRetentionBytes(),
+                d.optimizerRetentionBytes(),
+                d.maxRecordBytes(),
+                name,
+                d.timeoutMs());
         try (TopicAdministration administration = new TopicAdministration(client, config)) {
             administration.prepareSchemas();
         }

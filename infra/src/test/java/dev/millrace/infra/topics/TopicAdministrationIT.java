@@ -35,6 +35,7 @@ class TopicAdministrationIT {
 
     @TempDir
     private static Path directory;
+
     private static EmbeddedBroker broker;
     private static Map<String, Object> client;
 
@@ -80,7 +81,8 @@ class TopicAdministrationIT {
             }
             try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
                     Map.of("bootstrap.servers", broker.bootstrapServers(), "delivery.timeout.ms", 31_000),
-                    new ByteArraySerializer(), new ByteArraySerializer())) {
+                    new ByteArraySerializer(),
+                    new ByteArraySerializer())) {
                 List<Future<RecordMetadata>> sent = new ArrayList<>();
                 for (int i = 0; i < 200; i++) {
                     sent.add(producer.send(new ProducerRecord<>(name, i % 4, null, value)));
@@ -124,23 +126,31 @@ class TopicAdministrationIT {
         create(new NewTopic("bad2.rollouts", 4, (short) 1).configs(Map.of("cleanup.policy", "compact")));
         create(new NewTopic("bad3.rollouts", 4, (short) 1).configs(Map.of("retention.ms", "60000")));
         create(new NewTopic("bad4.rollouts", 4, (short) 1)
-            .configs(Map.of("retention.ms", "-1", "retention.bytes", "5")));
+                .configs(Map.of("retention.ms", "-1", "retention.bytes", "5")));
 
-        assertRefused("bad1.", "topic bad1.rollouts has 3 partitions, it must have 4; "
-            + "set partitions under 'topics' in the configuration, or choose another topic prefix");
-        assertRefused("bad2.", "topic bad2.rollouts has cleanup.policy=compact, it must be delete; alter the topic, "
-            + "change the setting under 'topics' in the configuration, or choose another topic prefix");
-        assertRefused("bad3.", "topic bad3.rollouts has retention.ms=60000, it must be at least 2592000000; "
-            + "alter the topic, change the setting under 'topics' in the configuration, "
-            + "or choose another topic prefix");
-        assertRefused("bad4.", "topic bad4.rollouts has retention.bytes=5, it must be at least -1; alter the topic, "
-            + "change the setting under 'topics' in the configuration, or choose another topic prefix");
+        assertRefused(
+                "bad1.",
+                "topic bad1.rollouts has 3 partitions, it must have 4; "
+                        + "set partitions under 'topics' in the configuration, or choose another topic prefix");
+        assertRefused(
+                "bad2.",
+                "topic bad2.rollouts has cleanup.policy=compact, it must be delete; alter the topic, "
+                        + "change the setting under 'topics' in the configuration, or choose another topic prefix");
+        assertRefused(
+                "bad3.",
+                "topic bad3.rollouts has retention.ms=60000, it must be at least 2592000000; "
+                        + "alter the topic, change the setting under 'topics' in the configuration, "
+                        + "or choose another topic prefix");
+        assertRefused(
+                "bad4.",
+                "topic bad4.rollouts has retention.bytes=5, it must be at least -1; alter the topic, "
+                        + "change the setting under 'topics' in the configuration, or choose another topic prefix");
     }
 
     @Test
     void shouldAcceptAnExistingTopicThatKeepsMore() throws Exception {
-        create(new NewTopic("more.rollouts", 4, (short) 1).configs(
-            Map.of("retention.ms", "-1", "max.message.bytes", "9000000")));
+        create(new NewTopic("more.rollouts", 4, (short) 1)
+                .configs(Map.of("retention.ms", "-1", "max.message.bytes", "9000000")));
 
         try (TopicAdministration administration = new TopicAdministration(client, CONFIG)) {
             administration.prepareRun(new RunTopics("more."));
@@ -154,11 +164,13 @@ class TopicAdministrationIT {
         TopicsConfig three = new TopicsConfig(1, 3, 2, -1, -1, -1, -1, 1 << 20, "_schemas", 30_000);
 
         assertThatThrownBy(() -> {
-            try (TopicAdministration administration = new TopicAdministration(client, three)) {
-                administration.prepareRun(new RunTopics("three."));
-            }
-        }).isInstanceOf(LogSetupException.class).hasMessageStartingWith("the cluster could not create topic three.")
-            .hasMessageContaining("replication factor");
+                    try (TopicAdministration administration = new TopicAdministration(client, three)) {
+                        administration.prepareRun(new RunTopics("three."));
+                    }
+                })
+                .isInstanceOf(LogSetupException.class)
+                .hasMessageStartingWith("the cluster could not create topic three.")
+                .hasMessageContaining("replication factor");
     }
 
     @Test
@@ -170,20 +182,22 @@ class TopicAdministrationIT {
         TopicsConfig hasty = new TopicsConfig(1, -1, -1, -1, -1, -1, -1, 1 << 20, "_schemas", 1_000);
 
         try (TopicAdministration administration =
-                 new TopicAdministration(Map.of("bootstrap.servers", "127.0.0.1:" + port), hasty)) {
-            assertThatThrownBy(administration::requireReachable).isInstanceOf(LogSetupException.class)
-                .hasMessageStartingWith("no broker answers at bootstrap_servers=127.0.0.1:" + port
-                    + " within timeout_ms=1000; start it, or correct the address");
+                new TopicAdministration(Map.of("bootstrap.servers", "127.0.0.1:" + port), hasty)) {
+            assertThatThrownBy(administration::requireReachable)
+                    .isInstanceOf(LogSetupException.class)
+                    .hasMessageStartingWith("no broker answers at bootstrap_servers=127.0.0.1:" + port
+                            + " within timeout_ms=1000; start it, or correct the address");
         }
         assertThatThrownBy(() -> new TopicAdministration(Map.of("bootstrap.servers", "no-such-host.invalid:1"), hasty))
-            .isInstanceOf(LogSetupException.class)
-            .hasMessageStartingWith("cannot connect to bootstrap_servers=no-such-host.invalid:1: ");
+                .isInstanceOf(LogSetupException.class)
+                .hasMessageStartingWith("cannot connect to bootstrap_servers=no-such-host.invalid:1: ");
     }
 
     private static void assertRefused(String prefix, String message) {
         try (TopicAdministration administration = new TopicAdministration(client, CONFIG)) {
             assertThatThrownBy(() -> administration.prepareRun(new RunTopics(prefix)))
-                .isInstanceOf(LogSetupException.class).hasMessage(message);
+                    .isInstanceOf(LogSetupException.class)
+                    .hasMessage(message);
         }
     }
 
@@ -196,7 +210,10 @@ class TopicAdministrationIT {
     private static String setting(String topic, String key) throws Exception {
         try (Admin admin = Admin.create(client)) {
             ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
-            Config config = admin.describeConfigs(List.of(resource)).all().get(10, TimeUnit.SECONDS).get(resource);
+            Config config = admin.describeConfigs(List.of(resource))
+                    .all()
+                    .get(10, TimeUnit.SECONDS)
+                    .get(resource);
             return config.get(key).value();
         }
     }
@@ -204,7 +221,11 @@ class TopicAdministrationIT {
     private static int partitions(String topic) throws Exception {
         try (Admin admin = Admin.create(client)) {
             return admin.describeTopics(List.of(topic))
-                .allTopicNames().get(10, TimeUnit.SECONDS).get(topic).partitions().size();
+                    .allTopicNames()
+                    .get(10, TimeUnit.SECONDS)
+                    .get(topic)
+                    .partitions()
+                    .size();
         }
     }
 }

@@ -1,11 +1,11 @@
 package dev.millrace.learner.batch;
 
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusedException;
 import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
-import dev.millrace.schemas.deadletter.RefusalReason;
-import dev.millrace.schemas.deadletter.RefusedException;
 import dev.millrace.weights.PolicyPartition;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -47,17 +47,23 @@ public final class BatchReader implements AutoCloseable {
     public BatchReader(LogConnection connection, long lastTrained) {
         String topic = connection.topics().batches();
         this.consumer = new KafkaConsumer<>(
-            connection.consumer(Map.of(
-                "group.id", connection.scoped("learner"),
-                "isolation.level", "read_committed",
-                "auto.offset.reset", "none",
-                "enable.auto.commit", false,
-                "max.poll.records", 16)),
-            new ByteArrayDeserializer(), new ByteArrayDeserializer());
+                connection.consumer(Map.of(
+                        "group.id",
+                        connection.scoped("learner"),
+                        "isolation.level",
+                        "read_committed",
+                        "auto.offset.reset",
+                        "none",
+                        "enable.auto.commit",
+                        false,
+                        "max.poll.records",
+                        16)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
         this.batches = AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
         this.refused = new RefusedBatches(connection.topics().deadLetters());
-        this.partition = new TopicPartition(topic,
-            PolicyPartition.of(connection.run().policyId(), topic, consumer.partitionsFor(topic)));
+        this.partition = new TopicPartition(
+                topic, PolicyPartition.of(connection.run().policyId(), topic, consumer.partitionsFor(topic)));
         consumer.assign(List.of(partition));
         OffsetAndMetadata committed = consumer.committed(Set.of(partition)).get(partition);
         if (committed == null) {
@@ -66,8 +72,11 @@ public final class BatchReader implements AutoCloseable {
             consumer.seek(partition, committed);
         }
         this.sequence = new BatchSequence(connection.run(), lastTrained, committed != null);
-        LOG.info("reads {} from {}, batch {} is due", partition,
-            committed == null ? "its beginning (no offset is committed)" : committed.offset(), sequence.next());
+        LOG.info(
+                "reads {} from {}, batch {} is due",
+                partition,
+                committed == null ? "its beginning (no offset is committed)" : committed.offset(),
+                sequence.next());
     }
 
     /** As whom to commit offsets. */
@@ -101,8 +110,9 @@ public final class BatchReader implements AutoCloseable {
                 return Optional.empty();
             } catch (OffsetOutOfRangeException e) {
                 throw new OutOfSequenceException("batch " + sequence.next() + " is missing: offset "
-                    + e.offsetOutOfRangePartitions() + " is no longer on the log; this learner was away for longer than the"
-                    + " retention of that topic");
+                        + e.offsetOutOfRangePartitions()
+                        + " is no longer on the log; this learner was away for longer than the"
+                        + " retention of that topic");
             }
         } while (!polled.isEmpty() || System.nanoTime() < deadline);
         return Optional.empty();
@@ -120,7 +130,10 @@ public final class BatchReader implements AutoCloseable {
                 return Optional.empty();
             }
             return Optional.of(new IncomingBatch(
-                batch, partition, new OffsetAndMetadata(record.offset() + 1, record.leaderEpoch(), ""), refused.waiting()));
+                    batch,
+                    partition,
+                    new OffsetAndMetadata(record.offset() + 1, record.leaderEpoch(), ""),
+                    refused.waiting()));
         } catch (MalformedRecordException e) {
             refused.add(record, new RefusedException(RefusalReason.UNREADABLE, "", e.getMessage()));
             return Optional.empty();

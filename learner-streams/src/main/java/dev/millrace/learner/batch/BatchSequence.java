@@ -1,9 +1,9 @@
 package dev.millrace.learner.batch;
 
 import dev.millrace.schemas.LearnerBatch;
-import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.schemas.deadletter.RefusedException;
+import dev.millrace.schemas.run.RunIdentity;
 
 /**
  * Decides whether a batch is the next one: batch ids of a policy count from 0 without a gap, and a version is made by
@@ -44,13 +44,16 @@ public final class BatchSequence {
             return false;
         }
         if (id <= last) {
-            throw new OutOfSequenceException("batch " + id + " at " + where + " was trained on already: the newest version"
-                + " was made by batch " + last + ", and the offset committed with it lies behind this batch. Someone moved"
-                + " the group's offset, or two assemblers write to this topic");
+            throw new OutOfSequenceException(
+                    "batch " + id + " at " + where + " was trained on already: the newest version"
+                            + " was made by batch " + last
+                            + ", and the offset committed with it lies behind this batch. Someone moved"
+                            + " the group's offset, or two assemblers write to this topic");
         }
         throw new OutOfSequenceException("batch " + (last + 1) + " is missing: "
-            + (last < 0 ? "the first on the log is" : "after batch " + last + " comes") + " batch " + id + " at " + where
-            + ". Its record was deleted or refused; roll the run back to a new epoch, or restore the topic");
+                + (last < 0 ? "the first on the log is" : "after batch " + last + " comes") + " batch " + id + " at "
+                + where
+                + ". Its record was deleted or refused; roll the run back to a new epoch, or restore the topic");
     }
 
     /** The batch was trained on and its version committed. */
@@ -68,21 +71,27 @@ public final class BatchSequence {
 
     private void requireOurs(LearnerBatch batch, String where) throws RefusedException {
         if (!run.runId().equals(batch.getRunId())) {
-            throw new RefusedException(RefusalReason.WRONG_RUN, "run_id",
-                "run_id is " + batch.getRunId() + ", this learner trains " + run.runId());
+            throw new RefusedException(
+                    RefusalReason.WRONG_RUN,
+                    "run_id",
+                    "run_id is " + batch.getRunId() + ", this learner trains " + run.runId());
         }
         if (batch.getEpoch() > run.epoch()) {
             throw new OutOfSequenceException("batch " + batch.getBatchId() + " at " + where + " is of epoch "
-                + batch.getEpoch() + ", but this learner was started for epoch " + run.epoch()
-                + ": the run was rolled back and goes on elsewhere; start the learner for the new epoch");
+                    + batch.getEpoch() + ", but this learner was started for epoch " + run.epoch()
+                    + ": the run was rolled back and goes on elsewhere; start the learner for the new epoch");
         }
         if (batch.getEpoch() < run.epoch()) {
-            throw new RefusedException(RefusalReason.WRONG_EPOCH, "epoch",
-                "epoch is " + batch.getEpoch() + ", this learner trains epoch " + run.epoch());
+            throw new RefusedException(
+                    RefusalReason.WRONG_EPOCH,
+                    "epoch",
+                    "epoch is " + batch.getEpoch() + ", this learner trains epoch " + run.epoch());
         }
         if (!run.policyId().equals(batch.getPolicyId())) {
-            throw new RefusedException(RefusalReason.IDENTITY, "policy_id",
-                "policy_id is " + batch.getPolicyId() + ", this learner trains " + run.policyId());
+            throw new RefusedException(
+                    RefusalReason.IDENTITY,
+                    "policy_id",
+                    "policy_id is " + batch.getPolicyId() + ", this learner trains " + run.policyId());
         }
     }
 }

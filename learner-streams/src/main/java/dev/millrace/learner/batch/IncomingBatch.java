@@ -15,6 +15,7 @@ import org.apache.kafka.common.TopicPartition;
  * @param deadLetters records before it that were refused
  */
 public record IncomingBatch(
-        LearnerBatch batch, TopicPartition partition, OffsetAndMetadata committed,
-        List<ProducerRecord<byte[], byte[]>> deadLetters) {
-}
+        LearnerBatch batch,
+        TopicPartition partition,
+        OffsetAndMetadata committed,
+        List<ProducerRecord<byte[], byte[]>> deadLetters) {}

@@ -32,21 +32,24 @@ final class MemberCheck {
     void requireTotals(long trainedTokens) {
         if (trainedTokens != batch.getTrainedTokens()) {
             throw new InconsistentBatchException("batch " + batch.getBatchId() + " declares " + batch.getTrainedTokens()
-                + " trained tokens, its entries have " + trainedTokens);
+                    + " trained tokens, its entries have " + trainedTokens);
         }
         if (!(batch.getStepScale() >= 0 && batch.getStepScale() < Double.POSITIVE_INFINITY)) {
             throw new InconsistentBatchException("batch " + batch.getBatchId()
-                + " has a step scale that is no finite number of at least 0: " + batch.getStepScale());
+                    + " has a step scale that is no finite number of at least 0: " + batch.getStepScale());
         }
     }
 
     private void requireSame(Member member) {
         Trajectory trajectory = member.trajectory();
-        if (!trajectory.getRunId().equals(batch.getRunId()) || trajectory.getEpoch() != batch.getEpoch()
+        if (!trajectory.getRunId().equals(batch.getRunId())
+                || trajectory.getEpoch() != batch.getEpoch()
                 || !trajectory.getPolicyId().equals(batch.getPolicyId())
                 || !trajectory.getRolloutId().equals(member.entry().getRolloutId())) {
-            throw inconsistent(member, "points at rollout " + trajectory.getRolloutId() + " of run " + trajectory.getRunId()
-                + " epoch " + trajectory.getEpoch() + " policy " + trajectory.getPolicyId());
+            throw inconsistent(
+                    member,
+                    "points at rollout " + trajectory.getRolloutId() + " of run " + trajectory.getRunId() + " epoch "
+                            + trajectory.getEpoch() + " policy " + trajectory.getPolicyId());
         }
     }
 
@@ -79,27 +82,33 @@ final class MemberCheck {
         for (int t = 0; t < PackedMask.length(member.mask()); t++) {
             byte trained = PackedMask.get(member.mask(), t);
             if (trained != 0 && (trained != 1 || PackedMask.get(allowed, t) != 1)) {
-                throw inconsistent(member, "has the mask " + trained + " at token " + t + ", where the trajectory's own is "
-                    + PackedMask.get(allowed, t));
+                throw inconsistent(
+                        member,
+                        "has the mask " + trained + " at token " + t + ", where the trajectory's own is "
+                                + PackedMask.get(allowed, t));
             }
         }
         int trained = TrainingBatch.trainedTokens(member.mask());
         if (trained != member.entry().getTrainedTokens()) {
-            throw inconsistent(member, "declares " + member.entry().getTrainedTokens() + " trained tokens, its mask has "
-                + trained);
+            throw inconsistent(
+                    member,
+                    "declares " + member.entry().getTrainedTokens() + " trained tokens, its mask has " + trained);
         }
     }
 
     private void requireNumbers(Member member) {
         BatchEntry entry = member.entry();
         if (!Double.isFinite(entry.getReward()) || !Double.isFinite(entry.getAdvantage())) {
-            throw inconsistent(member, "has the reward " + entry.getReward() + " and the advantage " + entry.getAdvantage()
-                + "; both must be finite");
+            throw inconsistent(
+                    member,
+                    "has the reward " + entry.getReward() + " and the advantage " + entry.getAdvantage()
+                            + "; both must be finite");
         }
     }
 
     private InconsistentBatchException inconsistent(Member member, String what) {
-        return new InconsistentBatchException("batch " + batch.getBatchId() + ", rollout " + member.entry().getRolloutId()
-            + " at partition " + member.entry().getPartition() + " offset " + member.entry().getOffset() + ": " + what);
+        return new InconsistentBatchException("batch " + batch.getBatchId() + ", rollout "
+                + member.entry().getRolloutId() + " at partition "
+                + member.entry().getPartition() + " offset " + member.entry().getOffset() + ": " + what);
     }
 }

@@ -26,8 +26,12 @@ final class RefusedBatches {
     }
 
     void add(ConsumerRecord<byte[], byte[]> record, RefusedException refused) {
-        LOG.warn("refused {}-{}@{}, dead letter follows with the next version: {}", record.topic(), record.partition(),
-            record.offset(), refused.getMessage());
+        LOG.warn(
+                "refused {}-{}@{}, dead letter follows with the next version: {}",
+                record.topic(),
+                record.partition(),
+                record.offset(),
+                refused.getMessage());
         letters.add(DeadLetters.of(record, refused.refusal(), topic));
     }
 

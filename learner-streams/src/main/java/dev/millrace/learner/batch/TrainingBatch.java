@@ -47,7 +47,8 @@ public record TrainingBatch(LearnerBatch batch, List<Member> members) {
         for (int i = 0; i < trajectories.size(); i++) {
             BatchEntry entry = batch.getEntries().get(i);
             Trajectory trajectory = trajectories.get(i);
-            Member member = new Member(entry, trajectory, entry.getMask() == null ? trajectory.getMask() : entry.getMask());
+            Member member =
+                    new Member(entry, trajectory, entry.getMask() == null ? trajectory.getMask() : entry.getMask());
             check.require(member);
             members.add(member);
             trained += member.trainedTokens();
@@ -68,7 +69,10 @@ public record TrainingBatch(LearnerBatch batch, List<Member> members) {
 
     /** Mean reward of all members, the fully masked ones included; 0 for an empty batch. */
     public double meanReward() {
-        return members.stream().mapToDouble(member -> member.entry().getReward()).average().orElse(0);
+        return members.stream()
+                .mapToDouble(member -> member.entry().getReward())
+                .average()
+                .orElse(0);
     }
 
     static int trainedTokens(ByteBuffer mask) {

@@ -48,13 +48,19 @@ public final class TrajectoryReader implements AutoCloseable {
     public TrajectoryReader(LogConnection connection, long keptBytes, Duration limit) {
         this.topic = connection.topics().trajectories();
         this.consumer = new KafkaConsumer<>(
-            connection.consumer(Map.of(
-                "isolation.level", "read_committed",
-                "auto.offset.reset", "none",
-                "enable.auto.commit", false,
-                "max.poll.records", 2000)),
-            new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        this.trajectories = AvroSerde.of(Trajectory.class, connection.registry()).deserializer();
+                connection.consumer(Map.of(
+                        "isolation.level",
+                        "read_committed",
+                        "auto.offset.reset",
+                        "none",
+                        "enable.auto.commit",
+                        false,
+                        "max.poll.records",
+                        2000)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
+        this.trajectories =
+                AvroSerde.of(Trajectory.class, connection.registry()).deserializer();
         this.passed = new PassedRecords(keptBytes);
         this.limit = limit;
     }
@@ -68,17 +74,21 @@ public final class TrajectoryReader implements AutoCloseable {
     public List<Trajectory> fetch(LearnerBatch batch) {
         Map<Integer, NavigableSet<Long>> missing = new HashMap<>();
         for (BatchEntry entry : batch.getEntries()) {
-            if (!missing.computeIfAbsent(entry.getPartition(), p -> new TreeSet<>()).add(entry.getOffset())) {
-                throw unavailable(batch, entry.getPartition(), entry.getOffset(), "two entries of the batch point at it");
+            if (!missing.computeIfAbsent(entry.getPartition(), p -> new TreeSet<>())
+                    .add(entry.getOffset())) {
+                throw unavailable(
+                        batch, entry.getPartition(), entry.getOffset(), "two entries of the batch point at it");
             }
         }
         Map<TopicPartition, Map<Long, byte[]>> found = new HashMap<>();
-        missing.forEach((partition, offsets) ->
-            found.put(new TopicPartition(topic, partition), fetch(batch, new TopicPartition(topic, partition), offsets)));
+        missing.forEach((partition, offsets) -> found.put(
+                new TopicPartition(topic, partition), fetch(batch, new TopicPartition(topic, partition), offsets)));
         List<Trajectory> result = new ArrayList<>(batch.getEntries().size());
         for (BatchEntry entry : batch.getEntries()) {
-            result.add(decode(batch, entry,
-                found.get(new TopicPartition(topic, entry.getPartition())).get(entry.getOffset())));
+            result.add(decode(
+                    batch,
+                    entry,
+                    found.get(new TopicPartition(topic, entry.getPartition())).get(entry.getOffset())));
         }
         return result;
     }
@@ -103,8 +113,11 @@ public final class TrajectoryReader implements AutoCloseable {
             if (now > cursors.put(partition.partition(), now)) {
                 lastProgress = System.nanoTime();
             } else if (System.nanoTime() - lastProgress > limit.toNanos()) {
-                throw unavailable(batch, partition.partition(), missing.first(),
-                    "nothing came from there within " + limit.toMillis() + " ms (trajectory_timeout_ms)");
+                throw unavailable(
+                        batch,
+                        partition.partition(),
+                        missing.first(),
+                        "nothing came from there within " + limit.toMillis() + " ms (trajectory_timeout_ms)");
             }
             if (!missing.isEmpty() && now > missing.first()) {
                 throw unavailable(batch, partition.partition(), missing.first(), "no committed record has this offset");
@@ -136,8 +149,11 @@ public final class TrajectoryReader implements AutoCloseable {
         } catch (WakeupException e) {
             throw new CancellationException("stopped while trajectories were being fetched");
         } catch (OffsetOutOfRangeException e) {
-            throw unavailable(batch, partition.partition(), missing.first(),
-                "the log no longer reaches back so far; the retention of that topic is shorter than the way of a batch");
+            throw unavailable(
+                    batch,
+                    partition.partition(),
+                    missing.first(),
+                    "the log no longer reaches back so far; the retention of that topic is shorter than the way of a batch");
         }
     }
 
@@ -154,8 +170,8 @@ public final class TrajectoryReader implements AutoCloseable {
     }
 
     private TrajectoryUnavailableException unavailable(LearnerBatch batch, int partition, long offset, String why) {
-        return new TrajectoryUnavailableException("batch " + batch.getBatchId() + " points at a trajectory at " + topic + "-"
-            + partition + "@" + offset + " that cannot be had: " + why);
+        return new TrajectoryUnavailableException("batch " + batch.getBatchId() + " points at a trajectory at " + topic
+                + "-" + partition + "@" + offset + " that cannot be had: " + why);
     }
 
     /** Ends a {@link #fetch} under way, or the next one; from any thread. */

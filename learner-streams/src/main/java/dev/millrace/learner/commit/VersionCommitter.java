@@ -71,14 +71,22 @@ public final class VersionCommitter implements AutoCloseable {
         this.policyId = connection.run().policyId();
         this.trainingLog = connection.topics().trainingLog();
         Map<String, Object> properties = new HashMap<>(connection.producer(Map.of(
-            "transactional.id", transactionalId,
-            "enable.idempotence", true,
-            "acks", "all",
-            "compression.type", "none", // floats of weights do not compress
-            "batch.size", 1 << 20, // small tensors go together, and a version of a small model in one request
-            "max.in.flight.requests.per.connection", 1, // or what follows a retried first send is refused out of order
-            "retry.backoff.ms", 20, // a step's first send may meet the last transaction still being closed
-            "transaction.timeout.ms", Math.toIntExact(config.sendTimeoutMs() + 30_000))));
+                "transactional.id",
+                transactionalId,
+                "enable.idempotence",
+                true,
+                "acks",
+                "all",
+                "compression.type",
+                "none", // floats of weights do not compress
+                "batch.size",
+                1 << 20, // small tensors go together, and a version of a small model in one request
+                "max.in.flight.requests.per.connection",
+                1, // or what follows a retried first send is refused out of order
+                "retry.backoff.ms",
+                20, // a step's first send may meet the last transaction still being closed
+                "transaction.timeout.ms",
+                Math.toIntExact(config.sendTimeoutMs() + 30_000))));
         this.producer = producers.create(properties);
         try {
             producer.initTransactions();
@@ -109,8 +117,7 @@ public final class VersionCommitter implements AutoCloseable {
      * @param manifest of the version
      * @param step     its training-log record
      */
-    public record Committed(PolicyVersion manifest, TrainingStep step) {
-    }
+    public record Committed(PolicyVersion manifest, TrainingStep step) {}
 
     /**
      * Publishes the version that a batch made.
@@ -121,13 +128,21 @@ public final class VersionCommitter implements AutoCloseable {
      * @throws FencedLearnerException if another learner has taken over
      * @throws KafkaException if it cannot be written; the transaction is aborted, or will be by the next learner
      */
-    public Committed commit(VersionFacts facts, Weights weights, AdamW.State optimizer,
-                            Function<PolicyVersion, TrainingStep> record, IncomingBatch batch, ConsumerGroupMetadata group) {
+    public Committed commit(
+            VersionFacts facts,
+            Weights weights,
+            AdamW.State optimizer,
+            Function<PolicyVersion, TrainingStep> record,
+            IncomingBatch batch,
+            ConsumerGroupMetadata group) {
         Committed committed = inTransaction(facts, () -> {
             PolicyVersion manifest = versions.write(facts, weights, optimizer);
             TrainingStep step = record.apply(manifest);
-            producer.send(new ProducerRecord<>(trainingLog, trainingLogPartition,
-                policyId.getBytes(StandardCharsets.UTF_8), steps.serialize(trainingLog, step)));
+            producer.send(new ProducerRecord<>(
+                    trainingLog,
+                    trainingLogPartition,
+                    policyId.getBytes(StandardCharsets.UTF_8),
+                    steps.serialize(trainingLog, step)));
             batch.deadLetters().forEach(producer::send);
             producer.sendOffsetsToTransaction(Map.of(batch.partition(), batch.committed()), group);
             return new Committed(manifest, step);
@@ -156,8 +171,10 @@ public final class VersionCommitter implements AutoCloseable {
         try {
             producer.commitTransaction();
         } catch (TimeoutException e) {
-            throw new TimeoutException("the broker did not answer whether version " + facts.version()
-                + " is committed; it is wholly or not at all, and the next start finds out", e);
+            throw new TimeoutException(
+                    "the broker did not answer whether version " + facts.version()
+                            + " is committed; it is wholly or not at all, and the next start finds out",
+                    e);
         }
     }
 

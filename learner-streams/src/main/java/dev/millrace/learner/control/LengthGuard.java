@@ -26,8 +26,7 @@ public final class LengthGuard {
      * @param metrics what it saw and did; empty when it is off
      * @param state   what is remembered afterwards
      */
-    public record Outcome(double scale, Map<String, Double> metrics, ControlState state) {
-    }
+    public record Outcome(double scale, Map<String, Double> metrics, ControlState state) {}
 
     /** @param meanTokens mean response length of the batch, masked members included; above 0 */
     public Outcome see(double meanTokens, ControlState state) {

@@ -4,8 +4,7 @@ package dev.millrace.learner.control;
 public sealed interface LengthGuardConfig {
 
     /** Nothing. */
-    record Off() implements LengthGuardConfig {
-    }
+    record Off() implements LengthGuardConfig {}
 
     /**
      * Lowers the step in proportion to the surge: a policy that suddenly writes much longer answers is about to change in a way

@@ -6,8 +6,7 @@ import dev.millrace.corrections.kl.KlDivergence;
 public sealed interface KlConfig {
 
     /** Nowhere. */
-    record Off() implements KlConfig {
-    }
+    record Off() implements KlConfig {}
 
     /**
      * In the loss: {@code loss + coefficient · KL}, aggregated as the policy loss is, with the estimator of least variance
@@ -17,7 +16,8 @@ public sealed interface KlConfig {
      * @param coefficient how much it counts
      * @param reference   where the reference's log-probs come from
      */
-    record InLoss(KlDivergence divergence, CoefficientConfig coefficient, ReferenceConfig reference) implements KlConfig {
+    record InLoss(KlDivergence divergence, CoefficientConfig coefficient, ReferenceConfig reference)
+            implements KlConfig {
         public static InLoss defaults() {
             return new InLoss(KlDivergence.REVERSE, CoefficientConfig.Fixed.defaults(), ReferenceConfig.defaults());
         }

@@ -9,8 +9,7 @@ public sealed interface ReferenceConfig {
     }
 
     /** From the trajectories, into which they were joined; one without is refused. */
-    record Recorded() implements ReferenceConfig {
-    }
+    record Recorded() implements ReferenceConfig {}
 
     /**
      * From a forward pass of the learner under a version of the run, whose weights it keeps.

@@ -16,7 +16,8 @@ import dev.millrace.learner.objective.AggregationConfig.TokenMean;
  * @param cap         largest weight
  * @param aggregation how token losses become one number
  */
-public record AspoConfig(double clipLow, double clipHigh, double cap, AggregationConfig aggregation) implements ObjectiveConfig {
+public record AspoConfig(double clipLow, double clipHigh, double cap, AggregationConfig aggregation)
+        implements ObjectiveConfig {
     public AspoConfig {
         if (!(clipLow > 0 && clipLow < 1)) {
             throw new IllegalArgumentException("clip_low must be above 0 and below 1: " + clipLow);

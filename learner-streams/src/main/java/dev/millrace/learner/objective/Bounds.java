@@ -2,8 +2,7 @@ package dev.millrace.learner.objective;
 
 /** Refusals that name the key, as the configuration writes it. */
 final class Bounds {
-    private Bounds() {
-    }
+    private Bounds() {}
 
     static void atLeastZero(String key, double value) {
         if (!(value >= 0 && value < Double.POSITIVE_INFINITY)) { // negated so that NaN is refused too

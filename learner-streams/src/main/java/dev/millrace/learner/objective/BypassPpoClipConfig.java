@@ -20,8 +20,14 @@ import dev.millrace.learner.objective.AggregationConfig.TokenMean;
  * @param rolloutRsThreshold one bound for all of them, or one for each; empty without rejections
  * @param aggregation        how token losses become one number
  */
-public record BypassPpoClipConfig(double clipLow, double clipHigh, double dualClip, String rolloutRs, String rolloutRsThreshold,
-        AggregationConfig aggregation) implements ObjectiveConfig {
+public record BypassPpoClipConfig(
+        double clipLow,
+        double clipHigh,
+        double dualClip,
+        String rolloutRs,
+        String rolloutRsThreshold,
+        AggregationConfig aggregation)
+        implements ObjectiveConfig {
     public BypassPpoClipConfig {
         atLeastZero("clip_low", clipLow);
         atLeastZero("clip_high", clipHigh);
@@ -35,8 +41,11 @@ public record BypassPpoClipConfig(double clipLow, double clipHigh, double dualCl
 
     @Override
     public Objective objective(UpdateFacts facts) {
-        return new BypassMode(correction(rolloutRs, rolloutRsThreshold), new ClipRange(clipLow, clipHigh), dualClip,
-            aggregation.over(facts.beforeRejection()));
+        return new BypassMode(
+                correction(rolloutRs, rolloutRsThreshold),
+                new ClipRange(clipLow, clipHigh),
+                dualClip,
+                aggregation.over(facts.beforeRejection()));
     }
 
     @Override

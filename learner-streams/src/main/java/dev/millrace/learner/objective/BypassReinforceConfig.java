@@ -18,8 +18,13 @@ import dev.millrace.learner.objective.AggregationConfig.TokenMean;
  * @param rolloutRsThreshold one bound for all of them, or one for each; empty without rejections
  * @param aggregation        how token losses become one number
  */
-public record BypassReinforceConfig(String rolloutIs, String rolloutIsThreshold, String rolloutRs, String rolloutRsThreshold,
-        AggregationConfig aggregation) implements ObjectiveConfig {
+public record BypassReinforceConfig(
+        String rolloutIs,
+        String rolloutIsThreshold,
+        String rolloutRs,
+        String rolloutRsThreshold,
+        AggregationConfig aggregation)
+        implements ObjectiveConfig {
     public BypassReinforceConfig {
         correction(rolloutIs, rolloutIsThreshold, rolloutRs, rolloutRsThreshold);
     }
@@ -30,8 +35,11 @@ public record BypassReinforceConfig(String rolloutIs, String rolloutIsThreshold,
 
     @Override
     public Objective objective(UpdateFacts facts) {
-        return new BypassMode(correction(rolloutIs, rolloutIsThreshold, rolloutRs, rolloutRsThreshold), ClipRange.symmetric(0),
-            PpoClip.DEFAULT_DUAL_CLIP, aggregation.over(facts.beforeRejection()));
+        return new BypassMode(
+                correction(rolloutIs, rolloutIsThreshold, rolloutRs, rolloutRsThreshold),
+                ClipRange.symmetric(0),
+                PpoClip.DEFAULT_DUAL_CLIP,
+                aggregation.over(facts.beforeRejection()));
     }
 
     @Override

@@ -21,15 +21,22 @@ import dev.millrace.learner.objective.AggregationConfig.TokenMean;
  * @param covarianceHigh and below this
  * @param aggregation    how token losses become one number
  */
-public record ClipCovConfig(Anchor anchor, double clipLow, double clipHigh, double share, double covarianceLow,
-        double covarianceHigh, AggregationConfig aggregation) implements ObjectiveConfig {
+public record ClipCovConfig(
+        Anchor anchor,
+        double clipLow,
+        double clipHigh,
+        double share,
+        double covarianceLow,
+        double covarianceHigh,
+        AggregationConfig aggregation)
+        implements ObjectiveConfig {
     public ClipCovConfig {
         atLeastZero("clip_low", clipLow);
         atLeastZero("clip_high", clipHigh);
         inUnit("share", share);
         if (!(covarianceLow < covarianceHigh)) {
-            throw new IllegalArgumentException("covariance_low must be below covariance_high=" + covarianceHigh + ": "
-                + covarianceLow);
+            throw new IllegalArgumentException(
+                    "covariance_low must be below covariance_high=" + covarianceHigh + ": " + covarianceLow);
         }
     }
 
@@ -39,7 +46,12 @@ public record ClipCovConfig(Anchor anchor, double clipLow, double clipHigh, doub
 
     @Override
     public Objective objective(UpdateFacts facts) {
-        return new ClipCov(new ClipRange(clipLow, clipHigh), share, covarianceLow, covarianceHigh, facts.optimizerSteps(),
-            aggregation.over(GlobalBatch.WHOLE));
+        return new ClipCov(
+                new ClipRange(clipLow, clipHigh),
+                share,
+                covarianceLow,
+                covarianceHigh,
+                facts.optimizerSteps(),
+                aggregation.over(GlobalBatch.WHOLE));
     }
 }

@@ -17,8 +17,13 @@ import dev.millrace.learner.objective.AggregationConfig.TokenMean;
  * @param incorrectUpper largest weight for a negative advantage
  * @param aggregation    how token losses become one number
  */
-public record DispoConfig(double correctLower, double correctUpper, double incorrectLower, double incorrectUpper,
-        AggregationConfig aggregation) implements ObjectiveConfig {
+public record DispoConfig(
+        double correctLower,
+        double correctUpper,
+        double incorrectLower,
+        double incorrectUpper,
+        AggregationConfig aggregation)
+        implements ObjectiveConfig {
     public DispoConfig {
         aroundOne("correct_lower", correctLower, "correct_upper", correctUpper);
         aroundOne("incorrect_lower", incorrectLower, "incorrect_upper", incorrectUpper);
@@ -30,8 +35,9 @@ public record DispoConfig(double correctLower, double correctUpper, double incor
 
     @Override
     public Objective objective(UpdateFacts facts) {
-        return new SignedPolicyGradient(new DispoWeights(correctLower, correctUpper, incorrectLower, incorrectUpper),
-            aggregation.over(GlobalBatch.WHOLE));
+        return new SignedPolicyGradient(
+                new DispoWeights(correctLower, correctUpper, incorrectLower, incorrectUpper),
+                aggregation.over(GlobalBatch.WHOLE));
     }
 
     @Override

@@ -16,7 +16,8 @@ import dev.millrace.learner.objective.AggregationConfig.TokenMean;
  * @param penalty     on the absolute log ratio of a held token
  * @param aggregation how token losses become one number
  */
-public record KlCovConfig(Anchor anchor, double share, double penalty, AggregationConfig aggregation) implements ObjectiveConfig {
+public record KlCovConfig(Anchor anchor, double share, double penalty, AggregationConfig aggregation)
+        implements ObjectiveConfig {
     public KlCovConfig {
         inUnit("share", share);
         atLeastZero("penalty", penalty);

@@ -14,10 +14,29 @@ import java.util.Optional;
  * <p>In all kinds that take them, the batch's importance weights multiply a token's loss and are not differentiated.
  */
 public sealed interface ObjectiveConfig
-        permits ReinforceConfig, PpoClipConfig, DecoupledPpoConfig, GspoConfig, GspoTokenConfig, GmpoConfig,
-            DppoTvConfig, DppoKlConfig, SapoConfig, SequenceSapoConfig, CispoConfig, DroConfig, KlCovConfig,
-            ClipCovConfig, M2poConfig, OaplConfig, R2vpoConfig, QuatroConfig, ToprConfig, AspoConfig, DispoConfig,
-            BypassPpoClipConfig, BypassReinforceConfig {
+        permits ReinforceConfig,
+                PpoClipConfig,
+                DecoupledPpoConfig,
+                GspoConfig,
+                GspoTokenConfig,
+                GmpoConfig,
+                DppoTvConfig,
+                DppoKlConfig,
+                SapoConfig,
+                SequenceSapoConfig,
+                CispoConfig,
+                DroConfig,
+                KlCovConfig,
+                ClipCovConfig,
+                M2poConfig,
+                OaplConfig,
+                R2vpoConfig,
+                QuatroConfig,
+                ToprConfig,
+                AspoConfig,
+                DispoConfig,
+                BypassPpoClipConfig,
+                BypassReinforceConfig {
 
     /** How token losses, the entropy bonus and a KL term become one number. */
     AggregationConfig aggregation();

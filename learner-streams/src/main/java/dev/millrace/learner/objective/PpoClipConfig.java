@@ -18,7 +18,8 @@ import dev.millrace.learner.objective.AggregationConfig.TokenMean;
  * @param dualClip    largest ratio that counts against a token with negative advantage; above 1
  * @param aggregation how token losses become one number
  */
-public record PpoClipConfig(Anchor anchor, double clipLow, double clipHigh, double dualClip, AggregationConfig aggregation)
+public record PpoClipConfig(
+        Anchor anchor, double clipLow, double clipHigh, double dualClip, AggregationConfig aggregation)
         implements ObjectiveConfig {
     public PpoClipConfig {
         atLeastZero("clip_low", clipLow);

@@ -24,8 +24,15 @@ import dev.millrace.learner.objective.AggregationConfig.TokenMean;
  * @param largest     upper limit
  * @param aggregation how token losses become one number
  */
-public record R2vpoConfig(Anchor anchor, double multiplier, double budget, double rate, double smallest, double largest,
-        AggregationConfig aggregation) implements ObjectiveConfig {
+public record R2vpoConfig(
+        Anchor anchor,
+        double multiplier,
+        double budget,
+        double rate,
+        double smallest,
+        double largest,
+        AggregationConfig aggregation)
+        implements ObjectiveConfig {
     /** Under which the multiplier is remembered. */
     static final String MULTIPLIER = "objective.r2vpo.multiplier";
 
@@ -34,8 +41,9 @@ public record R2vpoConfig(Anchor anchor, double multiplier, double budget, doubl
         atLeastZero("rate", rate);
         positive("smallest", smallest);
         if (!(smallest <= multiplier && multiplier <= largest && largest < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException("smallest <= multiplier <= largest must hold, and largest be finite: smallest="
-                + smallest + ", multiplier=" + multiplier + ", largest=" + largest);
+            throw new IllegalArgumentException(
+                    "smallest <= multiplier <= largest must hold, and largest be finite: smallest=" + smallest
+                            + ", multiplier=" + multiplier + ", largest=" + largest);
         }
     }
 
@@ -57,7 +65,10 @@ public record R2vpoConfig(Anchor anchor, double multiplier, double budget, doubl
         if (rate == 0) {
             return controls;
         }
-        return controls.with(MULTIPLIER, new VarianceMultiplier(now(controls), budget, rate, smallest, largest)
-            .after(result.metrics().get(R2vpo.RATIO_VARIANCE)).multiplier());
+        return controls.with(
+                MULTIPLIER,
+                new VarianceMultiplier(now(controls), budget, rate, smallest, largest)
+                        .after(result.metrics().get(R2vpo.RATIO_VARIANCE))
+                        .multiplier());
     }
 }

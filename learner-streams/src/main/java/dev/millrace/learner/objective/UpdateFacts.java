@@ -12,7 +12,8 @@ import dev.millrace.learner.control.ControlState;
  * @param sequences           sequences of the minibatch
  * @param controls            what the updates before have left to be remembered
  */
-public record UpdateFacts(long optimizerSteps, long tokensBeforeMasking, long trainedTokens, long sequences, ControlState controls) {
+public record UpdateFacts(
+        long optimizerSteps, long tokensBeforeMasking, long trainedTokens, long sequences, ControlState controls) {
 
     /** The minibatch as it is before an objective's own rejections. */
     GlobalBatch beforeRejection() {

@@ -5,14 +5,20 @@ import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 
 /** verl's options for its bypass mode, as texts; an empty one is not given. */
 final class VerlOptions {
-    private VerlOptions() {
-    }
+    private VerlOptions() {}
 
     /** What they say, in the corrections' types; refused in the corrections' words if they are no correction in bypass mode. */
     static RolloutCorrectionConfig bypass(
             String rolloutIs, String isThreshold, String rolloutRs, String rsThreshold, String lossType) {
-        return new RolloutCorrectionSettings(emptyAsNull(rolloutIs), emptyAsNull(isThreshold), false,
-            emptyAsNull(rolloutRs), emptyAsNull(rsThreshold), true, lossType).resolve();
+        return new RolloutCorrectionSettings(
+                        emptyAsNull(rolloutIs),
+                        emptyAsNull(isThreshold),
+                        false,
+                        emptyAsNull(rolloutRs),
+                        emptyAsNull(rsThreshold),
+                        true,
+                        lossType)
+                .resolve();
     }
 
     private static String emptyAsNull(String text) {

@@ -7,8 +7,7 @@ import dev.millrace.corrections.vcpo.WeightedAverage;
 public sealed interface BaselineConfig {
 
     /** The group's mean: the advantages that the corrections decided. */
-    record Group() implements BaselineConfig {
-    }
+    record Group() implements BaselineConfig {}
 
     /**
      * OPOB (VCPO): the baseline of least variance off policy, by the norm of each sequence's gradient at the step's starting

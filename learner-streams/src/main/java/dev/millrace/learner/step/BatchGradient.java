@@ -11,7 +11,8 @@ import dev.millrace.policy.weights.Gradients;
  * @param essRatio      effective sample size in force
  * @param stepScale     factor on the learning rate that the decision asks for
  */
-public record BatchGradient(Gradients sum, double[] sequenceNorms, long tokensTrained, double essRatio, double stepScale) {
+public record BatchGradient(
+        Gradients sum, double[] sequenceNorms, long tokensTrained, double essRatio, double stepScale) {
     private static final double LEAST_NORM = 1e-9;
     private static final double LEAST_SHARE = 1e-6;
 

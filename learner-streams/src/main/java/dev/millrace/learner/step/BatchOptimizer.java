@@ -45,7 +45,12 @@ public final class BatchOptimizer implements AutoCloseable {
      * @param corrections the run's, by which a step decides anew where its proximal log-probs are not the recorded ones
      */
     public BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, CorrectionConfig corrections) {
-        this(engine, shape, config, corrections, Math.min(config.shards(), Runtime.getRuntime().availableProcessors()));
+        this(
+                engine,
+                shape,
+                config,
+                corrections,
+                Math.min(config.shards(), Runtime.getRuntime().availableProcessors()));
     }
 
     /** @param threads that work on the shards; the same bits with any number of them */
@@ -88,7 +93,8 @@ public final class BatchOptimizer implements AutoCloseable {
      * @throws dev.millrace.learner.kl.MissingReferenceException if a trajectory lacks the reference's log-probs
      * @throws java.util.concurrent.CancellationException after {@link #cancel()}
      */
-    public StepReport train(TrainingBatch batch, long version, ControlState controls, Weights weights, AdamW optimizer) {
+    public StepReport train(
+            TrainingBatch batch, long version, ControlState controls, Weights weights, AdamW optimizer) {
         UpdateMeans means = new UpdateMeans();
         StepMembers members = new StepMembers(batch);
         StepStart.Started start;
@@ -106,7 +112,14 @@ public final class BatchOptimizer implements AutoCloseable {
                 for (int epoch = 0; epoch < config.epochs(); epoch++) {
                     for (int[] part : minibatches(trained)) {
                         Minibatch minibatch = new Minibatch(members, start, part);
-                        remembered = differentiate(batch, minibatch, start, weights, optimizer.state().steps(), remembered, means);
+                        remembered = differentiate(
+                                batch,
+                                minibatch,
+                                start,
+                                weights,
+                                optimizer.state().steps(),
+                                remembered,
+                                means);
                         rate = update(batch, scale, weights, optimizer, means);
                     }
                 }
@@ -138,7 +151,7 @@ public final class BatchOptimizer implements AutoCloseable {
 
     private static void sayStaleness(StepMembers members, long version, UpdateMeans means) {
         StalenessSummary staleness = new StalenessLimit(Long.MAX_VALUE)
-            .maskTokens(members.versions(), version, new byte[members.own().tokenCount()]);
+                .maskTokens(members.versions(), version, new byte[members.own().tokenCount()]);
         means.once("staleness_at_step_mean", staleness.mean());
         means.once("staleness_at_step_max", staleness.oldest());
     }
@@ -146,19 +159,29 @@ public final class BatchOptimizer implements AutoCloseable {
     private static StepReport report(
             StepMembers members, StepDecision decision, double rate, ControlState controls, UpdateMeans means) {
         int[] trained = decision.trained();
-        List<StepEntry> entries = decision.maskedBy() == null ? null
-            : IntStream.range(0, members.count())
-                .mapToObj(s -> new StepEntry(decision.left().trainedTokens(s), decision.maskedBy()[s])).toList();
-        return new StepReport(means.updates(), rate, trained.length, decision.left().trainedTokens(), entries,
-            decision.essRatio(), decision.stages(), controls, means.values());
+        List<StepEntry> entries = decision.maskedBy() == null
+                ? null
+                : IntStream.range(0, members.count())
+                        .mapToObj(s -> new StepEntry(decision.left().trainedTokens(s), decision.maskedBy()[s]))
+                        .toList();
+        return new StepReport(
+                means.updates(),
+                rate,
+                trained.length,
+                decision.left().trainedTokens(),
+                entries,
+                decision.essRatio(),
+                decision.stages(),
+                controls,
+                means.values());
     }
 
     /** Stretches of the members whose lengths differ by at most one; fewer than asked for if there are too few members. */
     private List<int[]> minibatches(int[] members) {
         int count = Math.min(config.minibatches(), members.length);
         return IntStream.range(0, count)
-            .mapToObj(i -> Arrays.copyOfRange(members, cut(members, i, count), cut(members, i + 1, count)))
-            .toList();
+                .mapToObj(i -> Arrays.copyOfRange(members, cut(members, i, count), cut(members, i + 1, count)))
+                .toList();
     }
 
     private static int cut(int[] members, int i, int count) {
@@ -175,34 +198,59 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     private static NonFiniteStepException nonFinite(StepMembers members, int member, RuntimeException e) {
-        return new NonFiniteStepException(members.batch().batch().getBatchId(),
-            "rollout " + members.rolloutId(member) + ": " + e.getMessage(), e);
+        return new NonFiniteStepException(
+                members.batch().batch().getBatchId(),
+                "rollout " + members.rolloutId(member) + ": " + e.getMessage(),
+                e);
     }
 
     /** Overwrites the gradients; what the controls remember after it. */
-    private ControlState differentiate(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, Weights weights,
-                                       long optimizerSteps, ControlState controls, UpdateMeans means) {
+    private ControlState differentiate(
+            TrainingBatch batch,
+            Minibatch minibatch,
+            StepStart.Started start,
+            Weights weights,
+            long optimizerSteps,
+            ControlState controls,
+            UpdateMeans means) {
         means.beginUpdate();
         try {
-            UpdateLoss.Coefficients of = loss.coefficients(batch, minibatch, start, weights, optimizerSteps, controls, means);
+            UpdateLoss.Coefficients of =
+                    loss.coefficients(batch, minibatch, start, weights, optimizerSteps, controls, means);
             long begun = System.nanoTime();
-            GradientShards.Scores scores =
-                shards.differentiate(weights, minibatch.sequences(), of.coefficients(), of.entropyCoefficients(), gradients);
+            GradientShards.Scores scores = shards.differentiate(
+                    weights, minibatch.sequences(), of.coefficients(), of.entropyCoefficients(), gradients);
             means.addSeconds("gradient", begun);
-            ObjectiveResult result = config.needsCurrentLogProbs() ? of.result()
-                : of.objective().evaluate(minibatch.input(config.objective(), scores.logProbs()));
+            ObjectiveResult result = config.needsCurrentLogProbs()
+                    ? of.result()
+                    : of.objective().evaluate(minibatch.input(config.objective(), scores.logProbs()));
             sayLoss(batch, minibatch, start, of, scores, result, means);
             return config.objective().remembered(controls, result);
         } catch (NonFiniteLogProbException e) {
-            throw new NonFiniteStepException(batch.batch().getBatchId(),
-                "rollout " + minibatch.rolloutId(e.sequence()) + ": " + e.getMessage(), e);
+            throw new NonFiniteStepException(
+                    batch.batch().getBatchId(),
+                    "rollout " + minibatch.rolloutId(e.sequence()) + ": " + e.getMessage(),
+                    e);
         }
     }
 
-    private static void sayLoss(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, UpdateLoss.Coefficients of,
-                                GradientShards.Scores scores, ObjectiveResult result, UpdateMeans means) {
-        double loss = new LossMetrics(minibatch, scores, result, of.aggregation(), of.entropyCoefficient(), of.kl(),
-            start.klCoefficient()).addTo(means);
+    private static void sayLoss(
+            TrainingBatch batch,
+            Minibatch minibatch,
+            StepStart.Started start,
+            UpdateLoss.Coefficients of,
+            GradientShards.Scores scores,
+            ObjectiveResult result,
+            UpdateMeans means) {
+        double loss = new LossMetrics(
+                        minibatch,
+                        scores,
+                        result,
+                        of.aggregation(),
+                        of.entropyCoefficient(),
+                        of.kl(),
+                        start.klCoefficient())
+                .addTo(means);
         if (!Double.isFinite(loss)) {
             throw new NonFiniteStepException(batch.batch().getBatchId(), "the loss is " + loss, null);
         }
@@ -211,7 +259,8 @@ public final class BatchOptimizer implements AutoCloseable {
     private void clip(TrainingBatch batch, UpdateMeans means) {
         double norm = gradients.l2Norm();
         if (!Double.isFinite(norm)) {
-            throw new NonFiniteStepException(batch.batch().getBatchId(), FiniteStep.firstNonFinite(gradients, norm), null);
+            throw new NonFiniteStepException(
+                    batch.batch().getBatchId(), FiniteStep.firstNonFinite(gradients, norm), null);
         }
         double bound = config.optimizer().maxGradNorm();
         boolean clipped = bound > 0 && norm > bound;
@@ -242,11 +291,13 @@ public final class BatchOptimizer implements AutoCloseable {
             if (decision.trained().length > 0) {
                 means.beginUpdate();
                 Minibatch whole = new Minibatch(members, start, decision.trained());
-                UpdateLoss.Coefficients of = loss.coefficients(batch, whole, start, weights, optimizerSteps, start.controls(), means);
+                UpdateLoss.Coefficients of =
+                        loss.coefficients(batch, whole, start, weights, optimizerSteps, start.controls(), means);
                 shards.differentiate(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients(), sum);
                 norms = shards.sequenceNorms(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients());
             }
-            return new BatchGradient(sum, norms, decision.left().trainedTokens(), decision.essRatio(), decision.stepScale());
+            return new BatchGradient(
+                    sum, norms, decision.left().trainedTokens(), decision.essRatio(), decision.stepScale());
         } catch (NonFiniteMemberException e) {
             throw nonFinite(members, e.member(), e);
         } catch (NonFiniteLogProbException e) {
@@ -262,8 +313,13 @@ public final class BatchOptimizer implements AutoCloseable {
     public float[] logProbs(TrainingBatch batch, Weights weights) {
         StepMembers members = new StepMembers(batch);
         try {
-            return members.count() == 0 ? new float[0]
-                : shards.score(weights, members.select(IntStream.range(0, members.count()).toArray())).logProbs();
+            return members.count() == 0
+                    ? new float[0]
+                    : shards.score(
+                                    weights,
+                                    members.select(
+                                            IntStream.range(0, members.count()).toArray()))
+                            .logProbs();
         } catch (NonFiniteMemberException e) {
             throw nonFinite(members, e.member(), e);
         }

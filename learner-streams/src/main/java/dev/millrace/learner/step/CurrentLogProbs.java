@@ -6,5 +6,4 @@ package dev.millrace.learner.step;
  * @param values the recorded proximal ones where a member was not scored
  * @param all    whether every trainable member was scored
  */
-record CurrentLogProbs(float[] values, boolean all) {
-}
+record CurrentLogProbs(float[] values, boolean all) {}

@@ -4,8 +4,7 @@ package dev.millrace.learner.step;
 public sealed interface DecayConfig {
 
     /** Stays. */
-    record Constant() implements DecayConfig {
-    }
+    record Constant() implements DecayConfig {}
 
     /**
      * Falls in a straight line to 0.

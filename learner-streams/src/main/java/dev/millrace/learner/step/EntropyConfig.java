@@ -24,7 +24,7 @@ public record EntropyConfig(double bonus, Rule rule) {
     public EntropyConfig {
         if (!(bonus >= 0 && bonus < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("bonus must be at least 0 and finite (rule "
-                + rule.name().toLowerCase(Locale.ROOT) + "): " + bonus);
+                    + rule.name().toLowerCase(Locale.ROOT) + "): " + bonus);
         }
     }
 

@@ -10,8 +10,7 @@ import java.nio.FloatBuffer;
 
 /** Refuses a step that made something NaN or infinite, naming the tensor and the element. */
 final class FiniteStep {
-    private FiniteStep() {
-    }
+    private FiniteStep() {}
 
     /** Where a gradient whose norm is not finite has its first such element. */
     static String firstNonFinite(Gradients gradients, double norm) {
@@ -39,8 +38,11 @@ final class FiniteStep {
             while (tensor.hasRemaining()) {
                 float value = tensor.get();
                 if (!Float.isFinite(value)) {
-                    throw new NonFiniteStepException(batch.batch().getBatchId(), "the step made " + what + spec.name() + " "
-                        + value + " at element " + (tensor.position() - 1), null);
+                    throw new NonFiniteStepException(
+                            batch.batch().getBatchId(),
+                            "the step made " + what + spec.name() + " " + value + " at element "
+                                    + (tensor.position() - 1),
+                            null);
                 }
             }
         }

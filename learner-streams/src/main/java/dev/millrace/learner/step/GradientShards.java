@@ -42,8 +42,7 @@ final class GradientShards implements AutoCloseable {
     private volatile List<Future<TokenScores>> running = List.of();
 
     /** Log-probs and entropies of a minibatch, packed as its layout is. */
-    record Scores(float[] logProbs, float[] entropies) {
-    }
+    record Scores(float[] logProbs, float[] entropies) {}
 
     /**
      * @param tokenBudget padded tokens per micro-batch and shard: bounds memory
@@ -96,12 +95,22 @@ final class GradientShards implements AutoCloseable {
      * @param entropyCoefficients e, one per packed token
      * @throws NonFiniteMemberException naming the member of the batch
      */
-    Scores differentiate(Weights weights, Shard minibatch, float[] logProbCoefficients, float[] entropyCoefficients,
-                         Gradients into) {
+    Scores differentiate(
+            Weights weights,
+            Shard minibatch,
+            float[] logProbCoefficients,
+            float[] entropyCoefficients,
+            Gradients into) {
         Scores scores = run(minibatch, (shard, i) -> {
             partial.get(i).zero();
-            return sessions.get(i).accumulate(weights, shard.sequences(), shard.temperatures(),
-                shard.pick(logProbCoefficients), shard.pick(entropyCoefficients), partial.get(i));
+            return sessions.get(i)
+                    .accumulate(
+                            weights,
+                            shard.sequences(),
+                            shard.temperatures(),
+                            shard.pick(logProbCoefficients),
+                            shard.pick(entropyCoefficients),
+                            partial.get(i));
         });
         into.zero();
         partial.forEach(into::add);
@@ -115,8 +124,8 @@ final class GradientShards implements AutoCloseable {
      * @param norms overwritten at the given members
      * @throws NonFiniteMemberException naming the member of the batch
      */
-    void gradientNorms(Weights weights, StepMembers members, int[] indices, TokenBatch left, double[] norms,
-                       UpdateMeans means) {
+    void gradientNorms(
+            Weights weights, StepMembers members, int[] indices, TokenBatch left, double[] norms, UpdateMeans means) {
         if (indices.length == 0) {
             return;
         }
@@ -151,8 +160,14 @@ final class GradientShards implements AutoCloseable {
             for (int s = 0; s < shard.count(); s++) {
                 Shard one = shard.part(s, shard.count());
                 partial.get(i).zero();
-                sessions.get(i).accumulate(weights, one.sequences(), one.temperatures(), one.pick(ofLogProbs),
-                    one.pick(ofEntropies), partial.get(i));
+                sessions.get(i)
+                        .accumulate(
+                                weights,
+                                one.sequences(),
+                                one.temperatures(),
+                                one.pick(ofLogProbs),
+                                one.pick(ofEntropies),
+                                partial.get(i));
                 norms[i + s * sessions.size()] = partial.get(i).l2Norm();
             }
             int tokens = shard.sequences().scoredCount();
@@ -212,7 +227,9 @@ final class GradientShards implements AutoCloseable {
         if (e.getCause() instanceof NonFiniteScoreException cause) {
             return new NonFiniteMemberException(shard.member(cause.sequence()), cause.getMessage(), cause);
         }
-        return e.getCause() instanceof RuntimeException cause ? cause : new CancellationException("the step was given up");
+        return e.getCause() instanceof RuntimeException cause
+                ? cause
+                : new CancellationException("the step was given up");
     }
 
     /** Ends the pass under way, and every later one, with a {@link CancellationException}; from any thread. */

@@ -25,7 +25,8 @@ final class LearningRate {
             return 1 - done(stepsBefore, linear.steps());
         }
         if (config.decay() instanceof DecayConfig.Cosine cosine) {
-            return (1 + StrictMath.cos(Math.PI * done(stepsBefore, cosine.steps()))) / 2; // strict: the same bits everywhere
+            return (1 + StrictMath.cos(Math.PI * done(stepsBefore, cosine.steps())))
+                    / 2; // strict: the same bits everywhere
         }
         return 1;
     }

@@ -13,9 +13,9 @@ import java.util.Map;
  */
 final class LossMetrics {
     private static final Map<String, String> OBJECTIVE_NAMES = Map.of(
-        ObjectiveResult.APPROX_KL, "approx_kl_proximal",
-        ObjectiveResult.CLIPPED_FRACTION, "clip_fraction",
-        ObjectiveResult.LOWER_CLIPPED_FRACTION, "clip_fraction_lower");
+            ObjectiveResult.APPROX_KL, "approx_kl_proximal",
+            ObjectiveResult.CLIPPED_FRACTION, "clip_fraction",
+            ObjectiveResult.LOWER_CLIPPED_FRACTION, "clip_fraction_lower");
 
     private final Minibatch minibatch;
     private final GradientShards.Scores scores;
@@ -26,8 +26,14 @@ final class LossMetrics {
     private final double klCoefficient;
 
     /** @param kl divergence from the reference; null without one in the loss */
-    LossMetrics(Minibatch minibatch, GradientShards.Scores scores, ObjectiveResult result, double[] aggregation,
-                double entropyCoefficient, KlResult kl, double klCoefficient) {
+    LossMetrics(
+            Minibatch minibatch,
+            GradientShards.Scores scores,
+            ObjectiveResult result,
+            double[] aggregation,
+            double entropyCoefficient,
+            KlResult kl,
+            double klCoefficient) {
         this.minibatch = minibatch;
         this.scores = scores;
         this.result = result;
@@ -57,7 +63,8 @@ final class LossMetrics {
             }
         }
         double tokens = layout.trainedTokens();
-        double loss = result.loss() - entropyCoefficient * aggregatedEntropy + (kl == null ? 0 : klCoefficient * kl.value());
+        double loss =
+                result.loss() - entropyCoefficient * aggregatedEntropy + (kl == null ? 0 : klCoefficient * kl.value());
         means.add("loss", loss);
         means.add("policy_loss", result.loss());
         means.add("entropy", entropy / tokens);

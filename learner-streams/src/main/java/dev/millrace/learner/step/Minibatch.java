@@ -57,12 +57,14 @@ final class Minibatch {
 
     /** The objective's input for log-probs of the policy being differentiated. */
     ObjectiveInput input(ObjectiveConfig objective, float[] current) {
-        ObjectiveInput input = ObjectiveInput.of(layout, current, advantages).withBehavior(behavior).withProximal(
-            switch (objective.anchor()) {
-                case PROXIMAL -> proximal;
-                case OLD -> old;
-                case BEHAVIOR -> behavior;
-            });
+        ObjectiveInput input = ObjectiveInput.of(layout, current, advantages)
+                .withBehavior(behavior)
+                .withProximal(
+                        switch (objective.anchor()) {
+                            case PROXIMAL -> proximal;
+                            case OLD -> old;
+                            case BEHAVIOR -> behavior;
+                        });
         return objective.weightsCompare().isPresent() ? input.withWeights(weights) : input;
     }
 
@@ -70,15 +72,22 @@ final class Minibatch {
     UpdateFacts facts(long optimizerSteps, ControlState controls) {
         StepDecision decision = start.decision();
         // with several minibatches each gets its share of what the second-moment mask took
-        long before = Math.round((double) decision.tokensBeforeMomentMask() * layout.trainedTokens()
-            / decision.left().trainedTokens());
-        return new UpdateFacts(optimizerSteps, Math.max(layout.trainedTokens(), before), layout.trainedTokens(),
-            layout.sequenceCount(), controls);
+        long before = Math.round((double) decision.tokensBeforeMomentMask()
+                * layout.trainedTokens()
+                / decision.left().trainedTokens());
+        return new UpdateFacts(
+                optimizerSteps,
+                Math.max(layout.trainedTokens(), before),
+                layout.trainedTokens(),
+                layout.sequenceCount(),
+                controls);
     }
 
     /** Log-probs of the step's starting weights, if all of them were computed; else null. */
     float[] startLogProbs() {
-        return start.current() != null && start.current().all() ? sequences.pick(start.current().values()) : null;
+        return start.current() != null && start.current().all()
+                ? sequences.pick(start.current().values())
+                : null;
     }
 
     /** Log-probs of the reference; null without a divergence from it. */

@@ -8,8 +8,11 @@ public final class NonFiniteStepException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     NonFiniteStepException(long batchId, String what, Throwable cause) {
-        super("batch " + batchId + ": " + what + "; nothing was published, so the newest version stays what it was. Lower"
-            + " learning_rate or max_grad_norm, or roll the run back to an earlier version; trained on again under the same"
-            + " configuration this batch leads to the same end", cause);
+        super(
+                "batch " + batchId + ": " + what
+                        + "; nothing was published, so the newest version stays what it was. Lower"
+                        + " learning_rate or max_grad_norm, or roll the run back to an earlier version; trained on again under the same"
+                        + " configuration this batch leads to the same end",
+                cause);
     }
 }

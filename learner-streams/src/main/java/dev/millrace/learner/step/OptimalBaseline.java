@@ -24,21 +24,35 @@ final class OptimalBaseline {
     }
 
     /** One advantage per member; 0 for one without a trained token. */
-    double[] advantages(Opob config, StepMembers members, StepDecision decision, double[] rewards, Weights weights,
-                        UpdateMeans means) {
+    double[] advantages(
+            Opob config,
+            StepMembers members,
+            StepDecision decision,
+            double[] rewards,
+            Weights weights,
+            UpdateMeans means) {
         TokenBatch left = decision.left();
         int[] trained = decision.trained();
         double[] norms = new double[members.count()];
         shards.gradientNorms(weights, members, trained, left, norms, means);
         double[] logWeights = logWeights(config, members, decision, trained);
         double[] advantages = new double[members.count()];
-        double[] baselines = new OffPolicyOptimalBaseline(config.scope(), config.average(), config.lengthNormalized(),
-            config.divideByStd()).compute(left, rewards, norms, logWeights, advantages);
-        means.once("opob.norm_mean", Arrays.stream(trained).mapToDouble(s -> norms[s]).average().orElse(0));
-        means.once("opob.norm_max", Arrays.stream(trained).mapToDouble(s -> norms[s]).max().orElse(0));
+        double[] baselines = new OffPolicyOptimalBaseline(
+                        config.scope(), config.average(), config.lengthNormalized(), config.divideByStd())
+                .compute(left, rewards, norms, logWeights, advantages);
+        means.once(
+                "opob.norm_mean",
+                Arrays.stream(trained).mapToDouble(s -> norms[s]).average().orElse(0));
+        means.once(
+                "opob.norm_max",
+                Arrays.stream(trained).mapToDouble(s -> norms[s]).max().orElse(0));
         means.once("opob.baseline_mean", Arrays.stream(baselines).average().orElse(0));
-        means.once("opob.moved_mean",
-            Arrays.stream(trained).mapToDouble(s -> Math.abs(advantages[s] - decision.advantages()[s])).average().orElse(0));
+        means.once(
+                "opob.moved_mean",
+                Arrays.stream(trained)
+                        .mapToDouble(s -> Math.abs(advantages[s] - decision.advantages()[s]))
+                        .average()
+                        .orElse(0));
         return advantages;
     }
 
@@ -46,9 +60,10 @@ final class OptimalBaseline {
         double[] logWeights = new double[members.count()];
         if (config.weights() != Opob.Weights.NONE) {
             LogRatio ratio = new PolicyLogProbs(members.behavior(), decision.old(), decision.proximal())
-                .ratio(correction.compare());
+                    .ratio(correction.compare());
             double[] raw = SequenceLogWeights.ofTrainedSequences(decision.left(), ratio);
-            double cap = config.weights() == Opob.Weights.TRUNCATED ? Math.log(correction.weightCap()) : Double.MAX_VALUE;
+            double cap =
+                    config.weights() == Opob.Weights.TRUNCATED ? Math.log(correction.weightCap()) : Double.MAX_VALUE;
             for (int i = 0; i < trained.length; i++) {
                 logWeights[trained[i]] = Math.min(raw[i], cap);
             }

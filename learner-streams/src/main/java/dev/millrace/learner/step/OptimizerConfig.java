@@ -15,8 +15,14 @@ import dev.millrace.policy.optimizer.AdamW;
  * @param maxGradNorm  gradients with a larger L2 norm are scaled down to it; 0 for no bound
  */
 public record OptimizerConfig(
-        double learningRate, int warmUpSteps, DecayConfig decay, double beta1, double beta2, double epsilon,
-        double weightDecay, double maxGradNorm) {
+        double learningRate,
+        int warmUpSteps,
+        DecayConfig decay,
+        double beta1,
+        double beta2,
+        double epsilon,
+        double weightDecay,
+        double maxGradNorm) {
 
     public OptimizerConfig {
         finite("learning_rate", learningRate, 0, Double.MAX_VALUE);

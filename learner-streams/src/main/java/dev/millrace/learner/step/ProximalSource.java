@@ -32,9 +32,10 @@ public enum ProximalSource {
      */
     public void requireFits(MissingOldLogProbs missing) {
         if (this == RECORDED && missing == MissingOldLogProbs.INTERPOLATE) {
-            throw new IllegalArgumentException("learner.step.proximal is recorded and topology.corrections.missing_old_log_probs is"
-                + " interpolate; the step interpolates between behavior and its own log-probs, which it does not make then: choose"
-                + " learner.step.proximal=recomputed, or missing_old_log_probs=mask");
+            throw new IllegalArgumentException(
+                    "learner.step.proximal is recorded and topology.corrections.missing_old_log_probs is"
+                            + " interpolate; the step interpolates between behavior and its own log-probs, which it does not make then: choose"
+                            + " learner.step.proximal=recomputed, or missing_old_log_probs=mask");
         }
     }
 }

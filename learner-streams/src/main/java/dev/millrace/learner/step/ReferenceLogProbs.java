@@ -28,7 +28,9 @@ final class ReferenceLogProbs {
 
     /** The version whose weights must be kept; empty if none. */
     OptionalLong version() {
-        return config instanceof ReferenceConfig.Version fixed ? OptionalLong.of(fixed.version()) : OptionalLong.empty();
+        return config instanceof ReferenceConfig.Version fixed
+                ? OptionalLong.of(fixed.version())
+                : OptionalLong.empty();
     }
 
     /** The reference's weights, which must not change from now on. */
@@ -50,7 +52,7 @@ final class ReferenceLogProbs {
         if (config instanceof ReferenceConfig.Version fixed) {
             if (kept == null) {
                 throw new IllegalStateException("kl.reference.version is " + fixed.version()
-                    + ", but the optimiser was not given its weights (BatchOptimizer.useReference)");
+                        + ", but the optimiser was not given its weights (BatchOptimizer.useReference)");
             }
             shards.score(kept, members, trainable, values, means);
             return values;

@@ -40,8 +40,13 @@ final class Shard {
 
     /** One part of {@code parts}: the sequences {@code i} with {@code i mod parts == part}, which may be none. */
     Shard part(int part, int parts) {
-        return new Shard(this, sequences, temperatures,
-            IntStream.range(0, members.length).filter(i -> i % parts == part).toArray());
+        return new Shard(
+                this,
+                sequences,
+                temperatures,
+                IntStream.range(0, members.length)
+                        .filter(i -> i % parts == part)
+                        .toArray());
     }
 
     SequenceBatch sequences() {

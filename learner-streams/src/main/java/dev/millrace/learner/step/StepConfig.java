@@ -22,8 +22,16 @@ import dev.millrace.learner.objective.ReinforceConfig;
  *     part of what decides the last bits of the weights
  */
 public record StepConfig(
-        OptimizerConfig optimizer, ObjectiveConfig objective, ProximalSource proximal, BaselineConfig baseline, KlConfig kl,
-        EntropyConfig entropy, LengthGuardConfig lengthGuard, int minibatches, int epochs, int tokensPerMicrobatch,
+        OptimizerConfig optimizer,
+        ObjectiveConfig objective,
+        ProximalSource proximal,
+        BaselineConfig baseline,
+        KlConfig kl,
+        EntropyConfig entropy,
+        LengthGuardConfig lengthGuard,
+        int minibatches,
+        int epochs,
+        int tokensPerMicrobatch,
         int shards) {
 
     public StepConfig {
@@ -33,74 +41,177 @@ public record StepConfig(
         atLeastOne("shards", shards);
         if (objective instanceof ReinforceConfig && (minibatches > 1 || epochs > 1)) {
             throw new IllegalArgumentException((epochs > 1 ? "epochs" : "minibatches")
-                + " above 1 needs an objective with a trust region, since later steps train on an older policy's tokens:"
-                + " objective.kind=reinforce, minibatches=" + minibatches + ", epochs=" + epochs
-                + "; choose objective.kind=decoupled_ppo");
+                    + " above 1 needs an objective with a trust region, since later steps train on an older policy's tokens:"
+                    + " objective.kind=reinforce, minibatches=" + minibatches + ", epochs=" + epochs
+                    + "; choose objective.kind=decoupled_ppo");
         }
         if (objective.needsWholeGroups() && minibatches > 1) {
-            throw new IllegalArgumentException("objective.kind=quatro solves for a trust region over all answers of a prompt, and minibatches"
-                + " cut groups apart: minibatches=" + minibatches + "; set it to 1, or choose another objective");
+            throw new IllegalArgumentException(
+                    "objective.kind=quatro solves for a trust region over all answers of a prompt, and minibatches"
+                            + " cut groups apart: minibatches=" + minibatches
+                            + "; set it to 1, or choose another objective");
         }
         if (objective.regressesOnOptimalAdvantage() != baseline instanceof BaselineConfig.SoftMaximum) {
-            throw new IllegalArgumentException(objective.regressesOnOptimalAdvantage()
-                ? "objective.kind=oapl regresses on the optimal advantage, so baseline.kind must be soft_maximum: "
-                    + baseline.getClass().getSimpleName()
-                : "baseline.kind=soft_maximum makes the advantages that objective.kind=oapl regresses on; with another objective"
-                    + " choose baseline.kind=group or opob: " + objective.getClass().getSimpleName().replace("Config", ""));
+            throw new IllegalArgumentException(
+                    objective.regressesOnOptimalAdvantage()
+                            ? "objective.kind=oapl regresses on the optimal advantage, so baseline.kind must be soft_maximum: "
+                                    + baseline.getClass().getSimpleName()
+                            : "baseline.kind=soft_maximum makes the advantages that objective.kind=oapl regresses on; with another objective"
+                                    + " choose baseline.kind=group or opob: "
+                                    + objective.getClass().getSimpleName().replace("Config", ""));
         }
     }
 
     public static StepConfig defaults() {
-        return new StepConfig(OptimizerConfig.defaults(), ObjectiveConfig.defaults(), ProximalSource.RECOMPUTED,
-            new BaselineConfig.Group(), new KlConfig.Off(), EntropyConfig.defaults(), new LengthGuardConfig.Off(), 1, 1, 4096,
-            2);
+        return new StepConfig(
+                OptimizerConfig.defaults(),
+                ObjectiveConfig.defaults(),
+                ProximalSource.RECOMPUTED,
+                new BaselineConfig.Group(),
+                new KlConfig.Off(),
+                EntropyConfig.defaults(),
+                new LengthGuardConfig.Off(),
+                1,
+                1,
+                4096,
+                2);
     }
 
     public StepConfig withOptimizer(OptimizerConfig other) {
-        return new StepConfig(other, objective, proximal, baseline, kl, entropy, lengthGuard, minibatches, epochs,
-            tokensPerMicrobatch, shards);
+        return new StepConfig(
+                other,
+                objective,
+                proximal,
+                baseline,
+                kl,
+                entropy,
+                lengthGuard,
+                minibatches,
+                epochs,
+                tokensPerMicrobatch,
+                shards);
     }
 
     public StepConfig withObjective(ObjectiveConfig other) {
-        return new StepConfig(optimizer, other, proximal, baseline, kl, entropy, lengthGuard, minibatches, epochs,
-            tokensPerMicrobatch, shards);
+        return new StepConfig(
+                optimizer,
+                other,
+                proximal,
+                baseline,
+                kl,
+                entropy,
+                lengthGuard,
+                minibatches,
+                epochs,
+                tokensPerMicrobatch,
+                shards);
     }
 
     public StepConfig withProximal(ProximalSource other) {
-        return new StepConfig(optimizer, objective, other, baseline, kl, entropy, lengthGuard, minibatches, epochs,
-            tokensPerMicrobatch, shards);
+        return new StepConfig(
+                optimizer,
+                objective,
+                other,
+                baseline,
+                kl,
+                entropy,
+                lengthGuard,
+                minibatches,
+                epochs,
+                tokensPerMicrobatch,
+                shards);
     }
 
     public StepConfig withBaseline(BaselineConfig other) {
-        return new StepConfig(optimizer, objective, proximal, other, kl, entropy, lengthGuard, minibatches, epochs,
-            tokensPerMicrobatch, shards);
+        return new StepConfig(
+                optimizer,
+                objective,
+                proximal,
+                other,
+                kl,
+                entropy,
+                lengthGuard,
+                minibatches,
+                epochs,
+                tokensPerMicrobatch,
+                shards);
     }
 
     public StepConfig withKl(KlConfig other) {
-        return new StepConfig(optimizer, objective, proximal, baseline, other, entropy, lengthGuard, minibatches, epochs,
-            tokensPerMicrobatch, shards);
+        return new StepConfig(
+                optimizer,
+                objective,
+                proximal,
+                baseline,
+                other,
+                entropy,
+                lengthGuard,
+                minibatches,
+                epochs,
+                tokensPerMicrobatch,
+                shards);
     }
 
     public StepConfig withEntropy(EntropyConfig other) {
-        return new StepConfig(optimizer, objective, proximal, baseline, kl, other, lengthGuard, minibatches, epochs,
-            tokensPerMicrobatch, shards);
+        return new StepConfig(
+                optimizer,
+                objective,
+                proximal,
+                baseline,
+                kl,
+                other,
+                lengthGuard,
+                minibatches,
+                epochs,
+                tokensPerMicrobatch,
+                shards);
     }
 
     public StepConfig withLengthGuard(LengthGuardConfig other) {
-        return new StepConfig(optimizer, objective, proximal, baseline, kl, entropy, other, minibatches, epochs,
-            tokensPerMicrobatch, shards);
+        return new StepConfig(
+                optimizer,
+                objective,
+                proximal,
+                baseline,
+                kl,
+                entropy,
+                other,
+                minibatches,
+                epochs,
+                tokensPerMicrobatch,
+                shards);
     }
 
     /** The same with another number of optimiser steps on a batch. */
     public StepConfig withUpdates(int otherMinibatches, int otherEpochs) {
-        return new StepConfig(optimizer, objective, proximal, baseline, kl, entropy, lengthGuard, otherMinibatches,
-            otherEpochs, tokensPerMicrobatch, shards);
+        return new StepConfig(
+                optimizer,
+                objective,
+                proximal,
+                baseline,
+                kl,
+                entropy,
+                lengthGuard,
+                otherMinibatches,
+                otherEpochs,
+                tokensPerMicrobatch,
+                shards);
     }
 
     /** The same cut differently into what is differentiated at once. */
     public StepConfig withCut(int otherTokensPerMicrobatch, int otherShards) {
-        return new StepConfig(optimizer, objective, proximal, baseline, kl, entropy, lengthGuard, minibatches, epochs,
-            otherTokensPerMicrobatch, otherShards);
+        return new StepConfig(
+                optimizer,
+                objective,
+                proximal,
+                baseline,
+                kl,
+                entropy,
+                lengthGuard,
+                minibatches,
+                epochs,
+                otherTokensPerMicrobatch,
+                otherShards);
     }
 
     /** True if an update needs the current log-probs before its gradient, which costs a forward pass. */

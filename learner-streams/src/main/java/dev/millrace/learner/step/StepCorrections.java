@@ -39,14 +39,24 @@ final class StepCorrections {
     StepDecision recorded(StepMembers members) {
         LearnerBatch batch = members.batch().batch();
         float[] weights = members.weights().orElseGet(() -> weights(members));
-        return new StepDecision(members.own().withMask(members.recordedMask()), members.recordedAdvantages(), members.old(),
-            members.proximal(), weights, batch.getStages(), batch.getEssRatio(), batch.getEssRatioTruncated(),
-            batch.getSecondMoment(), batch.getStepScale(), null);
+        return new StepDecision(
+                members.own().withMask(members.recordedMask()),
+                members.recordedAdvantages(),
+                members.old(),
+                members.proximal(),
+                weights,
+                batch.getStages(),
+                batch.getEssRatio(),
+                batch.getEssRatioTruncated(),
+                batch.getSecondMoment(),
+                batch.getStepScale(),
+                null);
     }
 
     private float[] weights(StepMembers members) {
         float[] weights = new float[members.own().tokenCount()];
-        weighting.compute(weighed(members), new PolicyLogProbs(members.behavior(), members.old(), members.proximal()), weights);
+        weighting.compute(
+                weighed(members), new PolicyLogProbs(members.behavior(), members.old(), members.proximal()), weights);
         return weights;
     }
 
@@ -62,11 +72,28 @@ final class StepCorrections {
         PolicyLogProbs logProbs = new PolicyLogProbs(members.behavior(), old, proximal);
         float[] weights = new float[proximal.length];
         List<StageReport> stages = new ArrayList<>(weighting.compute(weighed(members), logProbs, weights));
-        BatchVerdict verdict = corrections.decide(new BatchInput(members.own(), logProbs, members.withoutOld(), rewards,
-            members.versions(), members.proximalVersions(), members.agesMs(), version));
+        BatchVerdict verdict = corrections.decide(new BatchInput(
+                members.own(),
+                logProbs,
+                members.withoutOld(),
+                rewards,
+                members.versions(),
+                members.proximalVersions(),
+                members.agesMs(),
+                version));
         stages.addAll(verdict.reports());
-        return new StepDecision(verdict.tokens(), verdict.advantages(), old, proximal, weights, List.copyOf(stages),
-            verdict.essRatio(), verdict.essRatioTruncated(), verdict.secondMoment(), verdict.stepScale(), verdict.maskedBy());
+        return new StepDecision(
+                verdict.tokens(),
+                verdict.advantages(),
+                old,
+                proximal,
+                weights,
+                List.copyOf(stages),
+                verdict.essRatio(),
+                verdict.essRatioTruncated(),
+                verdict.secondMoment(),
+                verdict.stepScale(),
+                verdict.maskedBy());
     }
 
     private TokenBatch weighed(StepMembers members) {
@@ -99,13 +126,16 @@ final class StepCorrections {
         BatchVersions sampledBy = members.versions();
         for (int s = 0; s < members.count(); s++) {
             for (VersionSpan span : sampledBy.spans(s)) {
-                Arrays.fill(versions, members.own().start(s) + span.start(), members.own().start(s) + span.end(),
-                    Math.toIntExact(span.version()));
+                Arrays.fill(
+                        versions,
+                        members.own().start(s) + span.start(),
+                        members.own().start(s) + span.end(),
+                        Math.toIntExact(span.version()));
             }
         }
         float[] proximal = new float[current.length];
-        ProximalApproximation.LOGLINEAR.compute(members.own(), members.behavior(), current, versions,
-            Math.toIntExact(version), proximal);
+        ProximalApproximation.LOGLINEAR.compute(
+                members.own(), members.behavior(), current, versions, Math.toIntExact(version), proximal);
         return proximal;
     }
 }

@@ -23,9 +23,18 @@ import java.util.stream.IntStream;
  * @param maskedBy     one per member: the stage that masked the last of its tokens, or null; null as a whole if the batch's own
  *     decisions stand
  */
-record StepDecision(TokenBatch left, double[] advantages, float[] old, float[] proximal, float[] weights,
-                    List<StageReport> stages, double essRatio, double essTruncated, double secondMoment, double stepScale,
-                    String[] maskedBy) {
+record StepDecision(
+        TokenBatch left,
+        double[] advantages,
+        float[] old,
+        float[] proximal,
+        float[] weights,
+        List<StageReport> stages,
+        double essRatio,
+        double essTruncated,
+        double secondMoment,
+        double stepScale,
+        String[] maskedBy) {
 
     /** Whether the step decided by itself. */
     boolean anew() {
@@ -34,27 +43,54 @@ record StepDecision(TokenBatch left, double[] advantages, float[] old, float[] p
 
     /** The same under other advantages, one per member. */
     StepDecision withAdvantages(double[] others) {
-        return new StepDecision(left, others, old, proximal, weights, stages, essRatio, essTruncated, secondMoment, stepScale,
-            maskedBy);
+        return new StepDecision(
+                left,
+                others,
+                old,
+                proximal,
+                weights,
+                stages,
+                essRatio,
+                essTruncated,
+                secondMoment,
+                stepScale,
+                maskedBy);
     }
 
     /** The same under other weights, one per packed token, by a further stage. */
     StepDecision withWeights(float[] others, StageReport by) {
         // where the batch's own decisions stand, its report of the stage does too
-        List<StageReport> reports = new ArrayList<>(stages.stream().filter(stage -> !stage.getStage().equals(by.getStage())).toList());
+        List<StageReport> reports = new ArrayList<>(stages.stream()
+                .filter(stage -> !stage.getStage().equals(by.getStage()))
+                .toList());
         reports.add(by);
-        return new StepDecision(left, advantages, old, proximal, others, List.copyOf(reports), essRatio, essTruncated, secondMoment,
-            stepScale, maskedBy);
+        return new StepDecision(
+                left,
+                advantages,
+                old,
+                proximal,
+                others,
+                List.copyOf(reports),
+                essRatio,
+                essTruncated,
+                secondMoment,
+                stepScale,
+                maskedBy);
     }
 
     /** Indices of the members with a trained token, in order. */
     int[] trained() {
-        return IntStream.range(0, left.sequenceCount()).filter(s -> left.trainedTokens(s) > 0).toArray();
+        return IntStream.range(0, left.sequenceCount())
+                .filter(s -> left.trainedTokens(s) > 0)
+                .toArray();
     }
 
     /** Trained tokens before the second-moment mask; where there is none, after all masks. */
     long tokensBeforeMomentMask() {
-        return stages.stream().filter(stage -> stage.getStage().equals("m2po")).mapToLong(StageReport::getTokensSeen).findFirst()
-            .orElse(left.trainedTokens());
+        return stages.stream()
+                .filter(stage -> stage.getStage().equals("m2po"))
+                .mapToLong(StageReport::getTokensSeen)
+                .findFirst()
+                .orElse(left.trainedTokens());
     }
 }

@@ -106,31 +106,42 @@ final class StepMembers {
 
     /** The advantages that the batch decided, one per member. */
     double[] recordedAdvantages() {
-        return members.stream().mapToDouble(member -> member.entry().getAdvantage()).toArray();
+        return members.stream()
+                .mapToDouble(member -> member.entry().getAdvantage())
+                .toArray();
     }
 
     /** One per member. */
     double[] rewards() {
-        return members.stream().mapToDouble(member -> member.entry().getReward()).toArray();
+        return members.stream()
+                .mapToDouble(member -> member.entry().getReward())
+                .toArray();
     }
 
     /** Which version sampled which tokens. */
     BatchVersions versions() {
-        return new BatchVersions(own, members.stream()
-            .map(member -> member.trajectory().getVersionSpans().stream()
-                .map(span -> new VersionSpan(span.getVersion(), span.getStart(), span.getEnd())).toList())
-            .toList());
+        return new BatchVersions(
+                own,
+                members.stream()
+                        .map(member -> member.trajectory().getVersionSpans().stream()
+                                .map(span -> new VersionSpan(span.getVersion(), span.getStart(), span.getEnd()))
+                                .toList())
+                        .toList());
     }
 
     /** The version under which each member was scored. */
     long[] proximalVersions() {
-        return members.stream().mapToLong(member -> member.trajectory().getProximalVersion()).toArray();
+        return members.stream()
+                .mapToLong(member -> member.trajectory().getProximalVersion())
+                .toArray();
     }
 
     /** How long before the batch was assembled each member was finished: recorded times, so that a repeated step sees the same. */
     long[] agesMs() {
         return members.stream()
-            .mapToLong(member -> batch.batch().getAssembledAtMs() - member.trajectory().getFinishedAtMs()).toArray();
+                .mapToLong(member ->
+                        batch.batch().getAssembledAtMs() - member.trajectory().getFinishedAtMs())
+                .toArray();
     }
 
     /** Indices of the members whose own mask leaves something to train on. */
@@ -194,6 +205,7 @@ final class StepMembers {
     /** The recorded importance weights; empty where one of the members came without. */
     Optional<float[]> weights() {
         return members.stream().allMatch(member -> member.trajectory().getImportanceWeights() != null)
-            ? Optional.of(packed(Trajectory::getImportanceWeights)) : Optional.empty();
+                ? Optional.of(packed(Trajectory::getImportanceWeights))
+                : Optional.empty();
     }
 }

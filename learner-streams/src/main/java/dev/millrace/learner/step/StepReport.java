@@ -23,8 +23,15 @@ import java.util.TreeMap;
  * @param metrics         means over the updates, and facts about the batch, by name
  */
 public record StepReport(
-        int updates, double learningRate, int rolloutsTrained, long tokensTrained, List<StepEntry> entries, double essRatio,
-        List<StageReport> stages, ControlState controls, Map<String, Double> metrics) {
+        int updates,
+        double learningRate,
+        int rolloutsTrained,
+        long tokensTrained,
+        List<StepEntry> entries,
+        double essRatio,
+        List<StageReport> stages,
+        ControlState controls,
+        Map<String, Double> metrics) {
 
     public StepReport {
         entries = entries == null ? null : List.copyOf(entries);

@@ -51,9 +51,12 @@ final class StepStart {
      * @param klCoefficient how much the divergence counts; 0 without one
      * @param controls      what is remembered after this batch
      */
-    record Started(StepDecision decision, CurrentLogProbs current, float[] reference, double klCoefficient,
-                   ControlState controls) {
-    }
+    record Started(
+            StepDecision decision,
+            CurrentLogProbs current,
+            float[] reference,
+            double klCoefficient,
+            ControlState controls) {}
 
     /** Says whether the weights are others than the run's of that version. */
     void departFromRecord(boolean isDeparted) {
@@ -70,20 +73,30 @@ final class StepStart {
         float[] old = config.proximal() == ProximalSource.BEHAVIOR ? members.behavior() : members.old();
         float[] proximal = proximal(members, current, version, means);
         CoefficientConfig coefficient = coefficient();
-        double klCoefficient = coefficient == null ? 0 : controls.get(KL_COEFFICIENT).orElse(coefficient.initial());
+        double klCoefficient =
+                coefficient == null ? 0 : controls.get(KL_COEFFICIENT).orElse(coefficient.initial());
         double[] rewards = config.kl() instanceof KlConfig.InReward
-            ? penalised(members, proximal, reference, klCoefficient, means) : members.rewards();
+                ? penalised(members, proximal, reference, klCoefficient, means)
+                : members.rewards();
         StepDecision decision = config.proximal() == ProximalSource.RECORDED
-            ? decisions.recorded(members) : decisions.decide(members, old, proximal, rewards, version);
-        decision = damped(decision, members, decision.anew() ? version : members.batch().batch().getAssembledVersion());
+                ? decisions.recorded(members)
+                : decisions.decide(members, old, proximal, rewards, version);
+        decision = damped(
+                decision,
+                members,
+                decision.anew() ? version : members.batch().batch().getAssembledVersion());
         decision = decision.withAdvantages(advantages(members, decision, rewards, weights, means));
         ControlState after = controls;
         if (coefficient != null && decision.left().trainedTokens() > 0) {
             double measured = penalty.measure(decision.left(), proximal, reference);
             means.once("kl.measured", measured);
             means.once("kl.coefficient", klCoefficient);
-            after = controls.with(KL_COEFFICIENT,
-                coefficient.controller(klCoefficient).updated(measured, decision.trained().length).coefficient());
+            after = controls.with(
+                    KL_COEFFICIENT,
+                    coefficient
+                            .controller(klCoefficient)
+                            .updated(measured, decision.trained().length)
+                            .coefficient());
         }
         return new Started(decision, current, reference, klCoefficient, after);
     }
@@ -91,7 +104,8 @@ final class StepStart {
     private StepDecision damped(StepDecision decision, StepMembers members, long version) {
         float[] weights = decision.weights().clone();
         return damping.apply(members.versions(), decision.left(), version, weights)
-            .map(report -> decision.withWeights(weights, report)).orElse(decision);
+                .map(report -> decision.withWeights(weights, report))
+                .orElse(decision);
     }
 
     private CoefficientConfig coefficient() {
@@ -109,7 +123,9 @@ final class StepStart {
         }
         long[] scoredUnder = members.proximalVersions();
         int[] trainable = members.trainable().toArray();
-        int[] wanted = IntStream.of(trainable).filter(s -> everyone || departed || scoredUnder[s] != version).toArray();
+        int[] wanted = IntStream.of(trainable)
+                .filter(s -> everyone || departed || scoredUnder[s] != version)
+                .toArray();
         float[] values = members.proximal().clone();
         shards.score(weights, members, wanted, values, means);
         means.once("proximal.sequences_recomputed", wanted.length);
@@ -152,6 +168,7 @@ final class StepStart {
             return new OptimalAdvantage(soft.beta()).perSequence(members.own(), rewards);
         }
         return config.kl() instanceof KlConfig.InReward && !decision.anew()
-            ? corrections.advantage().estimator().perSequence(members.own(), rewards) : decision.advantages();
+                ? corrections.advantage().estimator().perSequence(members.own(), rewards)
+                : decision.advantages();
     }
 }

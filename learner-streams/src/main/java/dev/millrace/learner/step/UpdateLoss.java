@@ -35,28 +35,47 @@ final class UpdateLoss {
      * @param result of the objective; at stand-ins for the current log-probs where the loss is linear in them
      * @param kl     divergence from the reference in the loss; null without one
      */
-    record Coefficients(Objective objective, ObjectiveResult result, KlResult kl, float[] coefficients, double[] aggregation,
-                        double entropyCoefficient, float[] entropyCoefficients) {
-    }
+    record Coefficients(
+            Objective objective,
+            ObjectiveResult result,
+            KlResult kl,
+            float[] coefficients,
+            double[] aggregation,
+            double entropyCoefficient,
+            float[] entropyCoefficients) {}
 
     /** Those of an update from these weights; counts what the forward pass took, if one is needed. */
-    Coefficients coefficients(TrainingBatch batch, Minibatch minibatch, StepStart.Started start, Weights weights,
-                              long optimizerSteps, ControlState controls, UpdateMeans means) {
+    Coefficients coefficients(
+            TrainingBatch batch,
+            Minibatch minibatch,
+            StepStart.Started start,
+            Weights weights,
+            long optimizerSteps,
+            ControlState controls,
+            UpdateMeans means) {
         TokenBatch layout = minibatch.layout();
         ObjectiveConfig kind = config.objective();
         Objective objective = kind.objective(minibatch.facts(optimizerSteps, controls));
-        // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come out of the
+        // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come out of
+        // the
         // backward pass
-        float[] current = config.needsCurrentLogProbs()
-            ? currentLogProbs(minibatch, weights, means) : minibatch.proximal();
+        float[] current =
+                config.needsCurrentLogProbs() ? currentLogProbs(minibatch, weights, means) : minibatch.proximal();
         ObjectiveResult result = objective.evaluate(minibatch.input(kind, current));
         KlResult kl = klInLoss(minibatch, current);
-        float[] coefficients =
-            kl == null ? result.gradient() : kl.addedTo(result, start.klCoefficient()).gradient();
+        float[] coefficients = kl == null
+                ? result.gradient()
+                : kl.addedTo(result, start.klCoefficient()).gradient();
         double entropyCoefficient = config.entropy().coefficient(batch.meanReward());
         double[] aggregation = kind.aggregation().over(GlobalBatch.WHOLE).coefficients(layout);
-        return new Coefficients(objective, result, kl, coefficients, aggregation, entropyCoefficient,
-            entropyCoefficients(layout, aggregation, entropyCoefficient));
+        return new Coefficients(
+                objective,
+                result,
+                kl,
+                coefficients,
+                aggregation,
+                entropyCoefficient,
+                entropyCoefficients(layout, aggregation, entropyCoefficient));
     }
 
     /** Those of the step's start serve the first update, whose weights they are of. */
@@ -77,7 +96,7 @@ final class UpdateLoss {
         }
         KlPlan plan = KlPlan.of(loss.divergence(), KlSampling.BEHAVIOR, KlUse.LOSS);
         return new KlTermEvaluation(plan, config.objective().aggregation().over(GlobalBatch.WHOLE))
-            .evaluate(minibatch.layout(), current, minibatch.reference(), minibatch.behavior());
+                .evaluate(minibatch.layout(), current, minibatch.reference(), minibatch.behavior());
     }
 
     private static float[] entropyCoefficients(TokenBatch layout, double[] aggregation, double bonus) {

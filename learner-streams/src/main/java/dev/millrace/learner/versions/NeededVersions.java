@@ -27,17 +27,23 @@ record NeededVersions(long oldest, String reason) {
      * @param fixed    versions that fixed policies are, such as the reference of a KL term
      * @param unscored oldest version of a rollout that is not scored yet
      */
-    static NeededVersions of(long newest, int keep, Collection<Server> servers, Collection<Long> fixed,
-                             OptionalLong unscored) {
+    static NeededVersions of(
+            long newest, int keep, Collection<Server> servers, Collection<Long> fixed, OptionalLong unscored) {
         NeededVersions needed = new NeededVersions(Math.max(0, newest - keep + 1), "the newest " + keep + " are kept");
         for (Server server : servers) {
-            needed = needed.orOlder(server.oldestVersion(), server.name() + (server.oldestVersion() < server.version()
-                ? " has a sequence of it in flight" : " serves it"));
+            needed = needed.orOlder(
+                    server.oldestVersion(),
+                    server.name()
+                            + (server.oldestVersion() < server.version()
+                                    ? " has a sequence of it in flight"
+                                    : " serves it"));
         }
         for (long version : fixed) {
             needed = needed.orOlder(version, "a fixed policy is that version");
         }
-        return unscored.isPresent() ? needed.orOlder(unscored.getAsLong(), "a rollout of it is not scored yet") : needed;
+        return unscored.isPresent()
+                ? needed.orOlder(unscored.getAsLong(), "a rollout of it is not scored yet")
+                : needed;
     }
 
     private NeededVersions orOlder(long version, String why) {

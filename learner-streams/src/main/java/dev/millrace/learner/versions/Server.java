@@ -18,8 +18,12 @@ record Server(String id, ServerRole role, long version, long oldestVersion, long
     static Server of(Serving record) {
         long version = record.getVersion();
         Long oldest = record.getOldestVersion();
-        return new Server(record.getServerId(), record.getRole(), version, oldest == null ? version : Math.min(oldest, version),
-            record.getHeartbeatMs());
+        return new Server(
+                record.getServerId(),
+                record.getRole(),
+                version,
+                oldest == null ? version : Math.min(oldest, version),
+                record.getHeartbeatMs());
     }
 
     /** For sentences: {@code generator g1}. */

@@ -38,11 +38,20 @@ final class ServingBoard implements AutoCloseable {
     ServingBoard(LogConnection connection) {
         this.run = connection.run();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).deserializer();
-        this.consumer = new KafkaConsumer<>(connection.consumer(Map.of(
-                "isolation.level", "read_committed", "auto.offset.reset", "earliest", "enable.auto.commit", false)),
-            new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        this.consumer = new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        "isolation.level",
+                        "read_committed",
+                        "auto.offset.reset",
+                        "earliest",
+                        "enable.auto.commit",
+                        false)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
         String topic = connection.topics().serving();
-        this.partitions = consumer.partitionsFor(topic).stream().map(info -> new TopicPartition(topic, info.partition())).toList();
+        this.partitions = consumer.partitionsFor(topic).stream()
+                .map(info -> new TopicPartition(topic, info.partition()))
+                .toList();
         consumer.assign(partitions);
         consumer.seekToBeginning(partitions);
     }
@@ -64,7 +73,8 @@ final class ServingBoard implements AutoCloseable {
         }
         try {
             Serving serving = servings.deserialize(record.topic(), record.value());
-            if (!run.owns(serving.getRunId(), serving.getEpoch()) || !run.policyId().equals(serving.getPolicyId())) {
+            if (!run.owns(serving.getRunId(), serving.getEpoch())
+                    || !run.policyId().equals(serving.getPolicyId())) {
                 return; // of an older epoch: its servers have ended or will say something else
             }
             Server server = Server.of(serving);
@@ -83,8 +93,12 @@ final class ServingBoard implements AutoCloseable {
         servers.values().removeIf(server -> {
             boolean forgotten = nowMs - server.heardMs() > FORGOTTEN_AFTER_MS;
             if (forgotten) {
-                LOG.warn("{} was last heard of {} s ago, serving version {}; it is no longer waited for, nor are versions kept"
-                    + " for it", server.name(), (nowMs - server.heardMs()) / 1000, server.version());
+                LOG.warn(
+                        "{} was last heard of {} s ago, serving version {}; it is no longer waited for, nor are versions kept"
+                                + " for it",
+                        server.name(),
+                        (nowMs - server.heardMs()) / 1000,
+                        server.version());
             }
             return forgotten;
         });

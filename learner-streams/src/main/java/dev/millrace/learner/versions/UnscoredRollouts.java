@@ -47,11 +47,20 @@ final class UnscoredRollouts implements AutoCloseable {
         this.scorers = connection.scoped("scorer");
         this.admin = admin;
         this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).deserializer();
-        this.consumer = new KafkaConsumer<>(connection.consumer(Map.of(
-                "isolation.level", "read_committed", "auto.offset.reset", "earliest", "enable.auto.commit", false)),
-            new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        this.consumer = new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        "isolation.level",
+                        "read_committed",
+                        "auto.offset.reset",
+                        "earliest",
+                        "enable.auto.commit",
+                        false)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
         String topic = connection.topics().rollouts();
-        this.partitions = consumer.partitionsFor(topic).stream().map(info -> new TopicPartition(topic, info.partition())).toList();
+        this.partitions = consumer.partitionsFor(topic).stream()
+                .map(info -> new TopicPartition(topic, info.partition()))
+                .toList();
         consumer.assign(partitions);
         consumer.seekToBeginning(partitions);
         partitions.forEach(partition -> oldestByOffset.put(partition, new TreeMap<>()));
@@ -79,23 +88,28 @@ final class UnscoredRollouts implements AutoCloseable {
         }
         while (partitions.stream().anyMatch(p -> consumer.position(p) < ends.get(p))) {
             if (System.nanoTime() > deadline) {
-                throw new TimeoutException("the rollouts that wait to be scored were not read within " + limit.toMillis()
-                    + " ms; the rest follows");
+                throw new TimeoutException("the rollouts that wait to be scored were not read within "
+                        + limit.toMillis() + " ms; the rest follows");
             }
             for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
                 accept(record);
             }
         }
-        return oldestByOffset.values().stream().flatMap(waiting -> waiting.values().stream())
-            .mapToLong(Long::longValue).min();
+        return oldestByOffset.values().stream()
+                .flatMap(waiting -> waiting.values().stream())
+                .mapToLong(Long::longValue)
+                .min();
     }
 
-    private Map<TopicPartition, OffsetAndMetadata> scored(Duration limit) throws TimeoutException, InterruptedException {
+    private Map<TopicPartition, OffsetAndMetadata> scored(Duration limit)
+            throws TimeoutException, InterruptedException {
         try {
-            return admin.listConsumerGroupOffsets(scorers).partitionsToOffsetAndMetadata()
-                .get(limit.toMillis(), TimeUnit.MILLISECONDS);
+            return admin.listConsumerGroupOffsets(scorers)
+                    .partitionsToOffsetAndMetadata()
+                    .get(limit.toMillis(), TimeUnit.MILLISECONDS);
         } catch (ExecutionException e) {
-            throw new IllegalStateException("the scorers' progress cannot be read: " + e.getCause().getMessage(), e.getCause());
+            throw new IllegalStateException(
+                    "the scorers' progress cannot be read: " + e.getCause().getMessage(), e.getCause());
         }
     }
 
@@ -106,8 +120,12 @@ final class UnscoredRollouts implements AutoCloseable {
         try {
             Rollout rollout = rollouts.deserialize(record.topic(), record.value());
             if (run.owns(rollout.getRunId(), rollout.getEpoch())) {
-                rollout.getVersionSpans().stream().mapToLong(VersionSpan::getVersion).min().ifPresent(oldest ->
-                    oldestByOffset.get(new TopicPartition(record.topic(), record.partition())).put(record.offset(), oldest));
+                rollout.getVersionSpans().stream()
+                        .mapToLong(VersionSpan::getVersion)
+                        .min()
+                        .ifPresent(oldest -> oldestByOffset
+                                .get(new TopicPartition(record.topic(), record.partition()))
+                                .put(record.offset(), oldest));
             }
         } catch (MalformedRecordException e) {
             return; // no rollout: the topology dead-letters it, and nobody scores it

@@ -26,8 +26,7 @@ final class UnservedVersions {
      * @param ageMs   for how long it could have been
      * @param detail  a sentence
      */
-    record Unserved(String who, long version, long ageMs, String detail) {
-    }
+    record Unserved(String who, long version, long ageMs, String detail) {}
 
     UnservedVersions(long limitMs, long watchedSinceMs) {
         this.limitMs = limitMs;
@@ -44,17 +43,27 @@ final class UnservedVersions {
             long missing = server.version() + 1;
             long age = missing > newest ? -1 : age(publishedAtMs.applyAsLong(missing), nowMs);
             if (age > limitMs) {
-                found.add(new Unserved(server.name(), missing, age, server.name() + " serves version " + server.version()
-                    + ", but version " + missing + " could be served for " + age / 1000 + " s; the newest is " + newest
-                    + ", and it was last heard of " + Math.max(0, nowMs - server.heardMs()) / 1000 + " s ago"));
+                found.add(new Unserved(
+                        server.name(),
+                        missing,
+                        age,
+                        server.name() + " serves version " + server.version()
+                                + ", but version " + missing + " could be served for " + age / 1000
+                                + " s; the newest is " + newest
+                                + ", and it was last heard of " + Math.max(0, nowMs - server.heardMs()) / 1000
+                                + " s ago"));
             }
         }
         for (ServerRole role : ServerRole.values()) {
             long age = age(publishedAtMs.applyAsLong(0), nowMs);
             if (age > limitMs && servers.stream().noneMatch(server -> server.role() == role)) {
                 String name = role.name().toLowerCase(Locale.ROOT);
-                found.add(new Unserved("no " + name, 0, age, "no " + name + " serves any version; the newest is " + newest
-                    + ", and there has been none for " + age / 1000 + " s"));
+                found.add(new Unserved(
+                        "no " + name,
+                        0,
+                        age,
+                        "no " + name + " serves any version; the newest is " + newest + ", and there has been none for "
+                                + age / 1000 + " s"));
             }
         }
         return found;

@@ -48,6 +48,7 @@ public final class VersionCare implements AutoCloseable {
     private final Thread thread;
     /** When each alarm was last written to the log, so that one that stays is written at 1, 2, 4, 8... times the limit. */
     private final Map<String, Long> saidAtAgeMs = new HashMap<>();
+
     private long lastRemoval = -1;
     private long failures;
     private volatile long oldestKept;
@@ -58,8 +59,12 @@ public final class VersionCare implements AutoCloseable {
      *
      * @param fixed versions that fixed policies are, such as a reference; they are kept, and with them everything after
      */
-    public VersionCare(LogConnection connection, WeightsConfig config, Collection<Long> fixed, MeterRegistry registry,
-                       Clock clock) {
+    public VersionCare(
+            LogConnection connection,
+            WeightsConfig config,
+            Collection<Long> fixed,
+            MeterRegistry registry,
+            Clock clock) {
         this.fixed = List.copyOf(fixed);
         this.connection = connection;
         this.config = config;
@@ -67,10 +72,11 @@ public final class VersionCare implements AutoCloseable {
         this.registry = registry;
         this.unservedVersions = new UnservedVersions(config.unservedAlarmMs(), clock.millis());
         this.unservedSeconds = MultiGauge.builder("millrace.serving.unserved.seconds")
-            .description("for how long a server has not served what is published; there only while it is an alarm")
-            .register(registry);
+                .description("for how long a server has not served what is published; there only while it is an alarm")
+                .register(registry);
         this.oldestGauge = Gauge.builder("millrace.weights.oldest.version", this, care -> care.oldestKept)
-            .description("oldest version whose weights are kept").register(registry);
+                .description("oldest version whose weights are kept")
+                .register(registry);
         this.thread = new Thread(this::run, "version-care");
         thread.setDaemon(true);
     }
@@ -83,10 +89,11 @@ public final class VersionCare implements AutoCloseable {
     private void run() {
         while (pause()) {
             try (PolicyFeed feed = new PolicyFeed(connection, config);
-                 Admin admin = Admin.create(connection.admin());
-                 ServingBoard board = new ServingBoard(connection);
-                 UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
-                VersionRemoval removal = new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), LIMIT.toMillis());
+                    Admin admin = Admin.create(connection.admin());
+                    ServingBoard board = new ServingBoard(connection);
+                    UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
+                VersionRemoval removal =
+                        new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), LIMIT.toMillis());
                 do {
                     look(feed, board, unscored, removal);
                 } while (pause());
@@ -123,8 +130,8 @@ public final class VersionCare implements AutoCloseable {
         if (config.keepVersions() > 0 && newest.getVersion() >= lastRemoval + period) {
             try {
                 // servers first: what leaves them for the log in the meantime is then found there
-                NeededVersions needed = NeededVersions.of(newest.getVersion(), config.keepVersions(), servers,
-                    fixed, unscored.oldestVersion(LIMIT));
+                NeededVersions needed = NeededVersions.of(
+                        newest.getVersion(), config.keepVersions(), servers, fixed, unscored.oldestVersion(LIMIT));
                 oldestKept = removal.remove(needed, newest.getVersion());
                 lastRemoval = newest.getVersion();
             } catch (TimeoutException e) {
@@ -142,8 +149,11 @@ public final class VersionCare implements AutoCloseable {
     }
 
     private void say(List<Unserved> unserved) {
-        unservedSeconds.register(unserved.stream()
-            .map(alarm -> MultiGauge.Row.of(Tags.of("server", alarm.who()), alarm.ageMs() / 1e3)).toList(), true);
+        unservedSeconds.register(
+                unserved.stream()
+                        .map(alarm -> MultiGauge.Row.of(Tags.of("server", alarm.who()), alarm.ageMs() / 1e3))
+                        .toList(),
+                true);
         for (Unserved alarm : unserved) {
             Long said = saidAtAgeMs.get(alarm.who());
             if (said == null || alarm.ageMs() >= 2 * said) {

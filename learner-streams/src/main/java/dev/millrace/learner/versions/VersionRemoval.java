@@ -70,9 +70,11 @@ final class VersionRemoval {
         }
         if (anchor.getVersion() > removedBefore) {
             deleteRecords(anchor.getWeights(), oldest.getOptimizer());
-            LOG.info("removed the weights before version {}{}: {}", anchor.getVersion(),
-                anchor.getVersion() < oldest.getVersion() ? ", the anchor of version " + oldest.getVersion() : "",
-                needed.reason());
+            LOG.info(
+                    "removed the weights before version {}{}: {}",
+                    anchor.getVersion(),
+                    anchor.getVersion() < oldest.getVersion() ? ", the anchor of version " + oldest.getVersion() : "",
+                    needed.reason());
         }
         if (store.isPresent()) {
             deleteObjects(store.get(), anchor.getVersion(), oldest.getVersion(), newest);
@@ -86,20 +88,26 @@ final class VersionRemoval {
         return anchor == null ? version.getVersion() : anchor;
     }
 
-    private void deleteRecords(TensorLocation weights, TensorLocation optimizer) throws TimeoutException, InterruptedException {
-        Map<TopicPartition, RecordsToDelete> before = new TreeMap<>(
-            (a, b) -> a.topic().equals(b.topic()) ? Integer.compare(a.partition(), b.partition()) : a.topic().compareTo(b.topic()));
+    private void deleteRecords(TensorLocation weights, TensorLocation optimizer)
+            throws TimeoutException, InterruptedException {
+        Map<TopicPartition, RecordsToDelete> before =
+                new TreeMap<>((a, b) -> a.topic().equals(b.topic())
+                        ? Integer.compare(a.partition(), b.partition())
+                        : a.topic().compareTo(b.topic()));
         for (TensorLocation location : new TensorLocation[] {weights, optimizer}) {
             if (location != null && location.getUri() == null) {
-                before.put(new TopicPartition(location.getTopic(), location.getPartition()),
-                    RecordsToDelete.beforeOffset(location.getFirstOffset()));
+                before.put(
+                        new TopicPartition(location.getTopic(), location.getPartition()),
+                        RecordsToDelete.beforeOffset(location.getFirstOffset()));
             }
         }
         try {
             admin.deleteRecords(before).all().get(limitMs, TimeUnit.MILLISECONDS);
         } catch (ExecutionException e) {
-            throw new IllegalStateException("chunks of old versions cannot be removed from " + before.keySet() + ": "
-                + e.getCause().getMessage(), e.getCause());
+            throw new IllegalStateException(
+                    "chunks of old versions cannot be removed from " + before.keySet() + ": "
+                            + e.getCause().getMessage(),
+                    e.getCause());
         }
     }
 
@@ -109,13 +117,16 @@ final class VersionRemoval {
             for (long version = oldestWeights; version <= newest; version++) {
                 PolicyVersion manifest = feed.manifest(version);
                 named.add(manifest.getWeights().getUri());
-                named.add(manifest.getOptimizer() == null ? null : manifest.getOptimizer().getUri());
+                named.add(
+                        manifest.getOptimizer() == null
+                                ? null
+                                : manifest.getOptimizer().getUri());
             }
             for (URI uri : from.list(VersionObject.prefix(connection.run()))) {
                 Optional<VersionObject> object = VersionObject.parse(from.nameOf(uri));
                 if (object.isPresent() && object.get().version() <= newest) {
                     boolean old = object.get().version()
-                        < (object.get().part() == VersionObject.Part.WEIGHTS ? oldestWeights : oldestOptimizer);
+                            < (object.get().part() == VersionObject.Part.WEIGHTS ? oldestWeights : oldestOptimizer);
                     if (old || !named.contains(uri.toString())) {
                         from.delete(uri);
                         LOG.debug("removed {}: {}", uri, old ? "no longer needed" : "no version names it");

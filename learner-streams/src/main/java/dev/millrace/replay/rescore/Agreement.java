@@ -13,8 +13,11 @@ public record Agreement(long same, long different, double largest, long computed
 
     /** Both together. */
     public Agreement plus(Agreement other) {
-        return new Agreement(same + other.same, different + other.different, Math.max(largest, other.largest),
-            computed + other.computed);
+        return new Agreement(
+                same + other.same,
+                different + other.different,
+                Math.max(largest, other.largest),
+                computed + other.computed);
     }
 
     /** One vector that there is nothing to compare with. */

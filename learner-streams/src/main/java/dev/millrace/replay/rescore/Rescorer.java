@@ -68,8 +68,7 @@ public final class Rescorer implements AutoCloseable {
      * @param agreement with what was recorded
      * @param proximalVersions one for each trajectory: under which version its proximal log-probs are now
      */
-    public record Rescored(BatchInput input, Agreement agreement, long[] proximalVersions) {
-    }
+    public record Rescored(BatchInput input, Agreement agreement, long[] proximalVersions) {}
 
     /**
      * Computes a batch's log-probs again.
@@ -79,21 +78,35 @@ public final class Rescorer implements AutoCloseable {
      * @throws ArchiveException if a version is no longer stored
      */
     public Rescored rescore(LearnerBatch batch, List<Trajectory> trajectories, BatchInput recorded) {
-        float[] old = what.own() ? new float[recorded.tokens().tokenCount()] : recorded.logProbs().old();
+        float[] old = what.own()
+                ? new float[recorded.tokens().tokenCount()]
+                : recorded.logProbs().old();
         boolean isProximal = !(what.proximal() instanceof Proximal.Kept);
-        float[] proximal = isProximal ? new float[recorded.tokens().tokenCount()] : recorded.logProbs().proximal();
+        float[] proximal = isProximal
+                ? new float[recorded.tokens().tokenCount()]
+                : recorded.logProbs().proximal();
         SortedMap<Long, List<Stretch>> wanted = new TreeMap<>();
         for (int s = 0; s < trajectories.size(); s++) {
             Trajectory trajectory = trajectories.get(s);
             if (what.own()) {
                 for (VersionSpan span : trajectory.getVersionSpans()) {
                     wanted.computeIfAbsent(span.getVersion(), v -> new ArrayList<>())
-                        .add(new Stretch(s, span.getStart(), span.getEnd(), old, recorded.tokens().start(s)));
+                            .add(new Stretch(
+                                    s,
+                                    span.getStart(),
+                                    span.getEnd(),
+                                    old,
+                                    recorded.tokens().start(s)));
                 }
             }
             if (isProximal) {
                 wanted.computeIfAbsent(proximalVersion(batch, trajectory), v -> new ArrayList<>())
-                    .add(new Stretch(s, 0, recorded.tokens().end(s) - recorded.tokens().start(s), proximal, recorded.tokens().start(s)));
+                        .add(new Stretch(
+                                s,
+                                0,
+                                recorded.tokens().end(s) - recorded.tokens().start(s),
+                                proximal,
+                                recorded.tokens().start(s)));
             }
         }
         wanted.forEach((version, stretches) -> scoring.score(weights(version), trajectories, stretches));
@@ -103,19 +116,37 @@ public final class Rescorer implements AutoCloseable {
             int from = recorded.tokens().start(s);
             int to = recorded.tokens().end(s);
             if (what.own()) {
-                agreement = agreement.plus(recorded.withoutOld()[s]
-                    ? Agreement.incomparable() : Agreement.of(recorded.logProbs().old(), old, from, to));
+                agreement = agreement.plus(
+                        recorded.withoutOld()[s]
+                                ? Agreement.incomparable()
+                                : Agreement.of(recorded.logProbs().old(), old, from, to));
             }
             if (isProximal) {
-                boolean isSame = proximalVersion(batch, trajectories.get(s)) == trajectories.get(s).getProximalVersion();
-                agreement = agreement.plus(isSame
-                    ? Agreement.of(recorded.logProbs().proximal(), proximal, from, to) : Agreement.incomparable());
+                boolean isSame = proximalVersion(batch, trajectories.get(s))
+                        == trajectories.get(s).getProximalVersion();
+                agreement = agreement.plus(
+                        isSame
+                                ? Agreement.of(recorded.logProbs().proximal(), proximal, from, to)
+                                : Agreement.incomparable());
             }
         }
         long current = what.isAtStep() ? atStep(batch) : recorded.currentVersion();
-        return new Rescored(new BatchInput(recorded.tokens(), new PolicyLogProbs(recorded.logProbs().behavior(), old, proximal),
-            what.own() ? new boolean[trajectories.size()] : recorded.withoutOld(), recorded.rewards(), recorded.versions(), recorded.proximalVersions(), recorded.agesMs(), current), agreement,
-            isProximal ? trajectories.stream().mapToLong(t -> proximalVersion(batch, t)).toArray() : recorded.proximalVersions());
+        return new Rescored(
+                new BatchInput(
+                        recorded.tokens(),
+                        new PolicyLogProbs(recorded.logProbs().behavior(), old, proximal),
+                        what.own() ? new boolean[trajectories.size()] : recorded.withoutOld(),
+                        recorded.rewards(),
+                        recorded.versions(),
+                        recorded.proximalVersions(),
+                        recorded.agesMs(),
+                        current),
+                agreement,
+                isProximal
+                        ? trajectories.stream()
+                                .mapToLong(t -> proximalVersion(batch, t))
+                                .toArray()
+                        : recorded.proximalVersions());
     }
 
     private long proximalVersion(LearnerBatch batch, Trajectory trajectory) {
@@ -128,14 +159,15 @@ public final class Rescorer implements AutoCloseable {
     private long atStep(LearnerBatch batch) {
         OptionalLong version = versions.beginningOf(batch.getBatchId());
         return version.orElseThrow(() -> new ArchiveException("no version is recorded that batch " + batch.getBatchId()
-            + " made, so nobody knows from which its step began"));
+                + " made, so nobody knows from which its step began"));
     }
 
     private Weights weights(long version) {
         try {
             return cache.get(version);
         } catch (VersionUnavailableException | CorruptVersionException e) {
-            throw new ArchiveException("log-probs under version " + version + " cannot be computed: " + e.getMessage(), e);
+            throw new ArchiveException(
+                    "log-probs under version " + version + " cannot be computed: " + e.getMessage(), e);
         }
     }
 

@@ -11,16 +11,13 @@ public record Rescoring(boolean own, Proximal proximal) {
     /** Under which version proximal log-probs are computed again. */
     public sealed interface Proximal {
         /** They are not: the recorded ones stand. */
-        record Kept() implements Proximal {
-        }
+        record Kept() implements Proximal {}
 
         /** The version under which they were recorded, which proves the record. */
-        record Recorded() implements Proximal {
-        }
+        record Recorded() implements Proximal {}
 
         /** The version from which the step on the batch began; staleness is then counted from it too. */
-        record AtStep() implements Proximal {
-        }
+        record AtStep() implements Proximal {}
 
         /** One version for all. */
         record Fixed(long version) implements Proximal {
@@ -33,8 +30,8 @@ public record Rescoring(boolean own, Proximal proximal) {
     }
 
     private static final String WORDS =
-        "own (old log-probs under the versions that sampled) and one of recorded, at-step or a version's number"
-            + " (proximal log-probs under the version of the record, of the step's beginning, or that one), separated by a comma";
+            "own (old log-probs under the versions that sampled) and one of recorded, at-step or a version's number"
+                    + " (proximal log-probs under the version of the record, of the step's beginning, or that one), separated by a comma";
 
     /** Reads what a person wrote, such as {@code own,at-step}. */
     public static Rescoring parse(String text) {
@@ -46,7 +43,8 @@ public record Rescoring(boolean own, Proximal proximal) {
             } else if (proximal == null && !word.equals("own")) {
                 proximal = proximal(word, text);
             } else {
-                throw new IllegalArgumentException("'" + text + "' says twice what is computed again; it takes " + WORDS);
+                throw new IllegalArgumentException(
+                        "'" + text + "' says twice what is computed again; it takes " + WORDS);
             }
         }
         return new Rescoring(own, proximal == null ? new Proximal.Kept() : proximal);
@@ -72,8 +70,9 @@ public record Rescoring(boolean own, Proximal proximal) {
 
     @Override
     public String toString() {
-        String second = proximal instanceof Proximal.Fixed fixed ? "version " + fixed.version()
-            : proximal instanceof Proximal.Recorded ? "recorded" : isAtStep() ? "at-step" : "";
+        String second = proximal instanceof Proximal.Fixed fixed
+                ? "version " + fixed.version()
+                : proximal instanceof Proximal.Recorded ? "recorded" : isAtStep() ? "at-step" : "";
         return !own ? second : second.isEmpty() ? "own" : "own," + second;
     }
 }

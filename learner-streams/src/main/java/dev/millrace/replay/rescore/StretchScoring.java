@@ -27,8 +27,7 @@ public final class StretchScoring implements AutoCloseable {
      * @param into gets the log-probs
      * @param at where in {@code into} the response's first token belongs
      */
-    public record Stretch(int trajectory, int start, int end, float[] into, int at) {
-    }
+    public record Stretch(int trajectory, int start, int end, float[] into, int at) {}
 
     /** @param tokenBudget padded tokens of a micro-batch */
     public StretchScoring(Engine engine, DecoderShape shape, int tokenBudget) {
@@ -41,7 +40,11 @@ public final class StretchScoring implements AutoCloseable {
      * @throws dev.millrace.policy.session.NonFiniteScoreException if the weights give no numbers
      */
     public void score(Weights weights, List<Trajectory> trajectories, List<Stretch> stretches) {
-        int[] wanted = stretches.stream().mapToInt(Stretch::trajectory).distinct().sorted().toArray();
+        int[] wanted = stretches.stream()
+                .mapToInt(Stretch::trajectory)
+                .distinct()
+                .sorted()
+                .toArray();
         int[][] tokens = new int[wanted.length][];
         int[] firstScored = new int[wanted.length];
         float[] temperatures = new float[wanted.length];
@@ -58,8 +61,12 @@ public final class StretchScoring implements AutoCloseable {
         SequenceBatch batch = new SequenceBatch(tokens, firstScored);
         float[] found = session.score(weights, batch, temperatures).logProbs();
         for (Stretch one : stretches) {
-            System.arraycopy(found, batch.offset(places[one.trajectory()]) + one.start(), one.into(), one.at() + one.start(),
-                one.end() - one.start());
+            System.arraycopy(
+                    found,
+                    batch.offset(places[one.trajectory()]) + one.start(),
+                    one.into(),
+                    one.at() + one.start(),
+                    one.end() - one.start());
         }
     }
 

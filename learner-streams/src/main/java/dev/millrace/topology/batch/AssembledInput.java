@@ -14,8 +14,7 @@ import java.util.List;
 
 /** What the corrections were asked when a recorded batch was made, put together again from its trajectories. */
 public final class AssembledInput {
-    private AssembledInput() {
-    }
+    private AssembledInput() {}
 
     /**
      * The input of a batch.
@@ -29,12 +28,18 @@ public final class AssembledInput {
         for (int s = 0; s < withoutOld.length; s++) {
             withoutOld[s] = trajectories.get(s).getOldLogProbs() == null;
         }
-        return new BatchInput(tokens, logProbs(tokens, trajectories), withoutOld,
-            trajectories.stream().mapToDouble(Trajectory::getReward).toArray(),
-            new BatchVersions(tokens, trajectories.stream().map(AssembledInput::spans).toList()),
-            trajectories.stream().mapToLong(Trajectory::getProximalVersion).toArray(),
-            trajectories.stream().mapToLong(trajectory -> batch.getAssembledAtMs() - trajectory.getFinishedAtMs()).toArray(),
-            batch.getAssembledVersion());
+        return new BatchInput(
+                tokens,
+                logProbs(tokens, trajectories),
+                withoutOld,
+                trajectories.stream().mapToDouble(Trajectory::getReward).toArray(),
+                new BatchVersions(
+                        tokens, trajectories.stream().map(AssembledInput::spans).toList()),
+                trajectories.stream().mapToLong(Trajectory::getProximalVersion).toArray(),
+                trajectories.stream()
+                        .mapToLong(trajectory -> batch.getAssembledAtMs() - trajectory.getFinishedAtMs())
+                        .toArray(),
+                batch.getAssembledVersion());
     }
 
     private static TokenBatch layout(List<Trajectory> trajectories) {
@@ -43,7 +48,8 @@ public final class AssembledInput {
         for (int s = 0; s < groups.length; s++) {
             Trajectory trajectory = trajectories.get(s);
             offsets[s + 1] = Math.addExact(offsets[s], PackedMask.length(trajectory.getMask()));
-            boolean isNext = s > 0 && !trajectory.getGroupId().equals(trajectories.get(s - 1).getGroupId());
+            boolean isNext = s > 0
+                    && !trajectory.getGroupId().equals(trajectories.get(s - 1).getGroupId());
             groups[s] = s == 0 ? 0 : groups[s - 1] + (isNext ? 1 : 0);
         }
         byte[] mask = new byte[offsets[groups.length]];
@@ -70,6 +76,8 @@ public final class AssembledInput {
     }
 
     private static List<VersionSpan> spans(Trajectory trajectory) {
-        return trajectory.getVersionSpans().stream().map(span -> new VersionSpan(span.getVersion(), span.getStart(), span.getEnd())).toList();
+        return trajectory.getVersionSpans().stream()
+                .map(span -> new VersionSpan(span.getVersion(), span.getStart(), span.getEnd()))
+                .toList();
     }
 }

@@ -22,8 +22,16 @@ import org.apache.kafka.common.serialization.Serializer;
  * @param memberCacheBytes heap for masks and log-probs of members that are in no batch yet, per task
  * @param maxRecordBytes a larger batch cannot be written
  */
-public record AssemblySettings(GroupsConfig groups, BatchConfig batch, CorrectionConfig corrections, RunIdentity run,
-    RunTopics topics, RecordReader<AssemblyArrival> trajectories, Supplier<RecordFetcher> fetchers,
-    Serializer<LearnerBatch> batches, Serializer<Outcome> outcomes, long memberCacheBytes,
-    int maxRecordBytes, TopologyMeters meters) {
-}
+public record AssemblySettings(
+        GroupsConfig groups,
+        BatchConfig batch,
+        CorrectionConfig corrections,
+        RunIdentity run,
+        RunTopics topics,
+        RecordReader<AssemblyArrival> trajectories,
+        Supplier<RecordFetcher> fetchers,
+        Serializer<LearnerBatch> batches,
+        Serializer<Outcome> outcomes,
+        long memberCacheBytes,
+        int maxRecordBytes,
+        TopologyMeters meters) {}

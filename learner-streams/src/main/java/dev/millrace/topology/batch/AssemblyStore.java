@@ -38,8 +38,7 @@ final class AssemblyStore {
      * @param rolloutOffset of the rollout it was made from
      * @param sinceMs when it came, on the task's activity clock
      */
-    record MemberPlace(long offset, int rolloutPartition, long rolloutOffset, long sinceMs) {
-    }
+    record MemberPlace(long offset, int rolloutPartition, long rolloutOffset, long sinceMs) {}
 
     private final KeyValueStore<Bytes, byte[]> store;
 
@@ -48,8 +47,14 @@ final class AssemblyStore {
     }
 
     void putMember(String rolloutId, MemberPlace place) {
-        store.put(key('m', rolloutId), new CompactBytes.Writer(FORMAT).number(place.offset()).number(place.rolloutPartition())
-            .number(place.rolloutOffset()).number(place.sinceMs()).toByteArray());
+        store.put(
+                key('m', rolloutId),
+                new CompactBytes.Writer(FORMAT)
+                        .number(place.offset())
+                        .number(place.rolloutPartition())
+                        .number(place.rolloutOffset())
+                        .number(place.sinceMs())
+                        .toByteArray());
     }
 
     void deleteMember(String rolloutId) {
@@ -58,8 +63,11 @@ final class AssemblyStore {
 
     /** Every member, by rollout id. */
     void forEachMember(BiConsumer<String, MemberPlace> action) {
-        forEach('m', (rolloutId, value) -> action.accept(rolloutId,
-            new MemberPlace(value.number(), (int) value.number(), value.number(), value.number())));
+        forEach(
+                'm',
+                (rolloutId, value) -> action.accept(
+                        rolloutId,
+                        new MemberPlace(value.number(), (int) value.number(), value.number(), value.number())));
     }
 
     void putReleased(String groupId, long afterOffset) {
@@ -87,8 +95,12 @@ final class AssemblyStore {
     }
 
     void putVersion(long version, Publication publication) {
-        store.put(key('v', Long.toString(version)), new CompactBytes.Writer(FORMAT).number(publication.batchId())
-            .number(publication.timestampMs()).toByteArray());
+        store.put(
+                key('v', Long.toString(version)),
+                new CompactBytes.Writer(FORMAT)
+                        .number(publication.batchId())
+                        .number(publication.timestampMs())
+                        .toByteArray());
     }
 
     void deleteVersion(long version) {
@@ -96,8 +108,10 @@ final class AssemblyStore {
     }
 
     void forEachVersion(BiConsumer<Long, Publication> action) {
-        forEach('v', (version, value) ->
-            action.accept(Long.parseLong(version), new Publication(value.number(), value.number())));
+        forEach(
+                'v',
+                (version, value) ->
+                        action.accept(Long.parseLong(version), new Publication(value.number(), value.number())));
     }
 
     /** The next batch's number. */
@@ -145,7 +159,9 @@ final class AssemblyStore {
     }
 
     private void putNumber(char section, String name, long number) {
-        store.put(key(section, name), new CompactBytes.Writer(FORMAT).number(number).toByteArray());
+        store.put(
+                key(section, name),
+                new CompactBytes.Writer(FORMAT).number(number).toByteArray());
     }
 
     private void forEach(char section, BiConsumer<String, CompactBytes.Reader> action) {

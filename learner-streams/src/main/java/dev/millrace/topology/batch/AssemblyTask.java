@@ -1,13 +1,13 @@
 package dev.millrace.topology.batch;
 
 import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.deadletter.Refusal;
+import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
 import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
 import dev.millrace.topology.batch.MemberRestore.Restored;
 import dev.millrace.topology.batch.ReadyGroups.Turn;
 import dev.millrace.topology.batch.VersionHistory.Publication;
-import dev.millrace.schemas.deadletter.Refusal;
-import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.TrajectoryArrival;
 import dev.millrace.topology.ingress.VersionArrival;
@@ -22,7 +22,6 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Function;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -43,11 +42,13 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private final ClosedGroups closed;
     /** In the order in which they began. */
     private final Map<String, Group> open = new LinkedHashMap<>();
+
     private final BatchQueue queue;
     private final BatchCutter cutter;
     private final int partition;
     /** Groups about which something was decided: what a wait for members makes progress by. */
     private long decided;
+
     private long lastOffset;
     private Map<String, MemberPlace> lost;
     /** The newest time that a record has shown. */
@@ -58,17 +59,29 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         this.partition = partition;
         store = new AssemblyStore(held);
         out = new AssemblyOutput(sink, settings);
-        vectors = new MemberVectors(new TopicPartition(settings.topics().trajectories(), partition), settings.fetchers().get(),
-            settings.trajectories(), settings.memberCacheBytes());
+        vectors = new MemberVectors(
+                new TopicPartition(settings.topics().trajectories(), partition),
+                settings.fetchers().get(),
+                settings.trajectories(),
+                settings.memberCacheBytes());
         versions = new VersionHistory();
         store.forEachVersion(versions::add);
         closed = new ClosedGroups(store, settings.groups().closedRetentionMs());
         queue = new BatchQueue(settings.batch(), store, settings.groups().deadlineMs());
-        cutter = new BatchCutter(settings.batch(), settings.corrections().staleness().maxVersions(), store, versions, queue,
-            new BatchMaker(settings.run(), settings.corrections()), vectors);
+        cutter = new BatchCutter(
+                settings.batch(),
+                settings.corrections().staleness().maxVersions(),
+                store,
+                versions,
+                queue,
+                new BatchMaker(settings.run(), settings.corrections()),
+                vectors);
         Restored restored = MemberRestore.restore(store, vectors);
         lost = restored.lost();
-        long newestSinceMs = restored.members().values().stream().mapToLong(Long::longValue).max().orElse(0);
+        long newestSinceMs = restored.members().values().stream()
+                .mapToLong(Long::longValue)
+                .max()
+                .orElse(0);
         clock = new ActivityClock(settings.groups().maxGapMs(), Math.max(newestSinceMs, closed.newestMs()));
         takeOver(restored.members());
     }
@@ -126,9 +139,15 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         List<Wait> waits = new ArrayList<>();
         if (!open.isEmpty()) {
             Group oldest = open.values().iterator().next();
-            waits.add(new Wait("assemble", partition, decided, open.size() + " groups are not ready, the oldest, "
-                + oldest.groupId() + ", since " + (clock.nowMs() - oldest.sinceMs()) / 1000 + " s with " + oldest.members().size()
-                + " of " + oldest.size() + " members" + (oldest.isComplete() ? ", and waits for a version to be published" : "")));
+            waits.add(new Wait(
+                    "assemble",
+                    partition,
+                    decided,
+                    open.size() + " groups are not ready, the oldest, "
+                            + oldest.groupId() + ", since " + (clock.nowMs() - oldest.sinceMs()) / 1000 + " s with "
+                            + oldest.members().size()
+                            + " of " + oldest.size() + " members"
+                            + (oldest.isComplete() ? ", and waits for a version to be published" : "")));
         }
         waits.addAll(queue.waits(partition, cutter.nextBatchId()));
         waits.addAll(cutter.waits(partition));
@@ -149,14 +168,23 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         lastOffset = arrival.offset();
         Member member = Member.of(arrival.trajectory(), arrival.partition(), arrival.offset(), timestampMs);
         if (closed.contains(member.groupId())) {
-            out.leave(OutcomeReason.GROUP_SHORT, member, streamTimeMs,
-                "it came after its group was closed short, " + settings.groups().deadlineMs() + " ms of activity after the group's first");
+            out.leave(
+                    OutcomeReason.GROUP_SHORT,
+                    member,
+                    streamTimeMs,
+                    "it came after its group was closed short, "
+                            + settings.groups().deadlineMs() + " ms of activity after the group's first");
             return;
         }
         Group group = open.get(member.groupId());
         if (group != null && (group.has(member.sampleIndex()) || group.size() != member.groupSize())) {
-            out.refuse(arrival, Refusal.of(RefusalReason.SIBLINGS, "sample_index", "the group has a sample "
-                + member.sampleIndex() + " already, or another size than " + member.groupSize() + ": its size is " + group.size()));
+            out.refuse(
+                    arrival,
+                    Refusal.of(
+                            RefusalReason.SIBLINGS,
+                            "sample_index",
+                            "the group has a sample " + member.sampleIndex() + " already, or another size than "
+                                    + member.groupSize() + ": its size is " + group.size()));
             return;
         }
         if (group == null) {
@@ -166,8 +194,13 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             group.add(member);
         }
         vectors.keep(member, arrival.trajectory());
-        store.putMember(member.rolloutId(), new MemberPlace(member.offset(), member.rolloutSource().getPartition(),
-            member.rolloutSource().getOffset(), clock.nowMs()));
+        store.putMember(
+                member.rolloutId(),
+                new MemberPlace(
+                        member.offset(),
+                        member.rolloutSource().getPartition(),
+                        member.rolloutSource().getOffset(),
+                        clock.nowMs()));
         decide(group, streamTimeMs);
     }
 
@@ -175,10 +208,14 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private boolean settle(long decidedAtMs) {
         lost.forEach((rolloutId, place) -> {
             store.deleteMember(rolloutId);
-            out.leave(OutcomeReason.GROUP_SHORT, rolloutId.substring(0, rolloutId.lastIndexOf('/')), rolloutId,
-                Outcomes.UNKNOWN_VERSION,
-                new LogCoordinates(settings.topics().rollouts(), place.rolloutPartition(), place.rolloutOffset()), decidedAtMs,
-                "its trajectory is no longer kept by the log; raise the topic's retention above deadline_ms");
+            out.leave(
+                    OutcomeReason.GROUP_SHORT,
+                    rolloutId.substring(0, rolloutId.lastIndexOf('/')),
+                    rolloutId,
+                    Outcomes.UNKNOWN_VERSION,
+                    new LogCoordinates(settings.topics().rollouts(), place.rolloutPartition(), place.rolloutOffset()),
+                    decidedAtMs,
+                    "its trajectory is no longer kept by the log; raise the topic's retention above deadline_ms");
         });
         lost = Map.of();
         closed.forgetOlder(clock.nowMs());
@@ -218,9 +255,15 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             closed.add(group.groupId(), clock.nowMs());
         }
         switch (decision) {
-            case DROP_SHORT -> leave(group, OutcomeReason.GROUP_SHORT, decidedAtMs, "the group had " + group.members().size()
-                + " of " + group.size() + " members after " + settings.groups().deadlineMs() + " ms of activity, fewer than min_size "
-                + settings.groups().minSize());
+            case DROP_SHORT ->
+                leave(
+                        group,
+                        OutcomeReason.GROUP_SHORT,
+                        decidedAtMs,
+                        "the group had " + group.members().size()
+                                + " of " + group.size() + " members after "
+                                + settings.groups().deadlineMs() + " ms of activity, fewer than min_size "
+                                + settings.groups().minSize());
             case DROP_ZERO_VARIANCE -> leaveWithoutVariance(group, decidedAtMs);
             default -> {
                 if (group.isComplete()) {
@@ -247,9 +290,14 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private void dropUnknownVersions(Group group, long decidedAtMs) {
         for (Member member : group.members()) {
             if (versions.lacksVersionOf(member)) {
-                out.leave(OutcomeReason.VERSION_UNAVAILABLE, member, decidedAtMs, "it names version "
-                    + Math.max(member.newestVersion(), member.proximalVersion()) + ", which was not published within "
-                    + settings.groups().deadlineMs() + " ms of activity");
+                out.leave(
+                        OutcomeReason.VERSION_UNAVAILABLE,
+                        member,
+                        decidedAtMs,
+                        "it names version "
+                                + Math.max(member.newestVersion(), member.proximalVersion())
+                                + ", which was not published within "
+                                + settings.groups().deadlineMs() + " ms of activity");
                 forget(member);
                 group.remove(member);
             }
@@ -259,7 +307,8 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     /** True if another group is waited for now, or none any more. */
     private boolean cutBatches(long decidedAtMs) {
         boolean advanced = queue.advance(clock.nowMs());
-        cutter.cut(open.values(), out, (group, reason, detail) -> leave(group, reason, decidedAtMs, detail), this::forget);
+        cutter.cut(
+                open.values(), out, (group, reason, detail) -> leave(group, reason, decidedAtMs, detail), this::forget);
         return advanced;
     }
 

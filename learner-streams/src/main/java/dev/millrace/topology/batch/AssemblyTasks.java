@@ -31,7 +31,10 @@ public final class AssemblyTasks implements TaskFactory<AssemblyArrival> {
 
     @Override
     public List<String> outputs() {
-        return List.of(settings.topics().batches(), settings.topics().outcomes(), settings.topics().deadLetters());
+        return List.of(
+                settings.topics().batches(),
+                settings.topics().outcomes(),
+                settings.topics().deadLetters());
     }
 
     @Override
@@ -46,7 +49,7 @@ public final class AssemblyTasks implements TaskFactory<AssemblyArrival> {
 
     @Override
     public DecisionTask<AssemblyArrival> open(
-        int partition, Function<String, KeyValueStore<Bytes, byte[]>> stores, DecisionSink sink) {
+            int partition, Function<String, KeyValueStore<Bytes, byte[]>> stores, DecisionSink sink) {
         return new AssemblyTask(settings, partition, stores.apply(AssemblyStore.NAME), sink);
     }
 }

@@ -32,7 +32,8 @@ public record BatchConfig(int sequences, long tokens, Order order, int maxOutsta
             throw new IllegalArgumentException("tokens must be at least 0, which cuts by sequences: " + tokens);
         }
         if (maxOutstanding < 0) {
-            throw new IllegalArgumentException("max_outstanding must be at least 0, which is no limit: " + maxOutstanding);
+            throw new IllegalArgumentException(
+                    "max_outstanding must be at least 0, which is no limit: " + maxOutstanding);
         }
     }
 

@@ -32,8 +32,14 @@ final class BatchCutter {
     private long consumedBatchId;
 
     /** @param maxVersions limit on staleness, for a sentence */
-    BatchCutter(BatchConfig config, long maxVersions, AssemblyStore store, VersionHistory versions, BatchQueue queue, BatchMaker maker,
-        MemberVectors vectors) {
+    BatchCutter(
+            BatchConfig config,
+            long maxVersions,
+            AssemblyStore store,
+            VersionHistory versions,
+            BatchQueue queue,
+            BatchMaker maker,
+            MemberVectors vectors) {
         this.config = config;
         this.maxVersions = maxVersions;
         this.store = store;
@@ -69,30 +75,44 @@ final class BatchCutter {
                 return;
             }
             long roomMs = config.maxOutstanding() == 0
-                ? Long.MIN_VALUE
-                : versions.publishedMsOf(nextBatchId - config.maxOutstanding());
+                    ? Long.MIN_VALUE
+                    : versions.publishedMsOf(nextBatchId - config.maxOutstanding());
             long currentVersion = versions.current(membersOf(groups), roomMs);
             Map<Group, Freshness> freshness = new LinkedHashMap<>();
             groups.forEach(group -> freshness.put(group, maker.freshness(group, currentVersion)));
-            List<Group> stale = groups.stream().filter(group -> freshness.get(group) == Freshness.ALL_STALE).toList();
+            List<Group> stale = groups.stream()
+                    .filter(group -> freshness.get(group) == Freshness.ALL_STALE)
+                    .toList();
             if (!stale.isEmpty()) {
                 queue.remove(stale);
-                stale.forEach(group -> leave.leave(group, OutcomeReason.STALE,
-                    "all its tokens are more than " + maxVersions + " versions behind version " + currentVersion));
+                stale.forEach(group -> leave.leave(
+                        group,
+                        OutcomeReason.STALE,
+                        "all its tokens are more than " + maxVersions + " versions behind version " + currentVersion));
             } else if (freshness.containsValue(Freshness.SOME)) {
                 Map<String, Vectors> found = vectors.of(membersOf(groups));
                 List<Group> gone = groups.stream()
-                    .filter(group -> !group.members().stream().allMatch(member -> found.containsKey(member.rolloutId()))).toList();
+                        .filter(group ->
+                                !group.members().stream().allMatch(member -> found.containsKey(member.rolloutId())))
+                        .toList();
                 if (!gone.isEmpty()) {
                     queue.remove(gone);
-                    gone.forEach(group -> leave.leave(group, OutcomeReason.GROUP_SHORT, "a trajectory of its members is no longer kept"
-                        + " by the log; raise the topic's retention above the time that batches wait for the learner"));
+                    gone.forEach(
+                            group -> leave.leave(
+                                    group,
+                                    OutcomeReason.GROUP_SHORT,
+                                    "a trajectory of its members is no longer kept"
+                                            + " by the log; raise the topic's retention above the time that batches wait for the learner"));
                     continue;
                 }
                 queue.remove(groups);
-                long completeMs = membersOf(groups).stream().mapToLong(Member::timestampMs).max().orElseThrow();
+                long completeMs = membersOf(groups).stream()
+                        .mapToLong(Member::timestampMs)
+                        .max()
+                        .orElseThrow();
                 long assembledAtMs = Math.max(completeMs, roomMs);
-                out.batch(maker.make(nextBatchId++, groups, found, currentVersion, assembledAtMs, lengthReport(groups, open)));
+                out.batch(maker.make(
+                        nextBatchId++, groups, found, currentVersion, assembledAtMs, lengthReport(groups, open)));
                 store.putNextBatchId(nextBatchId);
                 groups.forEach(batched);
                 versions.forgetBefore(assembledAtMs).forEach(store::deleteVersion);
@@ -111,8 +131,14 @@ final class BatchCutter {
     /** The learner, if batches lie before it. */
     List<Wait> waits(int partition) {
         long outstanding = nextBatchId - 1 - consumedBatchId;
-        return outstanding == 0 ? List.of() : List.of(new Wait("batches", partition, consumedBatchId, outstanding
-            + " batches wait for the learner, which has made no version of batch " + (consumedBatchId + 1) + " yet"));
+        return outstanding == 0
+                ? List.of()
+                : List.of(new Wait(
+                        "batches",
+                        partition,
+                        consumedBatchId,
+                        outstanding + " batches wait for the learner, which has made no version of batch "
+                                + (consumedBatchId + 1) + " yet"));
     }
 
     /** How a group leaves. */

@@ -49,10 +49,19 @@ final class BatchMaker {
             }
             byte[] mask = new byte[offsets[members.size()]];
             for (int s = 0; s < members.size(); s++) {
-                System.arraycopy(vectors.get(members.get(s).rolloutId()).mask(), 0, mask, offsets[s], members.get(s).tokens());
+                System.arraycopy(
+                        vectors.get(members.get(s).rolloutId()).mask(),
+                        0,
+                        mask,
+                        offsets[s],
+                        members.get(s).tokens());
             }
             TokenBatch tokens = new TokenBatch(offsets, mask, groupOf);
-            return new Layout(members, tokens, new BatchVersions(tokens, members.stream().map(Member::spans).toList()));
+            return new Layout(
+                    members,
+                    tokens,
+                    new BatchVersions(
+                            tokens, members.stream().map(Member::spans).toList()));
         }
     }
 
@@ -87,18 +96,39 @@ final class BatchMaker {
      * @param vectors of every member, by rollout id
      * @param order how they were chosen; stands before what the corrections report
      */
-    LearnerBatch make(long batchId, List<Group> groups, Map<String, Vectors> vectors, long currentVersion, long assembledAtMs,
-        StageReport order) {
+    LearnerBatch make(
+            long batchId,
+            List<Group> groups,
+            Map<String, Vectors> vectors,
+            long currentVersion,
+            long assembledAtMs,
+            StageReport order) {
         Layout layout = Layout.of(groups.stream().map(Group::members).toList(), vectors);
         BatchInput input = input(layout, vectors, currentVersion, assembledAtMs);
-        return DecidedBatch.of(run, batchId, assembledAtMs, layout.members().stream().map(BatchMaker::undecided).toList(), List.of(order),
-            input, corrections.decide(input));
+        return DecidedBatch.of(
+                run,
+                batchId,
+                assembledAtMs,
+                layout.members().stream().map(BatchMaker::undecided).toList(),
+                List.of(order),
+                input,
+                corrections.decide(input));
     }
 
     private static BatchEntry undecided(Member member) {
-        return new BatchEntry(member.rolloutId(), member.groupId(), member.partition(), member.offset(),
-            member.rolloutSource().getPartition(), member.rolloutSource().getOffset(), member.reward(), 0.0, member.oldestVersion(),
-            0, null, null);
+        return new BatchEntry(
+                member.rolloutId(),
+                member.groupId(),
+                member.partition(),
+                member.offset(),
+                member.rolloutSource().getPartition(),
+                member.rolloutSource().getOffset(),
+                member.reward(),
+                0.0,
+                member.oldestVersion(),
+                0,
+                null,
+                null);
     }
 
     /** What the corrections decide about. */
@@ -107,10 +137,17 @@ final class BatchMaker {
         for (int s = 0; s < withoutOld.length; s++) {
             withoutOld[s] = vectors.get(layout.members().get(s).rolloutId()).withoutOld();
         }
-        return new BatchInput(layout.tokens(), logProbs(layout, vectors), withoutOld,
-            layout.members().stream().mapToDouble(Member::reward).toArray(), layout.versions(),
-            layout.members().stream().mapToLong(Member::proximalVersion).toArray(),
-            layout.members().stream().mapToLong(member -> assembledAtMs - member.finishedAtMs()).toArray(), currentVersion);
+        return new BatchInput(
+                layout.tokens(),
+                logProbs(layout, vectors),
+                withoutOld,
+                layout.members().stream().mapToDouble(Member::reward).toArray(),
+                layout.versions(),
+                layout.members().stream().mapToLong(Member::proximalVersion).toArray(),
+                layout.members().stream()
+                        .mapToLong(member -> assembledAtMs - member.finishedAtMs())
+                        .toArray(),
+                currentVersion);
     }
 
     private static PolicyLogProbs logProbs(Layout layout, Map<String, Vectors> vectors) {

@@ -68,11 +68,19 @@ final class BatchQueue {
             return List.of();
         }
         long sequences = all.stream().mapToLong(group -> group.members().size()).sum();
-        return List.of(new Wait("queue", partition, nextBatchId, "batch " + nextBatchId + " is not cut: " + all.size()
-            + " groups of " + sequences + " sequences are ready, a batch takes " + (config.tokens() > 0
-            ? config.tokens() + " trainable tokens" : config.sequences() + " sequences")
-            + (config.order() == Order.SUBMISSION ? " in the order of submission" : "")
-            + (config.maxOutstanding() > 0 ? ", and at most " + config.maxOutstanding() + " batches may wait for the learner" : "")));
+        return List.of(new Wait(
+                "queue",
+                partition,
+                nextBatchId,
+                "batch " + nextBatchId + " is not cut: " + all.size()
+                        + " groups of " + sequences + " sequences are ready, a batch takes "
+                        + (config.tokens() > 0
+                                ? config.tokens() + " trainable tokens"
+                                : config.sequences() + " sequences")
+                        + (config.order() == Order.SUBMISSION ? " in the order of submission" : "")
+                        + (config.maxOutstanding() > 0
+                                ? ", and at most " + config.maxOutstanding() + " batches may wait for the learner"
+                                : "")));
     }
 
     /** Every group, those that wait for their turn included. */

@@ -18,8 +18,9 @@ final class ClosedGroups {
         this.retentionMs = retentionMs;
         Map<String, Long> found = new HashMap<>();
         store.forEachClosed(found::put);
-        found.entrySet().stream().sorted(Map.Entry.<String, Long>comparingByValue().thenComparing(Map.Entry.comparingByKey()))
-            .forEach(entry -> closedMs.put(entry.getKey(), entry.getValue()));
+        found.entrySet().stream()
+                .sorted(Map.Entry.<String, Long>comparingByValue().thenComparing(Map.Entry.comparingByKey()))
+                .forEach(entry -> closedMs.put(entry.getKey(), entry.getValue()));
     }
 
     boolean contains(String groupId) {

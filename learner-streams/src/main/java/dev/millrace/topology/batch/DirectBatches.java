@@ -37,7 +37,8 @@ public final class DirectBatches {
         Map<String, Vectors> vectors = new HashMap<>();
         long assembledAtMs = 0;
         for (int i = 0; i < trajectories.size(); i++) {
-            Member member = Member.of(trajectories.get(i), 0, i, trajectories.get(i).getScoredAtMs());
+            Member member =
+                    Member.of(trajectories.get(i), 0, i, trajectories.get(i).getScoredAtMs());
             vectors.put(member.rolloutId(), Vectors.of(trajectories.get(i)));
             assembledAtMs = Math.max(assembledAtMs, member.timestampMs());
             Group group = groups.get(member.groupId());
@@ -47,8 +48,20 @@ public final class DirectBatches {
                 group.add(member);
             }
         }
-        return maker.make(batchId, new ArrayList<>(groups.values()), vectors, currentVersion, assembledAtMs,
-            new StageReport("given", (long) trajectories.stream().mapToInt(t -> t.getMask().remaining()).sum(), 0L,
-                (long) trajectories.size(), 0L, new TreeMap<>()));
+        return maker.make(
+                batchId,
+                new ArrayList<>(groups.values()),
+                vectors,
+                currentVersion,
+                assembledAtMs,
+                new StageReport(
+                        "given",
+                        (long) trajectories.stream()
+                                .mapToInt(t -> t.getMask().remaining())
+                                .sum(),
+                        0L,
+                        (long) trajectories.size(),
+                        0L,
+                        new TreeMap<>()));
     }
 }

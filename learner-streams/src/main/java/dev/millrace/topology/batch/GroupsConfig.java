@@ -11,7 +11,7 @@ package dev.millrace.topology.batch;
  * @param zeroVariance what becomes of a group whose rewards are all equal
  */
 public record GroupsConfig(
-    long deadlineMs, int minSize, long maxGapMs, long closedRetentionMs, ZeroVariance zeroVariance) {
+        long deadlineMs, int minSize, long maxGapMs, long closedRetentionMs, ZeroVariance zeroVariance) {
 
     /** What becomes of a group whose rewards are all equal, so that every advantage is 0. */
     public enum ZeroVariance {
@@ -31,15 +31,15 @@ public record GroupsConfig(
             throw new IllegalArgumentException("deadline_ms must be at least 1: " + deadlineMs);
         }
         if (minSize < 2) {
-            throw new IllegalArgumentException("min_size must be at least 2, for one sample has no siblings to be compared with: "
-                + minSize);
+            throw new IllegalArgumentException(
+                    "min_size must be at least 2, for one sample has no siblings to be compared with: " + minSize);
         }
         if (maxGapMs < 1) {
             throw new IllegalArgumentException("max_gap_ms must be at least 1: " + maxGapMs);
         }
         if (closedRetentionMs < deadlineMs) {
             throw new IllegalArgumentException(
-                "closed_retention_ms must be at least deadline_ms " + deadlineMs + ": " + closedRetentionMs);
+                    "closed_retention_ms must be at least deadline_ms " + deadlineMs + ": " + closedRetentionMs);
         }
     }
 

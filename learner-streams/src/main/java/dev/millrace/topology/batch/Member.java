@@ -18,13 +18,27 @@ import java.util.List;
  * @param tokens of the response
  * @param trainable by version span: tokens that its own mask leaves to train on; not to be written to
  */
-record Member(String rolloutId, String groupId, long ordinal, int sampleIndex, int groupSize, int partition, long offset,
-    LogCoordinates rolloutSource, long timestampMs, long finishedAtMs, double reward, List<VersionSpan> spans, long proximalVersion,
-    int tokens, int[] trainable) {
+record Member(
+        String rolloutId,
+        String groupId,
+        long ordinal,
+        int sampleIndex,
+        int groupSize,
+        int partition,
+        long offset,
+        LogCoordinates rolloutSource,
+        long timestampMs,
+        long finishedAtMs,
+        double reward,
+        List<VersionSpan> spans,
+        long proximalVersion,
+        int tokens,
+        int[] trainable) {
 
     static Member of(Trajectory trajectory, int partition, long offset, long timestampMs) {
-        List<VersionSpan> spans =
-            trajectory.getVersionSpans().stream().map(s -> new VersionSpan(s.getVersion(), s.getStart(), s.getEnd())).toList();
+        List<VersionSpan> spans = trajectory.getVersionSpans().stream()
+                .map(s -> new VersionSpan(s.getVersion(), s.getStart(), s.getEnd()))
+                .toList();
         byte[] mask = PackedMask.toArray(trajectory.getMask());
         int[] trainable = new int[spans.size()];
         for (int i = 0; i < trainable.length; i++) {
@@ -32,9 +46,22 @@ record Member(String rolloutId, String groupId, long ordinal, int sampleIndex, i
                 trainable[i] += mask[t];
             }
         }
-        return new Member(trajectory.getRolloutId(), trajectory.getGroupId(), trajectory.getOrdinal(),
-            trajectory.getSampleIndex(), trajectory.getGroupSize(), partition, offset, trajectory.getRolloutSource(), timestampMs,
-            trajectory.getFinishedAtMs(), trajectory.getReward(), spans, trajectory.getProximalVersion(), mask.length, trainable);
+        return new Member(
+                trajectory.getRolloutId(),
+                trajectory.getGroupId(),
+                trajectory.getOrdinal(),
+                trajectory.getSampleIndex(),
+                trajectory.getGroupSize(),
+                partition,
+                offset,
+                trajectory.getRolloutSource(),
+                timestampMs,
+                trajectory.getFinishedAtMs(),
+                trajectory.getReward(),
+                spans,
+                trajectory.getProximalVersion(),
+                mask.length,
+                trainable);
     }
 
     /** Tokens that its own mask leaves to train on. */

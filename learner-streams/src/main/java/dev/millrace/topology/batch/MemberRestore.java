@@ -15,11 +15,9 @@ final class MemberRestore {
      * @param members in the order of their offsets, each with when it came
      * @param lost by rollout id: members whose trajectories the log no longer holds
      */
-    record Restored(Map<Member, Long> members, Map<String, MemberPlace> lost) {
-    }
+    record Restored(Map<Member, Long> members, Map<String, MemberPlace> lost) {}
 
-    private MemberRestore() {
-    }
+    private MemberRestore() {}
 
     static Restored restore(AssemblyStore store, MemberVectors vectors) {
         Map<String, MemberPlace> lost = new HashMap<>();

@@ -40,9 +40,13 @@ final class MemberVectors implements AutoCloseable {
     record Vectors(byte[] mask, PolicyLogProbs logProbs, boolean withoutOld) {
         static Vectors of(Trajectory trajectory) {
             byte[] mask = PackedMask.toArray(trajectory.getMask());
-            return new Vectors(mask, new PolicyLogProbs(PackedFloats.toArray(trajectory.getBehaviorLogProbs()),
-                PolicyLogProbs.known(trajectory.getOldLogProbs(), mask.length), PackedFloats.toArray(trajectory.getProximalLogProbs())),
-                trajectory.getOldLogProbs() == null);
+            return new Vectors(
+                    mask,
+                    new PolicyLogProbs(
+                            PackedFloats.toArray(trajectory.getBehaviorLogProbs()),
+                            PolicyLogProbs.known(trajectory.getOldLogProbs(), mask.length),
+                            PackedFloats.toArray(trajectory.getProximalLogProbs())),
+                    trajectory.getOldLogProbs() == null);
         }
 
         long bytes() {
@@ -58,7 +62,8 @@ final class MemberVectors implements AutoCloseable {
     private long cachedBytes;
 
     /** @param cacheBytes heap for them */
-    MemberVectors(TopicPartition trajectories, RecordFetcher fetcher, RecordReader<AssemblyArrival> reader, long cacheBytes) {
+    MemberVectors(
+            TopicPartition trajectories, RecordFetcher fetcher, RecordReader<AssemblyArrival> reader, long cacheBytes) {
         this.trajectories = trajectories;
         this.fetcher = fetcher;
         this.reader = reader;
@@ -100,8 +105,10 @@ final class MemberVectors implements AutoCloseable {
             }
         }
         absent.sort(Comparator.comparingLong(Member::offset));
-        read(absent.stream().mapToLong(Member::offset).toArray(),
-            (arrival, completeMs) -> found.put(arrival.trajectory().getRolloutId(), Vectors.of(arrival.trajectory())));
+        read(
+                absent.stream().mapToLong(Member::offset).toArray(),
+                (arrival, completeMs) ->
+                        found.put(arrival.trajectory().getRolloutId(), Vectors.of(arrival.trajectory())));
         return found;
     }
 
@@ -118,10 +125,15 @@ final class MemberVectors implements AutoCloseable {
                 long completeMs = EventTime.of(record, record.timestamp());
                 Record<byte[], byte[]> raw = new Record<>(record.key(), record.value(), completeMs, record.headers());
                 try {
-                    action.accept((TrajectoryArrival) reader.read(raw, record.partition(), record.offset()).orElseThrow(), completeMs);
+                    action.accept(
+                            (TrajectoryArrival) reader.read(raw, record.partition(), record.offset())
+                                    .orElseThrow(),
+                            completeMs);
                 } catch (RefusedException e) {
-                    throw new IllegalStateException("the trajectory at " + record.topic() + "-" + record.partition() + "@"
-                        + record.offset() + " was accepted when it came and is refused now: " + e.getMessage(), e);
+                    throw new IllegalStateException(
+                            "the trajectory at " + record.topic() + "-" + record.partition() + "@" + record.offset()
+                                    + " was accepted when it came and is refused now: " + e.getMessage(),
+                            e);
                 }
             }
         }

@@ -18,7 +18,7 @@ final class ReadyGroups {
      */
     record Turn(long offset, boolean isShort) implements Comparable<Turn> {
         private static final Comparator<Turn> ORDER =
-            Comparator.comparingLong(Turn::offset).thenComparing(Turn::isShort);
+                Comparator.comparingLong(Turn::offset).thenComparing(Turn::isShort);
 
         @Override
         public int compareTo(Turn other) {
@@ -29,8 +29,12 @@ final class ReadyGroups {
     private record Ready(Group group, Turn turn, int sequences, long tokens, long oldestVersion) {
         static Ready of(Group group, Turn turn) {
             List<Member> members = group.members();
-            return new Ready(group, turn, members.size(), members.stream().mapToLong(Member::trainableTokens).sum(),
-                members.stream().mapToLong(Member::oldestVersion).min().orElseThrow());
+            return new Ready(
+                    group,
+                    turn,
+                    members.size(),
+                    members.stream().mapToLong(Member::trainableTokens).sum(),
+                    members.stream().mapToLong(Member::oldestVersion).min().orElseThrow());
         }
     }
 
@@ -41,10 +45,11 @@ final class ReadyGroups {
         Comparator<Ready> first = switch (order) {
             case COMPLETION -> Comparator.comparing(Ready::turn);
             case SUBMISSION -> Comparator.comparingLong(r -> r.group().ordinal());
-            case FRESHEST -> Comparator.comparingLong(Ready::oldestVersion).reversed().thenComparing(Ready::turn);
+            case FRESHEST ->
+                Comparator.comparingLong(Ready::oldestVersion).reversed().thenComparing(Ready::turn);
         };
-        ready = new TreeSet<>(
-            first.thenComparingLong(r -> r.group().ordinal()).thenComparing(r -> r.group().groupId()));
+        ready = new TreeSet<>(first.thenComparingLong(r -> r.group().ordinal())
+                .thenComparing(r -> r.group().groupId()));
     }
 
     void add(Group group, Turn turn) {

@@ -20,14 +20,14 @@ final class SubmissionOrder {
     private static final long NOT_BLOCKED = -1;
 
     /** A group that waits for its turn. */
-    private record Waiting(Group group, ReadyGroups.Turn turn) {
-    }
+    private record Waiting(Group group, ReadyGroups.Turn turn) {}
 
     private final AssemblyStore store;
     private final long patienceMs;
     private final TreeMap<Long, List<Waiting>> waiting = new TreeMap<>();
     /** Ordinals of groups that left before their turn came. */
     private final TreeSet<Long> gone = new TreeSet<>();
+
     private long next;
     private long blockedSinceMs = NOT_BLOCKED;
 
@@ -53,7 +53,10 @@ final class SubmissionOrder {
 
     /** Groups that wait for their turn, in order. */
     List<Group> waiting() {
-        return waiting.values().stream().flatMap(List::stream).map(Waiting::group).toList();
+        return waiting.values().stream()
+                .flatMap(List::stream)
+                .map(Waiting::group)
+                .toList();
     }
 
     /**
@@ -79,8 +82,9 @@ final class SubmissionOrder {
             if (first.getKey() > next && !patienceIsOver(nowMs, first.getKey())) {
                 break;
             }
-            waiting.pollFirstEntry().getValue().stream().sorted(Comparator.comparing(w -> w.group().groupId()))
-                .forEach(w -> ready.add(w.group(), w.turn()));
+            waiting.pollFirstEntry().getValue().stream()
+                    .sorted(Comparator.comparing(w -> w.group().groupId()))
+                    .forEach(w -> ready.add(w.group(), w.turn()));
             next = Math.max(next, first.getKey() + 1);
             blockedSinceMs = NOT_BLOCKED;
         }
@@ -97,8 +101,11 @@ final class SubmissionOrder {
         if (nowMs - blockedSinceMs < patienceMs) {
             return false;
         }
-        LOG.warn("no sample of the requests from ordinal {} up to {} has come within {} ms of activity; the batch goes on without them",
-            next, ordinal, patienceMs);
+        LOG.warn(
+                "no sample of the requests from ordinal {} up to {} has come within {} ms of activity; the batch goes on without them",
+                next,
+                ordinal,
+                patienceMs);
         return true;
     }
 }

@@ -22,8 +22,7 @@ final class VersionHistory {
      * @param batchId the batch it was made from; -1 for the initial weights
      * @param timestampMs when, Unix milliseconds
      */
-    record Publication(long batchId, long timestampMs) {
-    }
+    record Publication(long batchId, long timestampMs) {}
 
     private final NavigableMap<Long, Publication> published = new TreeMap<>();
 

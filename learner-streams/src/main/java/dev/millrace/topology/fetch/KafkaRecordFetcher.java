@@ -68,8 +68,9 @@ public final class KafkaRecordFetcher implements RecordFetcher {
                 position = reached;
                 lastProgress = System.nanoTime();
             } else if (System.nanoTime() - lastProgress > patience.toNanos()) {
-                throw new RecordFetchException("nothing came from " + partition + " at offset " + offsets[next] + " for "
-                    + patience.toSeconds() + " s; is the broker out of reach, or a transaction left open?");
+                throw new RecordFetchException(
+                        "nothing came from " + partition + " at offset " + offsets[next] + " for "
+                                + patience.toSeconds() + " s; is the broker out of reach, or a transaction left open?");
             }
         }
         return found;
@@ -77,12 +78,18 @@ public final class KafkaRecordFetcher implements RecordFetcher {
 
     private KafkaConsumer<byte[], byte[]> consumer() {
         if (consumer == null) {
-            consumer = new KafkaConsumer<>(connection.consumer(Map.of(
-                ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
-                ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
-                ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, WAIT_MS,
-                ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),
-                new ByteArrayDeserializer(), new ByteArrayDeserializer());
+            consumer = new KafkaConsumer<>(
+                    connection.consumer(Map.of(
+                            ConsumerConfig.ISOLATION_LEVEL_CONFIG,
+                            "read_committed",
+                            ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG,
+                            false,
+                            ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG,
+                            WAIT_MS,
+                            ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
+                            "earliest")),
+                    new ByteArrayDeserializer(),
+                    new ByteArrayDeserializer());
         }
         return consumer;
     }

@@ -33,17 +33,21 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
 
     @Override
     public void process(Record<byte[], byte[]> record) {
-        RecordMetadata at = context().recordMetadata()
-            .orElseThrow(() -> new IllegalStateException("a source record has a place on the log"));
+        RecordMetadata at = context()
+                .recordMetadata()
+                .orElseThrow(() -> new IllegalStateException("a source record has a place on the log"));
         try {
             reader.read(record, at.partition(), at.offset())
-                .ifPresent(read -> context().forward(new Record<>(null, read, record.timestamp()), next));
+                    .ifPresent(read -> context().forward(new Record<>(null, read, record.timestamp()), next));
         } catch (RefusedException e) {
             meters.deadLetter(e.refusal().reason());
-            Headers headers = DeadLetters.headers(record.headers(),
-                new DeadLetters.Source(at.topic(), at.partition(), at.offset(), record.timestamp()), e.refusal());
+            Headers headers = DeadLetters.headers(
+                    record.headers(),
+                    new DeadLetters.Source(at.topic(), at.partition(), at.offset(), record.timestamp()),
+                    e.refusal());
             headers.remove(Sighting.HEADER); // what another task saw that made this record
-            context().forward(record.withHeaders(headers).withTimestamp(context().currentSystemTimeMs()), deadLetters);
+            context()
+                    .forward(record.withHeaders(headers).withTimestamp(context().currentSystemTimeMs()), deadLetters);
         }
     }
 }

@@ -9,5 +9,6 @@ public sealed interface PartnerArrival extends Arrival permits ScoreArrival, Rew
     long aboutOffset();
 
     /** Why what was asked for could not be found; null where it was. */
-    @Nullable String unavailable();
+    @Nullable
+    String unavailable();
 }

@@ -1,8 +1,8 @@
 package dev.millrace.topology.ingress;
 
-import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.schemas.deadletter.RefusedException;
+import dev.millrace.schemas.serde.MalformedRecordException;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**

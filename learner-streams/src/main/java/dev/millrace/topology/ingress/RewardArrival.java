@@ -5,7 +5,7 @@ import org.apache.kafka.streams.processor.api.Record;
 
 /** A reward that was read and holds what it claims. */
 public record RewardArrival(SampleName name, Reward reward, Record<byte[], byte[]> raw, long offset)
-    implements PartnerArrival {
+        implements PartnerArrival {
 
     @Override
     public Kind kind() {

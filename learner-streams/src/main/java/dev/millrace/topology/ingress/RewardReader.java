@@ -20,8 +20,10 @@ public final class RewardReader implements RecordReader<Arrival> {
     private final String rolloutsTopic;
     private final IngressConfig config;
 
-    public RewardReader(String topic, SchemaRegistry registry, RunIdentity run, String rolloutsTopic, IngressConfig config) {
-        this.decoding = new RecordDecoding<>(topic, AvroSerde.of(Reward.class, registry).deserializer());
+    public RewardReader(
+            String topic, SchemaRegistry registry, RunIdentity run, String rolloutsTopic, IngressConfig config) {
+        this.decoding =
+                new RecordDecoding<>(topic, AvroSerde.of(Reward.class, registry).deserializer());
         this.ownership = new OwnershipCheck(run);
         this.rolloutsTopic = rolloutsTopic;
         this.config = config;
@@ -44,10 +46,13 @@ public final class RewardReader implements RecordReader<Arrival> {
         OwnershipCheck.requireRollout(reward.getRolloutSource(), rolloutsTopic, partition);
         if (reward.getUnavailable() == null) {
             VectorCheck.requireReward(reward.getReward(), config.maxReward());
-            for (Map.Entry<String, Double> component : reward.getRewardComponents().entrySet()) {
+            for (Map.Entry<String, Double> component :
+                    reward.getRewardComponents().entrySet()) {
                 if (!Double.isFinite(component.getValue())) {
-                    throw new RefusedException(RefusalReason.REWARD, "reward_components." + component.getKey(),
-                        "a component of a reward must be finite: " + component.getValue());
+                    throw new RefusedException(
+                            RefusalReason.REWARD,
+                            "reward_components." + component.getKey(),
+                            "a component of a reward must be finite: " + component.getValue());
                 }
             }
         }

@@ -6,7 +6,8 @@ import dev.millrace.schemas.deadletter.PutBackMark;
 import org.apache.kafka.streams.processor.api.Record;
 
 /** A rollout that was read and holds what it claims. */
-public record RolloutArrival(SampleName name, Rollout rollout, Record<byte[], byte[]> raw, long offset) implements Arrival {
+public record RolloutArrival(SampleName name, Rollout rollout, Record<byte[], byte[]> raw, long offset)
+        implements Arrival {
 
     @Override
     public Kind kind() {

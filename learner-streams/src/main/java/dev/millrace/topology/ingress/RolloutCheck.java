@@ -5,9 +5,9 @@ import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.Speaker;
 import dev.millrace.schemas.Turn;
-import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.schemas.deadletter.RefusedException;
+import dev.millrace.schemas.run.RunIdentity;
 import java.nio.ByteBuffer;
 import java.util.Map;
 
@@ -54,19 +54,28 @@ public final class RolloutCheck {
     private SampleName checkIdentity(Rollout rollout) throws RefusedException {
         SampleName name = SampleName.of(rollout.getRolloutId(), rollout.getGroupId(), config.maxGroupSize());
         if (rollout.getGroupSize() < 1 || rollout.getGroupSize() > config.maxGroupSize()) {
-            throw new RefusedException(RefusalReason.IDENTITY, "group_size",
-                "group_size must be in [1, " + config.maxGroupSize() + "]: " + rollout.getGroupSize());
+            throw new RefusedException(
+                    RefusalReason.IDENTITY,
+                    "group_size",
+                    "group_size must be in [1, " + config.maxGroupSize() + "]: " + rollout.getGroupSize());
         }
         if (rollout.getSampleIndex() < 0 || rollout.getSampleIndex() >= rollout.getGroupSize()) {
-            throw new RefusedException(RefusalReason.IDENTITY, "sample_index",
-                "sample_index must be in [0, group_size " + rollout.getGroupSize() + "): " + rollout.getSampleIndex());
+            throw new RefusedException(
+                    RefusalReason.IDENTITY,
+                    "sample_index",
+                    "sample_index must be in [0, group_size " + rollout.getGroupSize() + "): "
+                            + rollout.getSampleIndex());
         }
         if (rollout.getSampleIndex() != name.sampleIndex()) {
-            throw new RefusedException(RefusalReason.IDENTITY, "rollout_id", "rollout_id must end in sample_index "
-                + rollout.getSampleIndex() + ": '" + rollout.getRolloutId() + "'");
+            throw new RefusedException(
+                    RefusalReason.IDENTITY,
+                    "rollout_id",
+                    "rollout_id must end in sample_index " + rollout.getSampleIndex() + ": '" + rollout.getRolloutId()
+                            + "'");
         }
         if (rollout.getOrdinal() < 0) {
-            throw new RefusedException(RefusalReason.IDENTITY, "ordinal", "ordinal must be at least 0: " + rollout.getOrdinal());
+            throw new RefusedException(
+                    RefusalReason.IDENTITY, "ordinal", "ordinal must be at least 0: " + rollout.getOrdinal());
         }
         return name;
     }
@@ -74,19 +83,25 @@ public final class RolloutCheck {
     private void checkTokenizer(Rollout rollout) throws RefusedException {
         String hash = rollout.getTokenizerHash();
         if (hash.isEmpty()) {
-            throw new RefusedException(RefusalReason.WRONG_TOKENIZER, "tokenizer_hash",
-                "tokenizer_hash must say which vocabulary the token ids are of: it is empty");
+            throw new RefusedException(
+                    RefusalReason.WRONG_TOKENIZER,
+                    "tokenizer_hash",
+                    "tokenizer_hash must say which vocabulary the token ids are of: it is empty");
         }
         if (!config.tokenizerHash().isEmpty() && !config.tokenizerHash().equals(hash)) {
-            throw new RefusedException(RefusalReason.WRONG_TOKENIZER, "tokenizer_hash",
-                "the token ids are of vocabulary '" + hash + "', this run's is '" + config.tokenizerHash() + "'");
+            throw new RefusedException(
+                    RefusalReason.WRONG_TOKENIZER,
+                    "tokenizer_hash",
+                    "the token ids are of vocabulary '" + hash + "', this run's is '" + config.tokenizerHash() + "'");
         }
     }
 
     private int checkTokens(Rollout rollout) throws RefusedException {
         if (VectorCheck.elements(rollout.getPromptTokens(), "prompt_tokens") == 0) {
-            throw new RefusedException(RefusalReason.LENGTHS, "prompt_tokens",
-                "prompt_tokens must hold a token: the first response token is predicted from it");
+            throw new RefusedException(
+                    RefusalReason.LENGTHS,
+                    "prompt_tokens",
+                    "prompt_tokens must hold a token: the first response token is predicted from it");
         }
         int tokens = VectorCheck.elements(rollout.getResponseTokens(), "response_tokens");
         if (tokens == 0) {
@@ -105,8 +120,11 @@ public final class RolloutCheck {
             if (turn.getSpeaker() != Speaker.POLICY) {
                 for (int t = turn.getStart(); t < turn.getEnd(); t++) {
                     if (mask.get(mask.position() + t) != 0) {
-                        throw new RefusedException(RefusalReason.MASK, "mask[" + t + "]",
-                            "only tokens of the policy may be trained on: token " + t + " is of " + turn.getSpeaker());
+                        throw new RefusedException(
+                                RefusalReason.MASK,
+                                "mask[" + t + "]",
+                                "only tokens of the policy may be trained on: token " + t + " is of "
+                                        + turn.getSpeaker());
                     }
                 }
             }
@@ -124,12 +142,14 @@ public final class RolloutCheck {
             throw sampling("top_p", "in (0, 1]", sampling.getTopP());
         }
         if (sampling.getMaxTokens() < tokens) {
-            throw sampling("max_tokens", "at least the " + tokens + " response tokens there are", sampling.getMaxTokens());
+            throw sampling(
+                    "max_tokens", "at least the " + tokens + " response tokens there are", sampling.getMaxTokens());
         }
     }
 
     private static RefusedException sampling(String field, String bound, Number value) {
-        return new RefusedException(RefusalReason.SAMPLING, "sampling." + field, field + " must be " + bound + ": " + value);
+        return new RefusedException(
+                RefusalReason.SAMPLING, "sampling." + field, field + " must be " + bound + ": " + value);
     }
 
     private static void checkLogProbs(Rollout rollout, int tokens) throws RefusedException {
@@ -139,10 +159,14 @@ public final class RolloutCheck {
             VectorCheck.requireElements(rollout.getTemperedLogProbs(), tokens, "tempered_log_probs");
             VectorCheck.requireLogProbs(rollout.getTemperedLogProbs(), rollout.getMask(), "tempered_log_probs");
         }
-        if (rollout.getLogProbDistribution() == LogProbDistribution.RAW && rollout.getSampling().getTemperature() != 1.0) {
-            throw new RefusedException(RefusalReason.LOG_PROBS, "log_prob_distribution",
-                "RAW log-probs cannot be compared with scores, which are at the rollout's temperature "
-                    + rollout.getSampling().getTemperature() + "; record them TEMPERED, or sample at temperature 1");
+        if (rollout.getLogProbDistribution() == LogProbDistribution.RAW
+                && rollout.getSampling().getTemperature() != 1.0) {
+            throw new RefusedException(
+                    RefusalReason.LOG_PROBS,
+                    "log_prob_distribution",
+                    "RAW log-probs cannot be compared with scores, which are at the rollout's temperature "
+                            + rollout.getSampling().getTemperature()
+                            + "; record them TEMPERED, or sample at temperature 1");
         }
     }
 
@@ -150,8 +174,10 @@ public final class RolloutCheck {
         VectorCheck.requireReward(rollout.getReward(), config.maxReward());
         for (Map.Entry<String, Double> component : rollout.getRewardComponents().entrySet()) {
             if (!Double.isFinite(component.getValue())) {
-                throw new RefusedException(RefusalReason.REWARD, "reward_components." + component.getKey(),
-                    "a reward component must be finite: " + component.getValue());
+                throw new RefusedException(
+                        RefusalReason.REWARD,
+                        "reward_components." + component.getKey(),
+                        "a reward component must be finite: " + component.getValue());
             }
         }
     }

@@ -1,9 +1,9 @@
 package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.deadletter.RefusedException;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.deadletter.RefusedException;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
 
@@ -13,7 +13,8 @@ public final class RolloutReader implements RecordReader<Arrival> {
     private final RolloutCheck check;
 
     public RolloutReader(String topic, SchemaRegistry registry, RolloutCheck check) {
-        this.decoding = new RecordDecoding<>(topic, AvroSerde.of(Rollout.class, registry).deserializer());
+        this.decoding = new RecordDecoding<>(
+                topic, AvroSerde.of(Rollout.class, registry).deserializer());
         this.check = check;
     }
 

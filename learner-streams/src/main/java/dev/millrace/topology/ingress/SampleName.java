@@ -26,20 +26,26 @@ public record SampleName(String groupId, int sampleIndex) {
      */
     static SampleName of(String rolloutId, String groupId, int maxGroupSize) throws RefusedException {
         if (groupId.isEmpty() || groupId.length() > MAX_GROUP_ID) {
-            throw new RefusedException(RefusalReason.IDENTITY, "group_id",
-                "group_id must have 1 to " + MAX_GROUP_ID + " characters: " + groupId.length());
+            throw new RefusedException(
+                    RefusalReason.IDENTITY,
+                    "group_id",
+                    "group_id must have 1 to " + MAX_GROUP_ID + " characters: " + groupId.length());
         }
         int slash = groupId.length();
         if (!rolloutId.startsWith(groupId) || rolloutId.length() <= slash + 1 || rolloutId.charAt(slash) != '/') {
-            throw new RefusedException(RefusalReason.IDENTITY, "rollout_id",
-                "rollout_id must be group_id, a slash and sample_index: rollout_id='" + cut(rolloutId) + "', group_id='"
-                    + cut(groupId) + "'");
+            throw new RefusedException(
+                    RefusalReason.IDENTITY,
+                    "rollout_id",
+                    "rollout_id must be group_id, a slash and sample_index: rollout_id='" + cut(rolloutId)
+                            + "', group_id='" + cut(groupId) + "'");
         }
         int index = decimal(rolloutId, slash + 1);
         if (index < 0 || index >= maxGroupSize) {
-            throw new RefusedException(RefusalReason.IDENTITY, "rollout_id",
-                "rollout_id must end in a sample index below " + maxGroupSize + ", without leading zeros: '"
-                    + cut(rolloutId.substring(slash + 1)) + "'");
+            throw new RefusedException(
+                    RefusalReason.IDENTITY,
+                    "rollout_id",
+                    "rollout_id must end in a sample index below " + maxGroupSize + ", without leading zeros: '"
+                            + cut(rolloutId.substring(slash + 1)) + "'");
         }
         return new SampleName(groupId, index);
     }

@@ -5,7 +5,7 @@ import org.apache.kafka.streams.processor.api.Record;
 
 /** A score, reference score or teacher score that was read and holds what it claims; {@code kind} says which. */
 public record ScoreArrival(SampleName name, Kind kind, Score score, Record<byte[], byte[]> raw, long offset)
-    implements PartnerArrival {
+        implements PartnerArrival {
 
     @Override
     public long aboutOffset() {

@@ -3,9 +3,9 @@ package dev.millrace.topology.ingress;
 import dev.millrace.schemas.LogProbVector;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Score;
-import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.schemas.deadletter.RefusedException;
+import dev.millrace.schemas.run.RunIdentity;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
@@ -66,11 +66,14 @@ public final class ScoreCheck {
             LogProbVector vector = vectors.get(i);
             String field = "vectors[" + i + "]";
             if (!policies.contains(vector.getPolicy())) {
-                throw new RefusedException(RefusalReason.VECTORS, field,
-                    "this topic holds log-probs of " + policies + ": " + vector.getPolicy());
+                throw new RefusedException(
+                        RefusalReason.VECTORS,
+                        field,
+                        "this topic holds log-probs of " + policies + ": " + vector.getPolicy());
             }
             if (!seen.add(vector.getPolicy())) {
-                throw new RefusedException(RefusalReason.VECTORS, field, "there is a second vector of " + vector.getPolicy());
+                throw new RefusedException(
+                        RefusalReason.VECTORS, field, "there is a second vector of " + vector.getPolicy());
             }
             int length = VectorCheck.elements(vector.getLogProbs(), field + ".log_probs");
             tokens = tokens < 0 ? length : tokens;
@@ -90,8 +93,11 @@ public final class ScoreCheck {
             long version = vector.getVersionSpans().get(0).getVersion();
             for (int i = 1; i < vector.getVersionSpans().size(); i++) {
                 if (vector.getVersionSpans().get(i).getVersion() != version) {
-                    throw new RefusedException(RefusalReason.VERSION_SPANS, field + ".version_spans[" + i + "]",
-                        "the " + vector.getPolicy() + " policy is one version: " + version + " and " + vector.getVersionSpans().get(i).getVersion());
+                    throw new RefusedException(
+                            RefusalReason.VERSION_SPANS,
+                            field + ".version_spans[" + i + "]",
+                            "the " + vector.getPolicy() + " policy is one version: " + version + " and "
+                                    + vector.getVersionSpans().get(i).getVersion());
                 }
             }
         }
@@ -111,7 +117,9 @@ public final class ScoreCheck {
                 return;
             }
         }
-        throw new RefusedException(RefusalReason.VECTORS, "vectors",
-            "a score must hold the log-probs of " + policy + ", or say in unavailable why not");
+        throw new RefusedException(
+                RefusalReason.VECTORS,
+                "vectors",
+                "a score must hold the log-probs of " + policy + ", or say in unavailable why not");
     }
 }

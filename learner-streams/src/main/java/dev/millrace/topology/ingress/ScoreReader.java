@@ -1,9 +1,9 @@
 package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.Score;
+import dev.millrace.schemas.deadletter.RefusedException;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.deadletter.RefusedException;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
 
@@ -14,7 +14,8 @@ public final class ScoreReader implements RecordReader<Arrival> {
     private final ScoreCheck check;
 
     public ScoreReader(Kind kind, String topic, SchemaRegistry registry, ScoreCheck check) {
-        this.decoding = new RecordDecoding<>(topic, AvroSerde.of(Score.class, registry).deserializer());
+        this.decoding =
+                new RecordDecoding<>(topic, AvroSerde.of(Score.class, registry).deserializer());
         this.kind = kind;
         this.check = check;
     }

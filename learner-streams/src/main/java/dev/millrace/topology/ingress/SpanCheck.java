@@ -8,8 +8,7 @@ import java.util.List;
 
 /** Whether spans are in order, without gaps or overlaps, none empty, and cover the response. */
 final class SpanCheck {
-    private SpanCheck() {
-    }
+    private SpanCheck() {}
 
     /** @throws RefusedException naming the first span at fault */
     static void requireVersionSpans(List<VersionSpan> spans, int tokens, String field) throws RefusedException {
@@ -20,13 +19,15 @@ final class SpanCheck {
      * @param least 0, or -1 where a policy that is no version of the run may be named
      * @throws RefusedException naming the first span at fault
      */
-    static void requireVersionSpans(List<VersionSpan> spans, int tokens, long least, String field) throws RefusedException {
+    static void requireVersionSpans(List<VersionSpan> spans, int tokens, long least, String field)
+            throws RefusedException {
         int covered = 0;
         for (int i = 0; i < spans.size(); i++) {
             VersionSpan span = spans.get(i);
             String name = field + "[" + i + "]";
             if (span.getVersion() < least) {
-                throw new RefusedException(RefusalReason.VERSION_SPANS, name, "a version is at least " + least + ": " + span.getVersion());
+                throw new RefusedException(
+                        RefusalReason.VERSION_SPANS, name, "a version is at least " + least + ": " + span.getVersion());
             }
             covered = requireNext(RefusalReason.VERSION_SPANS, name, span.getStart(), span.getEnd(), covered, tokens);
         }
@@ -38,24 +39,29 @@ final class SpanCheck {
         int covered = 0;
         for (int i = 0; i < turns.size(); i++) {
             Turn turn = turns.get(i);
-            covered = requireNext(RefusalReason.TURNS, "turns[" + i + "]", turn.getStart(), turn.getEnd(), covered, tokens);
+            covered = requireNext(
+                    RefusalReason.TURNS, "turns[" + i + "]", turn.getStart(), turn.getEnd(), covered, tokens);
         }
         requireCovered(RefusalReason.TURNS, "turns", covered, tokens);
     }
 
     private static int requireNext(RefusalReason reason, String field, int start, int end, int covered, int tokens)
-        throws RefusedException {
+            throws RefusedException {
         if (start != covered || end <= start || end > tokens) {
-            throw new RefusedException(reason, field, field + " must begin where the one before ends, at " + covered
-                + ", hold a token, and end by " + tokens + ": [" + start + ", " + end + ")");
+            throw new RefusedException(
+                    reason,
+                    field,
+                    field + " must begin where the one before ends, at " + covered + ", hold a token, and end by "
+                            + tokens + ": [" + start + ", " + end + ")");
         }
         return end;
     }
 
-    private static void requireCovered(RefusalReason reason, String field, int covered, int tokens) throws RefusedException {
+    private static void requireCovered(RefusalReason reason, String field, int covered, int tokens)
+            throws RefusedException {
         if (covered != tokens) {
-            throw new RefusedException(reason, field,
-                field + " must cover all " + tokens + " response tokens: they end at " + covered);
+            throw new RefusedException(
+                    reason, field, field + " must cover all " + tokens + " response tokens: they end at " + covered);
         }
     }
 }

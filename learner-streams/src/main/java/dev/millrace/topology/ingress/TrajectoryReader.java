@@ -1,11 +1,11 @@
 package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusedException;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.deadletter.RefusalReason;
-import dev.millrace.schemas.deadletter.RefusedException;
 import java.nio.ByteBuffer;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
@@ -20,13 +20,15 @@ public final class TrajectoryReader implements RecordReader<AssemblyArrival> {
     private final IngressConfig config;
 
     public TrajectoryReader(String topic, SchemaRegistry registry, RunIdentity run, IngressConfig config) {
-        this.decoding = new RecordDecoding<>(topic, AvroSerde.of(Trajectory.class, registry).deserializer());
+        this.decoding = new RecordDecoding<>(
+                topic, AvroSerde.of(Trajectory.class, registry).deserializer());
         this.ownership = new OwnershipCheck(run);
         this.config = config;
     }
 
     @Override
-    public Optional<AssemblyArrival> read(Record<byte[], byte[]> raw, int partition, long offset) throws RefusedException {
+    public Optional<AssemblyArrival> read(Record<byte[], byte[]> raw, int partition, long offset)
+            throws RefusedException {
         Trajectory trajectory = decoding.decode(raw.value());
         try {
             check(trajectory, raw.key());
@@ -41,10 +43,14 @@ public final class TrajectoryReader implements RecordReader<AssemblyArrival> {
         ownership.requirePolicy(trajectory.getPolicyId());
         SampleName name = SampleName.of(trajectory.getRolloutId(), trajectory.getGroupId(), config.maxGroupSize());
         OwnershipCheck.requireKey(key, trajectory.getGroupId(), "group_id");
-        if (name.sampleIndex() != trajectory.getSampleIndex() || trajectory.getSampleIndex() >= trajectory.getGroupSize()) {
-            throw new RefusedException(RefusalReason.IDENTITY, "sample_index", "sample_index must be that of rollout_id '"
-                + trajectory.getRolloutId() + "' and below group_size " + trajectory.getGroupSize() + ": "
-                + trajectory.getSampleIndex());
+        if (name.sampleIndex() != trajectory.getSampleIndex()
+                || trajectory.getSampleIndex() >= trajectory.getGroupSize()) {
+            throw new RefusedException(
+                    RefusalReason.IDENTITY,
+                    "sample_index",
+                    "sample_index must be that of rollout_id '"
+                            + trajectory.getRolloutId() + "' and below group_size " + trajectory.getGroupSize() + ": "
+                            + trajectory.getSampleIndex());
         }
         int tokens = VectorCheck.elements(trajectory.getResponseTokens(), "response_tokens");
         if (tokens == 0) {
@@ -68,7 +74,7 @@ public final class TrajectoryReader implements RecordReader<AssemblyArrival> {
     }
 
     private static void requireLogProbs(Trajectory trajectory, ByteBuffer logProbs, int tokens, String field)
-        throws RefusedException {
+            throws RefusedException {
         VectorCheck.requireElements(logProbs, tokens, field);
         VectorCheck.requireLogProbs(logProbs, trajectory.getMask(), field);
     }

@@ -14,14 +14,15 @@ final class VectorCheck {
     /** A log-prob renormalised after truncation is a difference of two floats: that of a certain token may miss 0 by this. */
     private static final float LOG_PROB_ROUNDING = 1e-5f;
 
-    private VectorCheck() {
-    }
+    private VectorCheck() {}
 
     /** Elements of a vector of 4-byte elements. */
     static int elements(ByteBuffer packed, String field) throws RefusedException {
         if (packed.remaining() % Integer.BYTES != 0) {
-            throw new RefusedException(RefusalReason.LENGTHS, field,
-                field + " must be a whole number of 4-byte elements: " + packed.remaining() + " bytes");
+            throw new RefusedException(
+                    RefusalReason.LENGTHS,
+                    field,
+                    field + " must be a whole number of 4-byte elements: " + packed.remaining() + " bytes");
         }
         return packed.remaining() / Integer.BYTES;
     }
@@ -33,8 +34,11 @@ final class VectorCheck {
 
     static void requireSame(int elements, int tokens, String field) throws RefusedException {
         if (elements != tokens) {
-            throw new RefusedException(RefusalReason.LENGTHS, field,
-                field + " must have one element per response token: " + elements + " elements, " + tokens + " tokens");
+            throw new RefusedException(
+                    RefusalReason.LENGTHS,
+                    field,
+                    field + " must have one element per response token: " + elements + " elements, " + tokens
+                            + " tokens");
         }
     }
 
@@ -44,8 +48,11 @@ final class VectorCheck {
         for (int i = 0; i < ids.limit(); i++) {
             int id = ids.get(i);
             if (id < 0 || vocabularySize > 0 && id >= vocabularySize) {
-                throw new RefusedException(RefusalReason.TOKENS, field + "[" + i + "]", "a token id is at least 0"
-                    + (vocabularySize > 0 ? " and below " + vocabularySize : "") + ": " + id);
+                throw new RefusedException(
+                        RefusalReason.TOKENS,
+                        field + "[" + i + "]",
+                        "a token id is at least 0" + (vocabularySize > 0 ? " and below " + vocabularySize : "") + ": "
+                                + id);
             }
         }
     }
@@ -84,8 +91,11 @@ final class VectorCheck {
         for (int i = 0; i < values.limit(); i++) {
             float value = values.get(i);
             if (!(value >= -ROUNDING && value <= max + ROUNDING && value < Float.POSITIVE_INFINITY)) {
-                throw new RefusedException(RefusalReason.MOMENTS, field + "[" + i + "]", "a value must be finite and in [0, "
-                    + (max == Float.POSITIVE_INFINITY ? "infinity)" : max + "]") + ": " + value);
+                throw new RefusedException(
+                        RefusalReason.MOMENTS,
+                        field + "[" + i + "]",
+                        "a value must be finite and in [0, "
+                                + (max == Float.POSITIVE_INFINITY ? "infinity)" : max + "]") + ": " + value);
             }
         }
     }
@@ -93,15 +103,20 @@ final class VectorCheck {
     /** Refuses a reward that is not finite or larger than {@code max} in magnitude. */
     static void requireReward(double reward, double max) throws RefusedException {
         if (!(Math.abs(reward) <= max)) {
-            throw new RefusedException(RefusalReason.REWARD, "reward",
-                "a reward must be finite and at most " + max + " in magnitude: " + reward);
+            throw new RefusedException(
+                    RefusalReason.REWARD,
+                    "reward",
+                    "a reward must be finite and at most " + max + " in magnitude: " + reward);
         }
     }
 
     private static void requireLogProb(float logProb, int token, String field) throws RefusedException {
-        if (!(logProb <= LOG_PROB_ROUNDING && logProb > Float.NEGATIVE_INFINITY)) { // negated so that NaN is refused too
-            throw new RefusedException(RefusalReason.LOG_PROBS, field + "[" + token + "]",
-                "a log-prob must be finite and at most 0: " + logProb);
+        if (!(logProb <= LOG_PROB_ROUNDING
+                && logProb > Float.NEGATIVE_INFINITY)) { // negated so that NaN is refused too
+            throw new RefusedException(
+                    RefusalReason.LOG_PROBS,
+                    field + "[" + token + "]",
+                    "a log-prob must be finite and at most 0: " + logProb);
         }
     }
 

@@ -1,11 +1,11 @@
 package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.schemas.deadletter.RefusedException;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.deadletter.RefusalReason;
-import dev.millrace.schemas.deadletter.RefusedException;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
 
@@ -15,12 +15,14 @@ public final class VersionReader implements RecordReader<AssemblyArrival> {
     private final OwnershipCheck ownership;
 
     public VersionReader(String topic, SchemaRegistry registry, RunIdentity run) {
-        this.decoding = new RecordDecoding<>(topic, AvroSerde.of(PolicyVersion.class, registry).deserializer());
+        this.decoding = new RecordDecoding<>(
+                topic, AvroSerde.of(PolicyVersion.class, registry).deserializer());
         this.ownership = new OwnershipCheck(run);
     }
 
     @Override
-    public Optional<AssemblyArrival> read(Record<byte[], byte[]> raw, int partition, long offset) throws RefusedException {
+    public Optional<AssemblyArrival> read(Record<byte[], byte[]> raw, int partition, long offset)
+            throws RefusedException {
         if (raw.value() == null && raw.key() != null) {
             return Optional.empty();
         }
@@ -28,10 +30,11 @@ public final class VersionReader implements RecordReader<AssemblyArrival> {
         try {
             ownership.requireOurs(version.getRunId(), version.getEpoch());
             ownership.requirePolicy(version.getPolicyId());
-            OwnershipCheck.requireKey(raw.key(), version.getPolicyId() + "/" + version.getVersion(), "policy_id and version");
+            OwnershipCheck.requireKey(
+                    raw.key(), version.getPolicyId() + "/" + version.getVersion(), "policy_id and version");
             if (version.getVersion() < 0) {
                 throw new RefusedException(
-                    RefusalReason.IDENTITY, "version", "version must be at least 0: " + version.getVersion());
+                        RefusalReason.IDENTITY, "version", "version must be at least 0: " + version.getVersion());
             }
         } catch (RefusedException e) {
             throw new RefusedException(e.refusal().about(version.getRunId(), ""));

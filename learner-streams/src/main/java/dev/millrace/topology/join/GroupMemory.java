@@ -44,8 +44,10 @@ final class GroupMemory {
 
     /** True if no rollout of the group has said otherwise. */
     boolean agreesWith(Announcement announced) {
-        return groupSize == UNKNOWN || groupSize == announced.groupSize() && ordinal == announced.ordinal()
-            && promptHash == announced.promptHash();
+        return groupSize == UNKNOWN
+                || groupSize == announced.groupSize()
+                        && ordinal == announced.ordinal()
+                        && promptHash == announced.promptHash();
     }
 
     /** What the group's first rollout announced. */
@@ -88,11 +90,11 @@ final class GroupMemory {
             kinds--;
         }
         CompactBytes.Writer writer = new CompactBytes.Writer(FORMAT)
-            .number(groupSize)
-            .number(ordinal)
-            .number(promptHash)
-            .number(touchedMs)
-            .number(kinds);
+                .number(groupSize)
+                .number(ordinal)
+                .number(promptHash)
+                .number(touchedMs)
+                .number(kinds);
         for (int kind = 0; kind < kinds; kind++) {
             writer.bytes(been[kind].toByteArray());
         }

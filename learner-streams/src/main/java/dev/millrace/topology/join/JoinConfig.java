@@ -22,8 +22,17 @@ import java.util.Set;
  * @param recordWeights whether a trajectory's importance weights are written into its record, for a trainer that cannot make
  *     them of the log-probs beside; our learner can, and a record without them is a fifth smaller on the log
  */
-public record JoinConfig(boolean reward, boolean reference, boolean teacher, long unscoredAfterMs, long orphanAfterMs, long maxGapMs,
-    long payloadCacheBytes, long dedupeRetentionMs, int dedupeGroups, boolean recordWeights) {
+public record JoinConfig(
+        boolean reward,
+        boolean reference,
+        boolean teacher,
+        long unscoredAfterMs,
+        long orphanAfterMs,
+        long maxGapMs,
+        long payloadCacheBytes,
+        long dedupeRetentionMs,
+        int dedupeGroups,
+        boolean recordWeights) {
 
     public JoinConfig {
         requirePositive("unscored_after_ms", unscoredAfterMs);
@@ -33,8 +42,9 @@ public record JoinConfig(boolean reward, boolean reference, boolean teacher, lon
             throw new IllegalArgumentException("payload_cache_bytes must be at least 0: " + payloadCacheBytes);
         }
         if (dedupeRetentionMs < Math.max(unscoredAfterMs, orphanAfterMs)) {
-            throw new IllegalArgumentException("dedupe_retention_ms must be at least unscored_after_ms " + unscoredAfterMs
-                + " and orphan_after_ms " + orphanAfterMs + ", or what waits could come twice: " + dedupeRetentionMs);
+            throw new IllegalArgumentException("dedupe_retention_ms must be at least unscored_after_ms "
+                    + unscoredAfterMs + " and orphan_after_ms " + orphanAfterMs + ", or what waits could come twice: "
+                    + dedupeRetentionMs);
         }
         requirePositive("dedupe_groups", dedupeGroups);
     }

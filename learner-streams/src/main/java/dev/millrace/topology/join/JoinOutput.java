@@ -44,27 +44,45 @@ final class JoinOutput {
     /** What waited leaves. */
     void leave(OutcomeReason reason, Waiting waiting, long decidedAtMs, String detail) {
         settings.meters().outcome(reason);
-        sink.take(new Decision(settings.topics().outcomes(), bytes(waiting.groupId()),
-            settings.outcomes().serialize(settings.topics().outcomes(), outcomes.of(reason, waiting.groupId(),
-                waiting.rolloutId(), waiting.newestVersion(), at(waiting.kind(), waiting.offset()), decidedAtMs, detail)),
-            new RecordHeaders()));
+        sink.take(new Decision(
+                settings.topics().outcomes(),
+                bytes(waiting.groupId()),
+                settings.outcomes()
+                        .serialize(
+                                settings.topics().outcomes(),
+                                outcomes.of(
+                                        reason,
+                                        waiting.groupId(),
+                                        waiting.rolloutId(),
+                                        waiting.newestVersion(),
+                                        at(waiting.kind(), waiting.offset()),
+                                        decidedAtMs,
+                                        detail)),
+                new RecordHeaders()));
     }
 
     /** A record is refused, as it came. */
     void refuse(Arrival arrival, Refusal refusal) {
         String topic = arrival.kind().topic(settings.topics());
         settings.meters().deadLetter(refusal.reason());
-        sink.take(new Decision(settings.topics().deadLetters(), arrival.raw().key(), arrival.raw().value(),
-            DeadLetters.headers(arrival.raw().headers(),
-                new DeadLetters.Source(topic, partition, arrival.offset(), arrival.timestampMs()),
-                refusal.about(settings.run().runId(), arrival.name().rolloutId()))));
+        sink.take(new Decision(
+                settings.topics().deadLetters(),
+                arrival.raw().key(),
+                arrival.raw().value(),
+                DeadLetters.headers(
+                        arrival.raw().headers(),
+                        new DeadLetters.Source(topic, partition, arrival.offset(), arrival.timestampMs()),
+                        refusal.about(settings.run().runId(), arrival.name().rolloutId()))));
     }
 
     /** A rollout and its partners have become a trajectory, dated as the last of them. */
     void joined(Meeting meeting, byte[] trajectory) {
         settings.meters().joined();
-        sink.take(new Decision(settings.topics().trajectories(), bytes(meeting.rollout().name().groupId()), trajectory,
-            EventTime.header(meeting.completeMs())));
+        sink.take(new Decision(
+                settings.topics().trajectories(),
+                bytes(meeting.rollout().name().groupId()),
+                trajectory,
+                EventTime.header(meeting.completeMs())));
     }
 
     private static byte[] bytes(String key) {

@@ -25,7 +25,15 @@ import org.apache.kafka.common.serialization.Serializer;
  * @param outcomes bytes of an outcome
  * @param maxRecordBytes a trajectory larger than this is refused, because the log would not take it
  */
-public record JoinSettings(JoinConfig config, RunIdentity run, RunTopics topics,
-    Map<Kind, RecordReader<Arrival>> readers, Supplier<RecordFetcher> fetchers, ImportanceWeighting weighting,
-    MissingOldLogProbs missingOld, Serializer<Trajectory> trajectories, Serializer<Outcome> outcomes, int maxRecordBytes, TopologyMeters meters) {
-}
+public record JoinSettings(
+        JoinConfig config,
+        RunIdentity run,
+        RunTopics topics,
+        Map<Kind, RecordReader<Arrival>> readers,
+        Supplier<RecordFetcher> fetchers,
+        ImportanceWeighting weighting,
+        MissingOldLogProbs missingOld,
+        Serializer<Trajectory> trajectories,
+        Serializer<Outcome> outcomes,
+        int maxRecordBytes,
+        TopologyMeters meters) {}

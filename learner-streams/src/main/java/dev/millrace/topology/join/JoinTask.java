@@ -40,7 +40,8 @@ import org.apache.kafka.streams.state.KeyValueStore;
 final class JoinTask implements DecisionTask<Arrival> {
     static final String PENDING = "pending";
     static final String SEEN = "seen";
-    private static final String NOT_KEPT = "its record is no longer kept by the log; raise the topic's retention above ";
+    private static final String NOT_KEPT =
+            "its record is no longer kept by the log; raise the topic's retention above ";
 
     private final JoinSettings settings;
     private final JoinConfig config;
@@ -55,23 +56,34 @@ final class JoinTask implements DecisionTask<Arrival> {
     private final JoinOutput out;
     /** The newest time that a record has shown. */
     private long streamTimeMs;
+
     private long reportedPending;
     /** Rollouts that have left, in whatever way: what a wait makes progress by. */
     private long left;
+
     private final int partition;
     /** By kind, when the newest came, on the activity clock. */
     private final Map<Kind, Long> newestMs = new EnumMap<>(Kind.class);
 
-    JoinTask(JoinSettings settings, int partition, Function<String, KeyValueStore<Bytes, byte[]>> stores, DecisionSink sink) {
+    JoinTask(
+            JoinSettings settings,
+            int partition,
+            Function<String, KeyValueStore<Bytes, byte[]>> stores,
+            DecisionSink sink) {
         this.settings = settings;
         this.partition = partition;
         this.config = settings.config();
-        this.maker = new TrajectoryMaker(settings.run(), settings.weighting(), settings.missingOld(), config.recordWeights());
+        this.maker = new TrajectoryMaker(
+                settings.run(), settings.weighting(), settings.missingOld(), config.recordWeights());
         this.partners = config.partners();
         this.fetcher = settings.fetchers().get();
-        this.pending = new PendingStore(stores.apply(PENDING), new LogPayloads(fetcher,
-            kind -> new TopicPartition(kind.topic(settings.topics()), partition), settings.readers()),
-            config.payloadCacheBytes());
+        this.pending = new PendingStore(
+                stores.apply(PENDING),
+                new LogPayloads(
+                        fetcher,
+                        kind -> new TopicPartition(kind.topic(settings.topics()), partition),
+                        settings.readers()),
+                config.payloadCacheBytes());
         this.seen = new SeenGroups(stores.apply(SEEN), config.dedupeRetentionMs(), config.dedupeGroups());
         this.clock = new ActivityClock(config.maxGapMs(), Math.max(pending.newestSinceMs(), seen.newestTouchedMs()));
         this.out = new JoinOutput(sink, settings, partition);
@@ -109,9 +121,17 @@ final class JoinTask implements DecisionTask<Arrival> {
         GroupMemory group = seen.recall(rollout.name().groupId());
         Announcement announced = Announcement.of(rollout.rollout());
         switch (RolloutDecision.of(rollout, announced, group)) {
-            case DUPLICATE -> out.leave(OutcomeReason.DUPLICATE, rollout, streamTimeMs, "a rollout of this name has been there before");
-            case REFUSE_SIBLING -> out.refuse(rollout, Refusal.of(RefusalReason.SIBLINGS, "group_id",
-                "siblings must agree: the group's first rollout has " + group.announced() + ", this one " + announced));
+            case DUPLICATE ->
+                out.leave(
+                        OutcomeReason.DUPLICATE, rollout, streamTimeMs, "a rollout of this name has been there before");
+            case REFUSE_SIBLING ->
+                out.refuse(
+                        rollout,
+                        Refusal.of(
+                                RefusalReason.SIBLINGS,
+                                "group_id",
+                                "siblings must agree: the group's first rollout has " + group.announced()
+                                        + ", this one " + announced));
             case TAKE -> {
                 meetWaiting(rollout, group);
                 group.addRollout(rollout.name().sampleIndex(), announced);
@@ -130,8 +150,12 @@ final class JoinTask implements DecisionTask<Arrival> {
             boolean here = switch (FoundPartner.of(kind, rollout, group, waiting)) {
                 case WAITS -> meet(meeting, waiting.get(), group);
                 case OF_ANOTHER_RECORD -> {
-                    dropPartner(waiting.get(), group, rollout, "it is about the record at offset "
-                        + waiting.get().aboutOffset() + "; the rollout that was taken lies at " + rollout.offset());
+                    dropPartner(
+                            waiting.get(),
+                            group,
+                            rollout,
+                            "it is about the record at offset " + waiting.get().aboutOffset()
+                                    + "; the rollout that was taken lies at " + rollout.offset());
                     yield false;
                 }
                 case HAS_LEFT -> {
@@ -139,7 +163,8 @@ final class JoinTask implements DecisionTask<Arrival> {
                     yield false;
                 }
                 case NOT_YET -> {
-                    group.forgetPartner(kind, rollout.name().sampleIndex()); // one of its first coming, if it was put back
+                    group.forgetPartner(
+                            kind, rollout.name().sampleIndex()); // one of its first coming, if it was put back
                     yield false;
                 }
             };
@@ -147,7 +172,11 @@ final class JoinTask implements DecisionTask<Arrival> {
         }
         if (left.isPresent()) {
             dropPartners(rollout.name().rolloutId());
-            out.leave(PartnerReasons.missing(left.get()), rollout, streamTimeMs, "its " + left.get().noun() + " came before it and left already");
+            out.leave(
+                    PartnerReasons.missing(left.get()),
+                    rollout,
+                    streamTimeMs,
+                    "its " + left.get().noun() + " came before it and left already");
         } else if (complete) {
             dropPartners(rollout.name().rolloutId());
             join(meeting);
@@ -179,15 +208,29 @@ final class JoinTask implements DecisionTask<Arrival> {
         Optional<Waiting> rollout = pending.find(Kind.ROLLOUT, partner.name().rolloutId());
         switch (PartnerDecision.of(partner, group, rollout)) {
             case DUPLICATE -> {
-                out.leave(OutcomeReason.DUPLICATE, partner, streamTimeMs, "its rollout has a " + partner.kind().noun() + " already");
+                out.leave(
+                        OutcomeReason.DUPLICATE,
+                        partner,
+                        streamTimeMs,
+                        "its rollout has a " + partner.kind().noun() + " already");
                 return;
             }
             case OF_A_REPETITION -> {
-                out.leave(OutcomeReason.DUPLICATE, partner, streamTimeMs, "it is about the record at offset " + partner.aboutOffset()
-                    + "; the rollout that was taken lies at " + rollout.get().offset());
+                out.leave(
+                        OutcomeReason.DUPLICATE,
+                        partner,
+                        streamTimeMs,
+                        "it is about the record at offset " + partner.aboutOffset()
+                                + "; the rollout that was taken lies at "
+                                + rollout.get().offset());
                 return;
             }
-            case TOO_LATE -> out.leave(PartnerReasons.orphan(partner.kind()), partner, streamTimeMs, "its rollout left before it came");
+            case TOO_LATE ->
+                out.leave(
+                        PartnerReasons.orphan(partner.kind()),
+                        partner,
+                        streamTimeMs,
+                        "its rollout left before it came");
             case MEET -> {
                 if (!meetWaitingRollout(partner, rollout.get())) {
                     return;
@@ -267,9 +310,14 @@ final class JoinTask implements DecisionTask<Arrival> {
         Trajectory trajectory = maker.make(meeting, out::at);
         byte[] bytes = settings.trajectories().serialize(settings.topics().trajectories(), trajectory);
         if (bytes.length > settings.maxRecordBytes()) {
-            out.refuse(meeting.rollout(), Refusal.of(RefusalReason.TOO_LARGE, "response_tokens",
-                "its trajectory would take " + bytes.length + " bytes, a record may take " + settings.maxRecordBytes()
-                    + "; raise max_record_bytes and the topic's max.message.bytes, or lower max_tokens"));
+            out.refuse(
+                    meeting.rollout(),
+                    Refusal.of(
+                            RefusalReason.TOO_LARGE,
+                            "response_tokens",
+                            "its trajectory would take " + bytes.length + " bytes, a record may take "
+                                    + settings.maxRecordBytes()
+                                    + "; raise max_record_bytes and the topic's max.message.bytes, or lower max_tokens"));
         } else {
             out.joined(meeting, bytes);
         }
@@ -277,7 +325,9 @@ final class JoinTask implements DecisionTask<Arrival> {
 
     /** A score without old log-probs, under a configuration that goes on without them; all else of a score must be there. */
     private boolean goesOnWithout(PartnerArrival partner, Meeting meeting) {
-        return partner.kind() == Kind.SCORE && settings.missingOld().goesOn() && meeting.scored(PolicyRole.PROXIMAL).isPresent();
+        return partner.kind() == Kind.SCORE
+                && settings.missingOld().goesOn()
+                && meeting.scored(PolicyRole.PROXIMAL).isPresent();
     }
 
     private void dropPartner(Waiting partner, GroupMemory group, RolloutArrival rollout, String detail) {
@@ -299,13 +349,23 @@ final class JoinTask implements DecisionTask<Arrival> {
             List<Kind> missing = missing(rollout.rolloutId());
             dropPartners(rollout.rolloutId());
             Kind first = missing.isEmpty() ? Kind.SCORE : missing.get(0); // none: the log lost one that was there
-            out.leave(PartnerReasons.missing(first), rollout, decidedAtMs, "no "
-                + missing.stream().map(Kind::noun).collect(Collectors.joining(" and no ")) + " came within "
-                + waited(config.unscoredAfterMs(), rollout));
+            out.leave(
+                    PartnerReasons.missing(first),
+                    rollout,
+                    decidedAtMs,
+                    "no "
+                            + missing.stream().map(Kind::noun).collect(Collectors.joining(" and no ")) + " came within "
+                            + waited(config.unscoredAfterMs(), rollout));
         });
         for (Kind kind : partners) {
-            overdue(kind, config.orphanAfterMs(), partner -> out.leave(PartnerReasons.orphan(kind), partner, decidedAtMs,
-                "no rollout came within " + waited(config.orphanAfterMs(), partner)));
+            overdue(
+                    kind,
+                    config.orphanAfterMs(),
+                    partner -> out.leave(
+                            PartnerReasons.orphan(kind),
+                            partner,
+                            decidedAtMs,
+                            "no rollout came within " + waited(config.orphanAfterMs(), partner)));
         }
         seen.forgetOlder(clock.nowMs());
     }
@@ -331,16 +391,26 @@ final class JoinTask implements DecisionTask<Arrival> {
             return List.of();
         }
         List<Kind> missing = missing(oldest.get().rolloutId());
-        String came = missing.stream().map(kind -> "the last " + kind.noun() + (newestMs.containsKey(kind)
-            ? " came " + (clock.nowMs() - newestMs.get(kind)) / 1000 + " s ago" : " came before this task was here, if ever"))
-            .collect(Collectors.joining(" and "));
-        return List.of(new Wait("join", partition, left, pending.size(Kind.ROLLOUT) + " rollouts wait, the oldest, "
-            + oldest.get().rolloutId() + ", for " + (clock.nowMs() - oldest.get().sinceMs()) / 1000 + " s for its "
-            + missing.stream().map(Kind::noun).collect(Collectors.joining(" and ")) + "; " + came));
+        String came = missing.stream()
+                .map(kind -> "the last " + kind.noun()
+                        + (newestMs.containsKey(kind)
+                                ? " came " + (clock.nowMs() - newestMs.get(kind)) / 1000 + " s ago"
+                                : " came before this task was here, if ever"))
+                .collect(Collectors.joining(" and "));
+        return List.of(new Wait(
+                "join",
+                partition,
+                left,
+                pending.size(Kind.ROLLOUT) + " rollouts wait, the oldest, "
+                        + oldest.get().rolloutId() + ", for "
+                        + (clock.nowMs() - oldest.get().sinceMs()) / 1000 + " s for its "
+                        + missing.stream().map(Kind::noun).collect(Collectors.joining(" and ")) + "; " + came));
     }
 
     private List<Kind> missing(String rolloutId) {
-        return partners.stream().filter(kind -> pending.find(kind, rolloutId).isEmpty()).toList();
+        return partners.stream()
+                .filter(kind -> pending.find(kind, rolloutId).isEmpty())
+                .toList();
     }
 
     private void reportPending() {

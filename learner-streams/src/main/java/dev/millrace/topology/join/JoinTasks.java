@@ -31,7 +31,10 @@ public final class JoinTasks implements TaskFactory<Arrival> {
 
     @Override
     public List<String> outputs() {
-        return List.of(settings.topics().trajectories(), settings.topics().outcomes(), settings.topics().deadLetters());
+        return List.of(
+                settings.topics().trajectories(),
+                settings.topics().outcomes(),
+                settings.topics().deadLetters());
     }
 
     @Override
@@ -41,7 +44,7 @@ public final class JoinTasks implements TaskFactory<Arrival> {
 
     @Override
     public DecisionTask<Arrival> open(
-        int partition, Function<String, KeyValueStore<Bytes, byte[]>> stores, DecisionSink sink) {
+            int partition, Function<String, KeyValueStore<Bytes, byte[]>> stores, DecisionSink sink) {
         return new JoinTask(settings, partition, stores, sink);
     }
 }

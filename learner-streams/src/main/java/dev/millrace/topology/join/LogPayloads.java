@@ -19,7 +19,10 @@ final class LogPayloads implements PayloadSource {
     private final Function<Kind, TopicPartition> partitions;
     private final Map<Kind, RecordReader<Arrival>> readers;
 
-    LogPayloads(RecordFetcher fetcher, Function<Kind, TopicPartition> partitions, Map<Kind, RecordReader<Arrival>> readers) {
+    LogPayloads(
+            RecordFetcher fetcher,
+            Function<Kind, TopicPartition> partitions,
+            Map<Kind, RecordReader<Arrival>> readers) {
         this.fetcher = fetcher;
         this.partitions = partitions;
         this.readers = readers;
@@ -41,13 +44,18 @@ final class LogPayloads implements PayloadSource {
 
     private Arrival read(Kind kind, ConsumerRecord<byte[], byte[]> record, Waiting waiting) {
         // the timestamp it first came with: an invalid one was replaced then
-        Record<byte[], byte[]> raw = new Record<>(record.key(), record.value(), waiting.timestampMs(), record.headers());
+        Record<byte[], byte[]> raw =
+                new Record<>(record.key(), record.value(), waiting.timestampMs(), record.headers());
         try {
-            return readers.get(kind).read(raw, record.partition(), record.offset()).orElseThrow();
+            return readers.get(kind)
+                    .read(raw, record.partition(), record.offset())
+                    .orElseThrow();
         } catch (RefusedException e) {
-            throw new IllegalStateException("the record at " + partitions.apply(kind) + "@" + record.offset()
-                + " was accepted when it came and is refused now: " + e.getMessage()
-                + "; was the run's tokenizer_hash, vocabulary_size or max_group_size changed?", e);
+            throw new IllegalStateException(
+                    "the record at " + partitions.apply(kind) + "@" + record.offset()
+                            + " was accepted when it came and is refused now: " + e.getMessage()
+                            + "; was the run's tokenizer_hash, vocabulary_size or max_group_size changed?",
+                    e);
         }
     }
 }

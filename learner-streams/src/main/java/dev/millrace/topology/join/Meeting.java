@@ -48,8 +48,7 @@ final class Meeting {
     }
 
     /** One policy's log-probs, and the score that they are of. */
-    record Scored(ScoreArrival by, LogProbVector vector) {
-    }
+    record Scored(ScoreArrival by, LogProbVector vector) {}
 
     /** The reward, if one was found apart from sampling. */
     Optional<RewardArrival> reward() {

@@ -14,8 +14,7 @@ import java.util.List;
 
 /** Whether a partner fits the rollout it names; both hold what they claim on their own. Pure. */
 final class PairCheck {
-    private PairCheck() {
-    }
+    private PairCheck() {}
 
     /** @throws RefusedException of the partner, naming what does not fit; a reward fits any rollout */
     static void requireFit(Rollout rollout, PartnerArrival partner) throws RefusedException {
@@ -29,8 +28,10 @@ final class PairCheck {
         for (LogProbVector vector : score.getVectors()) {
             int scored = vector.getLogProbs().remaining() / Float.BYTES;
             if (scored != tokens) {
-                throw misfit(score, "vectors." + vector.getPolicy(),
-                    "the rollout has " + tokens + " response tokens, the score " + scored);
+                throw misfit(
+                        score,
+                        "vectors." + vector.getPolicy(),
+                        "the rollout has " + tokens + " response tokens, the score " + scored);
             }
             if (vector.getPolicy() == PolicyRole.OLD) {
                 requireSameVersions(rollout.getVersionSpans(), vector.getVersionSpans(), tokens, score);
@@ -38,11 +39,13 @@ final class PairCheck {
         }
     }
 
-    private static void requireSameVersions(List<VersionSpan> sampled, List<VersionSpan> scored, int tokens, Score score)
-        throws RefusedException {
+    private static void requireSameVersions(
+            List<VersionSpan> sampled, List<VersionSpan> scored, int tokens, Score score) throws RefusedException {
         int i = 0;
         int j = 0;
-        for (int t = 0; t < tokens; t = Math.min(sampled.get(i).getEnd(), scored.get(j).getEnd())) {
+        for (int t = 0;
+                t < tokens;
+                t = Math.min(sampled.get(i).getEnd(), scored.get(j).getEnd())) {
             while (sampled.get(i).getEnd() <= t) {
                 i++;
             }
@@ -50,14 +53,18 @@ final class PairCheck {
                 j++;
             }
             if (sampled.get(i).getVersion() != scored.get(j).getVersion()) {
-                throw misfit(score, "vectors.OLD.version_spans", "token " + t + " was sampled by version "
-                    + sampled.get(i).getVersion() + " and scored under version " + scored.get(j).getVersion());
+                throw misfit(
+                        score,
+                        "vectors.OLD.version_spans",
+                        "token " + t + " was sampled by version "
+                                + sampled.get(i).getVersion() + " and scored under version "
+                                + scored.get(j).getVersion());
             }
         }
     }
 
     private static RefusedException misfit(Score score, String field, String sentence) {
-        return new RefusedException(new Refusal(
-            RefusalReason.MISFIT, field, sentence, score.getRunId(), score.getRolloutId()));
+        return new RefusedException(
+                new Refusal(RefusalReason.MISFIT, field, sentence, score.getRunId(), score.getRolloutId()));
     }
 }

@@ -5,8 +5,7 @@ import dev.millrace.topology.outcome.OutcomeReason;
 
 /** How it is called that a partner is missing, is left over, or could not be made. */
 final class PartnerReasons {
-    private PartnerReasons() {
-    }
+    private PartnerReasons() {}
 
     /** Why a rollout leaves that this partner never came to. */
     static OutcomeReason missing(Kind partner) {

@@ -44,6 +44,7 @@ final class PendingStore {
         private final TreeMap<Long, Waiting> byOffset = new TreeMap<>();
         /** Those that have no partner here: of rollouts, all of them; of partners, those whose rollout does not wait. */
         private final TreeMap<Long, Waiting> alone = new TreeMap<>();
+
         private final Map<String, Arrival> cached = new HashMap<>();
 
         void put(Waiting waiting, boolean isAlone) {
@@ -91,7 +92,11 @@ final class PendingStore {
     long newestSinceMs() {
         long newest = 0;
         for (Shelf shelf : shelves.values()) {
-            newest = Math.max(newest, shelf.byOffset.isEmpty() ? 0 : shelf.byOffset.lastEntry().getValue().sinceMs());
+            newest = Math.max(
+                    newest,
+                    shelf.byOffset.isEmpty()
+                            ? 0
+                            : shelf.byOffset.lastEntry().getValue().sinceMs());
         }
         return newest;
     }
@@ -104,7 +109,9 @@ final class PendingStore {
     /** The one of a kind that has waited longest; of partners, only those are looked at whose rollout does not wait. */
     Optional<Waiting> oldest(Kind kind) {
         TreeMap<Long, Waiting> alone = shelves.get(kind).alone;
-        return alone.isEmpty() ? Optional.empty() : Optional.of(alone.firstEntry().getValue());
+        return alone.isEmpty()
+                ? Optional.empty()
+                : Optional.of(alone.firstEntry().getValue());
     }
 
     /** Lets an arrival wait. Nothing else of its kind may wait under its name, and only partners that belong to it. */
@@ -139,7 +146,8 @@ final class PendingStore {
         long room = cacheBytes - cachedBytes;
         for (Waiting waiting : shelf.byOffset.tailMap(asked.offset(), true).values()) {
             room -= waiting.payloadBytes();
-            if (waiting != asked && (room < 0 || stretch.size() == STRETCH || shelf.cached.containsKey(waiting.rolloutId()))) {
+            if (waiting != asked
+                    && (room < 0 || stretch.size() == STRETCH || shelf.cached.containsKey(waiting.rolloutId()))) {
                 break;
             }
             stretch.add(waiting);
@@ -168,10 +176,12 @@ final class PendingStore {
     private void remember(Waiting waiting) {
         String rolloutId = waiting.rolloutId();
         boolean isRollout = waiting.kind() == Kind.ROLLOUT;
-        shelves.get(waiting.kind()).put(waiting, isRollout || !shelves.get(Kind.ROLLOUT).byId.containsKey(rolloutId));
+        shelves.get(waiting.kind())
+                .put(waiting, isRollout || !shelves.get(Kind.ROLLOUT).byId.containsKey(rolloutId));
         if (isRollout) {
             for (Kind partner : Kind.partners()) {
-                find(partner, rolloutId).ifPresent(met -> shelves.get(partner).alone.remove(met.offset()));
+                find(partner, rolloutId)
+                        .ifPresent(met -> shelves.get(partner).alone.remove(met.offset()));
             }
         }
     }

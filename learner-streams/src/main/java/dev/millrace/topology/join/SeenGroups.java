@@ -18,14 +18,14 @@ import org.apache.kafka.streams.state.KeyValueStore;
  * Confined to one task.
  */
 final class SeenGroups {
-    private record Entry(String groupId, long touchedMs) {
-    }
+    private record Entry(String groupId, long touchedMs) {}
 
     private final KeyValueStore<Bytes, byte[]> store;
     private final long retentionMs;
     private final int maxGroups;
     /** Each group once, in the order in which they were last looked at for being old. */
     private final Deque<Entry> order = new ArrayDeque<>();
+
     private long newestTouchedMs;
 
     SeenGroups(KeyValueStore<Bytes, byte[]> store, long retentionMs, int maxGroups) {
@@ -36,8 +36,9 @@ final class SeenGroups {
         try (KeyValueIterator<Bytes, byte[]> all = store.all()) {
             while (all.hasNext()) {
                 KeyValue<Bytes, byte[]> entry = all.next();
-                found.add(new Entry(new String(entry.key.get(), StandardCharsets.UTF_8),
-                    GroupMemory.fromBytes(entry.value).touchedMs()));
+                found.add(new Entry(
+                        new String(entry.key.get(), StandardCharsets.UTF_8),
+                        GroupMemory.fromBytes(entry.value).touchedMs()));
             }
         }
         found.sort(Comparator.comparingLong(Entry::touchedMs).thenComparing(Entry::groupId));

@@ -34,7 +34,8 @@ final class TrajectoryMaker {
     private final MissingOldLogProbs missingOld;
     private final boolean recordWeights;
 
-    TrajectoryMaker(RunIdentity run, ImportanceWeighting weighting, MissingOldLogProbs missingOld, boolean recordWeights) {
+    TrajectoryMaker(
+            RunIdentity run, ImportanceWeighting weighting, MissingOldLogProbs missingOld, boolean recordWeights) {
         this.run = run;
         this.weighting = weighting;
         this.missingOld = missingOld;
@@ -48,32 +49,59 @@ final class TrajectoryMaker {
      */
     Trajectory make(Meeting meeting, Function<Arrival, LogCoordinates> at) {
         Rollout rollout = meeting.rollout().rollout();
-        ByteBuffer old = meeting.scored(PolicyRole.OLD).map(scored -> scored.vector().getLogProbs()).orElse(null);
+        ByteBuffer old = meeting.scored(PolicyRole.OLD)
+                .map(scored -> scored.vector().getLogProbs())
+                .orElse(null);
         Scored proximal = meeting.scored(PolicyRole.PROXIMAL).orElseThrow();
         Optional<Scored> reference = meeting.scored(PolicyRole.REFERENCE);
         Optional<Scored> teacher = meeting.scored(PolicyRole.TEACHER);
         Optional<RewardArrival> reward = meeting.reward();
         ByteBuffer behavior =
-            rollout.getTemperedLogProbs() == null ? rollout.getBehaviorLogProbs() : rollout.getTemperedLogProbs();
+                rollout.getTemperedLogProbs() == null ? rollout.getBehaviorLogProbs() : rollout.getTemperedLogProbs();
         int tokens = rollout.getMask().remaining();
         float[] weights = new float[tokens];
         List<StageReport> reports = weighting.compute(
-            missingOld.trainable(new TokenBatch(new int[] {0, tokens}, PackedMask.toArray(rollout.getMask())),
-                new boolean[] {old == null}),
-            new PolicyLogProbs(PackedFloats.toArray(behavior), PolicyLogProbs.known(old, tokens),
-                PackedFloats.toArray(proximal.vector().getLogProbs())),
-            weights);
-        return new Trajectory(run.runId(), run.epoch(), run.policyId(), rollout.getRolloutId(), rollout.getGroupId(),
-            rollout.getOrdinal(), rollout.getSampleIndex(), rollout.getGroupSize(), at.apply(meeting.rollout()),
-            at.apply(proximal.by()), rollout.getPromptTokens(), rollout.getResponseTokens(), rollout.getMask(),
-            rollout.getSampling().getTemperature(), rollout.getVersionSpans(), behavior, old,
-            proximal.vector().getLogProbs(), versionOf(proximal), recordWeights ? PackedFloats.of(weights) : null, reports,
-            reward.map(r -> r.reward().getReward()).orElse(rollout.getReward()), rollout.getFinishReason().name(),
-            rollout.getFinishedAtMs(), proximal.by().score().getScoredAtMs(),
-            reference.map(r -> r.vector().getLogProbs()).orElse(null), reference.map(TrajectoryMaker::versionOf).orElse(-1L),
-            teacher.map(t -> t.vector().getLogProbs()).orElse(null),
-            reward.map(r -> r.reward().getRewardComponents()).orElse(Map.of()), reward.map(at).orElse(null),
-            reference.map(Scored::by).map(at).orElse(null), teacher.map(Scored::by).map(at).orElse(null));
+                missingOld.trainable(
+                        new TokenBatch(new int[] {0, tokens}, PackedMask.toArray(rollout.getMask())),
+                        new boolean[] {old == null}),
+                new PolicyLogProbs(
+                        PackedFloats.toArray(behavior),
+                        PolicyLogProbs.known(old, tokens),
+                        PackedFloats.toArray(proximal.vector().getLogProbs())),
+                weights);
+        return new Trajectory(
+                run.runId(),
+                run.epoch(),
+                run.policyId(),
+                rollout.getRolloutId(),
+                rollout.getGroupId(),
+                rollout.getOrdinal(),
+                rollout.getSampleIndex(),
+                rollout.getGroupSize(),
+                at.apply(meeting.rollout()),
+                at.apply(proximal.by()),
+                rollout.getPromptTokens(),
+                rollout.getResponseTokens(),
+                rollout.getMask(),
+                rollout.getSampling().getTemperature(),
+                rollout.getVersionSpans(),
+                behavior,
+                old,
+                proximal.vector().getLogProbs(),
+                versionOf(proximal),
+                recordWeights ? PackedFloats.of(weights) : null,
+                reports,
+                reward.map(r -> r.reward().getReward()).orElse(rollout.getReward()),
+                rollout.getFinishReason().name(),
+                rollout.getFinishedAtMs(),
+                proximal.by().score().getScoredAtMs(),
+                reference.map(r -> r.vector().getLogProbs()).orElse(null),
+                reference.map(TrajectoryMaker::versionOf).orElse(-1L),
+                teacher.map(t -> t.vector().getLogProbs()).orElse(null),
+                reward.map(r -> r.reward().getRewardComponents()).orElse(Map.of()),
+                reward.map(at).orElse(null),
+                reference.map(Scored::by).map(at).orElse(null),
+                teacher.map(Scored::by).map(at).orElse(null));
     }
 
     private static long versionOf(Scored scored) {

@@ -19,8 +19,16 @@ import dev.millrace.topology.state.CompactBytes;
  * @param payloadBytes heap that its payload takes
  * @param sinceMs since when it waits, on the task's activity clock
  */
-record Waiting(Kind kind, String rolloutId, String groupId, long offset, long aboutOffset, long newestVersion,
-    long timestampMs, long payloadBytes, long sinceMs) {
+record Waiting(
+        Kind kind,
+        String rolloutId,
+        String groupId,
+        long offset,
+        long aboutOffset,
+        long newestVersion,
+        long timestampMs,
+        long payloadBytes,
+        long sinceMs) {
 
     private static final byte FORMAT = 2;
 
@@ -28,31 +36,55 @@ record Waiting(Kind kind, String rolloutId, String groupId, long offset, long ab
         String rolloutId = arrival.name().rolloutId();
         String groupId = arrival.name().groupId();
         if (arrival instanceof RolloutArrival rollout) {
-            return new Waiting(Kind.ROLLOUT, rolloutId, groupId, rollout.offset(), rollout.offset(), rollout.newestVersion(),
-                rollout.timestampMs(), rollout.bytes(), sinceMs);
+            return new Waiting(
+                    Kind.ROLLOUT,
+                    rolloutId,
+                    groupId,
+                    rollout.offset(),
+                    rollout.offset(),
+                    rollout.newestVersion(),
+                    rollout.timestampMs(),
+                    rollout.bytes(),
+                    sinceMs);
         }
         PartnerArrival partner = (PartnerArrival) arrival;
-        return new Waiting(partner.kind(), rolloutId, groupId, partner.offset(), partner.aboutOffset(), -1,
-            partner.timestampMs(), partner.bytes(), sinceMs);
+        return new Waiting(
+                partner.kind(),
+                rolloutId,
+                groupId,
+                partner.offset(),
+                partner.aboutOffset(),
+                -1,
+                partner.timestampMs(),
+                partner.bytes(),
+                sinceMs);
     }
 
     byte[] toBytes() {
         return new CompactBytes.Writer(FORMAT)
-            .number(kind.ordinal())
-            .number(offset)
-            .number(aboutOffset - offset)
-            .number(newestVersion)
-            .number(timestampMs)
-            .number(payloadBytes)
-            .number(sinceMs)
-            .toByteArray();
+                .number(kind.ordinal())
+                .number(offset)
+                .number(aboutOffset - offset)
+                .number(newestVersion)
+                .number(timestampMs)
+                .number(payloadBytes)
+                .number(sinceMs)
+                .toByteArray();
     }
 
     static Waiting fromBytes(String rolloutId, byte[] value) {
         CompactBytes.Reader reader = new CompactBytes.Reader(value, FORMAT, JoinTask.PENDING);
         Kind kind = Kind.values()[(int) reader.number()];
         long offset = reader.number();
-        return new Waiting(kind, rolloutId, rolloutId.substring(0, rolloutId.lastIndexOf('/')), offset,
-            offset + reader.number(), reader.number(), reader.number(), reader.number(), reader.number());
+        return new Waiting(
+                kind,
+                rolloutId,
+                rolloutId.substring(0, rolloutId.lastIndexOf('/')),
+                offset,
+                offset + reader.number(),
+                reader.number(),
+                reader.number(),
+                reader.number(),
+                reader.number());
     }
 }

@@ -4,12 +4,10 @@ package dev.millrace.topology.journal;
 public sealed interface Event {
 
     /** So many records of one input arrived, one behind the other. */
-    record Arrivals(int input, long count) implements Event {
-    }
+    record Arrivals(int input, long count) implements Event {}
 
     /** A record of an input arrived, and what it said. */
-    record Told(int input, long... facts) implements Event {
-    }
+    record Told(int input, long... facts) implements Event {}
 
     /**
      * Nothing arrived for a while.
@@ -17,18 +15,15 @@ public sealed interface Event {
      * @param countedMs how much of it counts as activity
      * @param wallClockMs the time at its end
      */
-    record Idled(long countedMs, long wallClockMs) implements Event {
-    }
+    record Idled(long countedMs, long wallClockMs) implements Event {}
 
     /**
      * The task began on what its stores held: a start, a restart, or a move to another instance.
      *
      * @param settings fingerprint of all settings that its decisions depend on
      */
-    record Began(long settings) implements Event {
-    }
+    record Began(long settings) implements Event {}
 
     /** What happened here was too much to be kept; from here on nothing can be proved. */
-    record Lost() implements Event {
-    }
+    record Lost() implements Event {}
 }

@@ -101,7 +101,8 @@ public final class Journal {
             trace.lose();
             isLost = true;
         }
-        CompactBytes.Writer writer = new CompactBytes.Writer(FORMAT).number(number).number(positions.length);
+        CompactBytes.Writer writer =
+                new CompactBytes.Writer(FORMAT).number(number).number(positions.length);
         for (long position : positions) {
             writer.number(position);
         }

@@ -25,6 +25,7 @@ import org.apache.kafka.common.header.Headers;
 public record Sighting(String task, long number, long activityMs, List<Long> positions, List<Event> since) {
     /** The header's name. */
     public static final String HEADER = "millrace.seen";
+
     private static final byte FORMAT = 1;
 
     public Sighting {
@@ -33,7 +34,11 @@ public record Sighting(String task, long number, long activityMs, List<Long> pos
     }
 
     static byte[] encode(byte[] task, long number, long activityMs, long[] positions, byte[] trace) {
-        CompactBytes.Writer writer = new CompactBytes.Writer(FORMAT).bytes(task).number(number).number(activityMs).number(positions.length);
+        CompactBytes.Writer writer = new CompactBytes.Writer(FORMAT)
+                .bytes(task)
+                .number(number)
+                .number(activityMs)
+                .number(positions.length);
         for (long position : positions) {
             writer.number(position);
         }
@@ -45,8 +50,10 @@ public record Sighting(String task, long number, long activityMs, List<Long> pos
         Header header = headers.lastHeader(HEADER);
         byte[] name = task.getBytes(StandardCharsets.UTF_8);
         int at = 2; // behind the format and the length, which is below 64
-        return header != null && header.value().length > at + name.length && header.value()[1] == 2 * name.length
-            && Arrays.equals(header.value(), at, at + name.length, name, 0, name.length);
+        return header != null
+                && header.value().length > at + name.length
+                && header.value()[1] == 2 * name.length
+                && Arrays.equals(header.value(), at, at + name.length, name, 0, name.length);
     }
 
     /**
@@ -68,10 +75,16 @@ public record Sighting(String task, long number, long activityMs, List<Long> pos
             for (int i = 0; i < positions.length; i++) {
                 positions[i] = reader.number();
             }
-            return Optional.of(new Sighting(task, number, activityMs, List.of(positions), Trace.events(reader.bytes())));
-        } catch (BufferUnderflowException | ArithmeticException | NegativeArraySizeException | IllegalStateException e) {
-            throw new IllegalArgumentException("the header " + HEADER + " cannot be read: "
-                + (e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage()), e);
+            return Optional.of(
+                    new Sighting(task, number, activityMs, List.of(positions), Trace.events(reader.bytes())));
+        } catch (BufferUnderflowException
+                | ArithmeticException
+                | NegativeArraySizeException
+                | IllegalStateException e) {
+            throw new IllegalArgumentException(
+                    "the header " + HEADER + " cannot be read: "
+                            + (e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage()),
+                    e);
         }
     }
 }

@@ -19,6 +19,7 @@ import java.util.List;
 final class Trace {
     /** Inputs that a task can have. */
     static final int INPUTS = 5;
+
     private static final int TOLD = 5;
     private static final int IDLED = 6;
     private static final int MARK = 7;
@@ -26,9 +27,11 @@ final class Trace {
 
     /** Complete events. */
     private byte[] bytes;
+
     private int size;
     /** The event that may still grow: arrivals of an input, or idle time; -1 if there is none. */
     private int open = -1;
+
     private long count;
     private long wallClockMs;
 
@@ -65,7 +68,10 @@ final class Trace {
 
     void began(long settings) {
         settle();
-        byte[] mark = ByteBuffer.allocate(1 + Long.BYTES).put((byte) MARK).putLong(Long.reverseBytes(settings)).array();
+        byte[] mark = ByteBuffer.allocate(1 + Long.BYTES)
+                .put((byte) MARK)
+                .putLong(Long.reverseBytes(settings))
+                .array();
         if (size >= mark.length && Arrays.equals(bytes, size - mark.length, size, mark, 0, mark.length)) {
             return; // it had only just begun: beginning twice is as good as once
         }

@@ -26,19 +26,30 @@ public final class TopologyMeters {
 
     public TopologyMeters(MeterRegistry registry) {
         joined = Counter.builder("millrace.topology.joined")
-            .description("Rollouts that met their score").register(registry);
+                .description("Rollouts that met their score")
+                .register(registry);
         batches = Counter.builder("millrace.topology.batches")
-            .description("Batches handed to the learner").register(registry);
+                .description("Batches handed to the learner")
+                .register(registry);
         for (OutcomeReason reason : OutcomeReason.values()) {
-            outcomes.put(reason, Counter.builder("millrace.topology.outcomes").tag("reason", reason.code())
-                .description("Rollouts and scores that left without reaching a batch").register(registry));
+            outcomes.put(
+                    reason,
+                    Counter.builder("millrace.topology.outcomes")
+                            .tag("reason", reason.code())
+                            .description("Rollouts and scores that left without reaching a batch")
+                            .register(registry));
         }
         for (RefusalReason reason : RefusalReason.values()) {
-            deadLetters.put(reason, Counter.builder("millrace.topology.dead.letters").tag("reason", reason.code())
-                .description("Records that were refused").register(registry));
+            deadLetters.put(
+                    reason,
+                    Counter.builder("millrace.topology.dead.letters")
+                            .tag("reason", reason.code())
+                            .description("Records that were refused")
+                            .register(registry));
         }
         Gauge.builder("millrace.pending.rollouts", pendingRollouts, AtomicLong::doubleValue)
-            .description("Rollouts that wait for their score").register(registry);
+                .description("Rollouts that wait for their score")
+                .register(registry);
     }
 
     /** What the tasks wait for. */

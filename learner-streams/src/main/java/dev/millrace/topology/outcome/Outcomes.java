@@ -23,9 +23,24 @@ public final class Outcomes {
      * @param source the rollout's record, or the score's where it is about a score
      * @param detail a sentence with the values that decided
      */
-    public Outcome of(OutcomeReason reason, String groupId, String rolloutId, long newestVersion, LogCoordinates source,
-        long decidedAtMs, String detail) {
+    public Outcome of(
+            OutcomeReason reason,
+            String groupId,
+            String rolloutId,
+            long newestVersion,
+            LogCoordinates source,
+            long decidedAtMs,
+            String detail) {
         return new Outcome(
-            run.runId(), run.epoch(), rolloutId, groupId, stage, reason.code(), detail, newestVersion, source, decidedAtMs);
+                run.runId(),
+                run.epoch(),
+                rolloutId,
+                groupId,
+                stage,
+                reason.code(),
+                detail,
+                newestVersion,
+                source,
+                decidedAtMs);
     }
 }

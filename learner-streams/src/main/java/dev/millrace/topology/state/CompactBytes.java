@@ -10,8 +10,7 @@ import java.util.Arrays;
 public final class CompactBytes {
     private static final int LONGEST_NUMBER_BYTES = 10;
 
-    private CompactBytes() {
-    }
+    private CompactBytes() {}
 
     /** Writes one value. */
     public static final class Writer {
@@ -63,8 +62,9 @@ public final class CompactBytes {
             bytes = ByteBuffer.wrap(value);
             byte found = bytes.get();
             if (found != format) {
-                throw new IllegalStateException("store " + store + " holds a value of format " + found
-                    + ", this version reads format " + format + "; reset the application's state, or run the version that wrote it");
+                throw new IllegalStateException(
+                        "store " + store + " holds a value of format " + found + ", this version reads format " + format
+                                + "; reset the application's state, or run the version that wrote it");
             }
         }
 

@@ -20,6 +20,7 @@ import org.rocksdb.WriteBufferManager;
 public final class SharedRocksDbMemory implements RocksDBConfigSetter {
     /** The setting that holds the budget. */
     public static final String BYTES = "millrace.rocksdb.bytes";
+
     private static final double HIGH_PRIORITY = 0.1; // for index and filter blocks
     private static final int ANY_SHARDS = -1;
     private static final int WRITE_BUFFERS = 2;

@@ -12,12 +12,11 @@ import org.apache.kafka.streams.state.Stores;
 public final class StateStores {
     /** A changelog is compacted only below its active segment, which therefore must not grow large. */
     private static final Map<String, String> CHANGELOG = Map.of(
-        "segment.bytes", String.valueOf(16 << 20),
-        "min.cleanable.dirty.ratio", "0.2",
-        "delete.retention.ms", "600000");
+            "segment.bytes", String.valueOf(16 << 20),
+            "min.cleanable.dirty.ratio", "0.2",
+            "delete.retention.ms", "600000");
 
-    private StateStores() {
-    }
+    private StateStores() {}
 
     /** Where stores keep what they hold between restarts. */
     public enum Kind {
@@ -29,11 +28,11 @@ public final class StateStores {
 
     /** @param cached true merges the updates of one key within a commit interval before they reach the changelog */
     public static StoreBuilder<KeyValueStore<Bytes, byte[]>> store(String name, Kind kind, boolean cached) {
-        KeyValueBytesStoreSupplier supplier = kind == Kind.IN_MEMORY
-            ? Stores.inMemoryKeyValueStore(name)
-            : Stores.persistentKeyValueStore(name);
-        StoreBuilder<KeyValueStore<Bytes, byte[]>> builder =
-            Stores.keyValueStoreBuilder(supplier, Serdes.Bytes(), Serdes.ByteArray()).withLoggingEnabled(CHANGELOG);
+        KeyValueBytesStoreSupplier supplier =
+                kind == Kind.IN_MEMORY ? Stores.inMemoryKeyValueStore(name) : Stores.persistentKeyValueStore(name);
+        StoreBuilder<KeyValueStore<Bytes, byte[]>> builder = Stores.keyValueStoreBuilder(
+                        supplier, Serdes.Bytes(), Serdes.ByteArray())
+                .withLoggingEnabled(CHANGELOG);
         return cached ? builder.withCachingEnabled() : builder.withCachingDisabled();
     }
 }

@@ -10,5 +10,4 @@ import org.apache.kafka.common.header.Headers;
  * @param value may be null only where a refused record came without one
  * @param headers without what the task saw, which is added where it is sent
  */
-public record Decision(String topic, byte[] key, byte[] value, Headers headers) {
-}
+public record Decision(String topic, byte[] key, byte[] value, Headers headers) {}

@@ -16,8 +16,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
 public interface TaskFactory<A extends Observation> {
 
     /** Its stores: those that are written for every record, and are therefore not cached, and those that are. */
-    record StoreNames(Set<String> written, Set<String> cached) {
-    }
+    record StoreNames(Set<String> written, Set<String> cached) {}
 
     StoreNames stores();
 

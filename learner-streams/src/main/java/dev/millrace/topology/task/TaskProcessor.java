@@ -31,8 +31,13 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
     private IdleTime idleTime;
     private DecisionTask<A> task;
 
-    TaskProcessor(TaskFactory<A> factory, String journalStore, long settings, Map<String, String> nodes,
-        WaitBoard board, PromptCommit promptCommit) {
+    TaskProcessor(
+            TaskFactory<A> factory,
+            String journalStore,
+            long settings,
+            Map<String, String> nodes,
+            WaitBoard board,
+            PromptCommit promptCommit) {
         this.factory = factory;
         this.journalStore = journalStore;
         this.settings = settings;
@@ -45,7 +50,9 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
     public void init(ProcessorContext<Object, Object> context) {
         super.init(context);
         journal = new Journal(
-            context.getStateStore(journalStore), factory.name(context.taskId().partition()), settings);
+                context.getStateStore(journalStore),
+                factory.name(context.taskId().partition()),
+                settings);
         idleTime = new IdleTime(factory.maxGapMs(), context.currentSystemTimeMs());
         task = factory.open(context.taskId().partition(), context::getStateStore, this::forward);
         context.schedule(TICK, PunctuationType.WALL_CLOCK_TIME, this::tick);
@@ -78,8 +85,10 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
         headers.remove(Sighting.HEADER); // of a dead letter that was put back and is refused again
         headers.add(Sighting.HEADER, journal.sighting(task.nowMs()));
         promptCommit.made(decision.topic());
-        context().forward(new Record<>(decision.key(), decision.value(), context().currentSystemTimeMs(), headers),
-            nodes.get(decision.topic()));
+        context()
+                .forward(
+                        new Record<>(decision.key(), decision.value(), context().currentSystemTimeMs(), headers),
+                        nodes.get(decision.topic()));
     }
 
     /** The journal's name says which kind of task it is. */

@@ -27,10 +27,17 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
      * @param board where each task says every second what it waits for
      * @param commitIntervalMs of the engine
      */
-    public TaskSupplier(TaskFactory<A> factory, String journal, long settings, Map<String, String> nodes, StateStores.Kind kind,
-        WaitBoard board, long commitIntervalMs) {
+    public TaskSupplier(
+            TaskFactory<A> factory,
+            String journal,
+            long settings,
+            Map<String, String> nodes,
+            StateStores.Kind kind,
+            WaitBoard board,
+            long commitIntervalMs) {
         if (!nodes.keySet().containsAll(factory.outputs())) {
-            throw new IllegalArgumentException("every output needs a node: outputs " + factory.outputs() + ", nodes for " + nodes.keySet());
+            throw new IllegalArgumentException(
+                    "every output needs a node: outputs " + factory.outputs() + ", nodes for " + nodes.keySet());
         }
         this.factory = factory;
         this.journal = journal;
@@ -43,7 +50,8 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
 
     @Override
     public Processor<Object, A, Object, Object> get() {
-        return new TaskProcessor<>(factory, journal, settings, nodes, board, new PromptCommit(factory.awaited(), commitIntervalMs));
+        return new TaskProcessor<>(
+                factory, journal, settings, nodes, board, new PromptCommit(factory.awaited(), commitIntervalMs));
     }
 
     @Override

@@ -10,6 +10,6 @@ public record Alarm(Wait what, long sinceMs) {
     /** Names the stage, the partition, what it waits for, and since when. */
     public String sentence(long nowMs) {
         return what.stage() + ", partition " + what.partition() + ": " + what.what() + "; no progress for "
-            + (nowMs - sinceMs) / 1000 + " s";
+                + (nowMs - sinceMs) / 1000 + " s";
     }
 }

@@ -36,11 +36,17 @@ public final class AlarmBell {
             gauge(alarm.what()).set(1);
         }
         for (Alarm alarm : change.ended()) {
-            LOG.info("alarm over after {} s: {}, partition {}", (nowMs - alarm.sinceMs()) / 1000, alarm.what().stage(),
-                alarm.what().partition());
+            LOG.info(
+                    "alarm over after {} s: {}, partition {}",
+                    (nowMs - alarm.sinceMs()) / 1000,
+                    alarm.what().stage(),
+                    alarm.what().partition());
             gauge(alarm.what()).set(0);
         }
-        sentences = watchdog.ringing().stream().map(alarm -> alarm.sentence(nowMs)).sorted().toList();
+        sentences = watchdog.ringing().stream()
+                .map(alarm -> alarm.sentence(nowMs))
+                .sorted()
+                .toList();
     }
 
     /** Every alarm that lasts, as a sentence. Thread-safe. */
@@ -51,9 +57,11 @@ public final class AlarmBell {
     private AtomicInteger gauge(Wait wait) {
         return gauges.computeIfAbsent(wait.stage() + "/" + wait.partition(), place -> {
             AtomicInteger value = new AtomicInteger();
-            Gauge.builder("millrace.alarm", value, AtomicInteger::get).tag("stage", wait.stage())
-                .tag("partition", Integer.toString(wait.partition()))
-                .description("1 while a stage waits without progress for longer than it may").register(registry);
+            Gauge.builder("millrace.alarm", value, AtomicInteger::get)
+                    .tag("stage", wait.stage())
+                    .tag("partition", Integer.toString(wait.partition()))
+                    .description("1 while a stage waits without progress for longer than it may")
+                    .register(registry);
             return value;
         });
     }

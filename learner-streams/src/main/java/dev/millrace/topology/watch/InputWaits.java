@@ -12,15 +12,16 @@ import org.apache.kafka.streams.ThreadMetadata;
  * thread that is stuck and a consumer that is lost look like this.
  */
 public final class InputWaits {
-    private InputWaits() {
-    }
+    private InputWaits() {}
 
     /** One for each partition that is behind, with its committed offset as the progress. Thread-safe. */
     public static List<Wait> of(KafkaStreams streams) {
         List<Wait> waits = new ArrayList<>();
         for (ThreadMetadata thread : streams.metadataForLocalThreads()) {
             for (TaskMetadata task : thread.activeTasks()) {
-                task.endOffsets().forEach((partition, end) -> add(waits, partition, task.committedOffsets().getOrDefault(partition, -1L), end));
+                task.endOffsets()
+                        .forEach((partition, end) ->
+                                add(waits, partition, task.committedOffsets().getOrDefault(partition, -1L), end));
             }
         }
         return waits;
@@ -28,9 +29,12 @@ public final class InputWaits {
 
     private static void add(List<Wait> waits, TopicPartition partition, long committed, long end) {
         if (end > Math.max(0, committed)) {
-            waits.add(new Wait("input " + partition.topic(), partition.partition(), committed,
-                "the log ends at " + end + " and offset " + Math.max(0, committed) + " is the next to be read; is a"
-                    + " transaction left open, or a record that cannot be finished?"));
+            waits.add(new Wait(
+                    "input " + partition.topic(),
+                    partition.partition(),
+                    committed,
+                    "the log ends at " + end + " and offset " + Math.max(0, committed) + " is the next to be read; is a"
+                            + " transaction left open, or a record that cannot be finished?"));
         }
     }
 }

@@ -8,5 +8,4 @@ package dev.millrace.topology.watch;
  * @param progress a number that changes with every step forward; as long as it does, the wait is none to worry about
  * @param what for, as the rest of a sentence, with how much of it there is
  */
-public record Wait(String stage, int partition, long progress, String what) {
-}
+public record Wait(String stage, int partition, long progress, String what) {}

@@ -11,16 +11,13 @@ import java.util.Map;
  * begins anew. Confined to one thread; time is the caller's.
  */
 public final class Watchdog {
-    private record Place(String stage, int partition) {
-    }
+    private record Place(String stage, int partition) {}
 
     /** A wait as it was when its progress last changed. */
-    private record Watched(long progress, long sinceMs) {
-    }
+    private record Watched(long progress, long sinceMs) {}
 
     /** What has changed since the last look. */
-    public record Change(List<Alarm> begun, List<Alarm> ended) {
-    }
+    public record Change(List<Alarm> begun, List<Alarm> ended) {}
 
     private final long afterMs;
     private final Map<Place, Watched> watched = new HashMap<>();
@@ -38,7 +35,9 @@ public final class Watchdog {
         for (Wait wait : waits) {
             Place place = new Place(wait.stage(), wait.partition());
             Watched before = watched.get(place);
-            Watched current = before != null && before.progress() == wait.progress() ? before : new Watched(wait.progress(), nowMs);
+            Watched current = before != null && before.progress() == wait.progress()
+                    ? before
+                    : new Watched(wait.progress(), nowMs);
             kept.put(place, current);
             if (nowMs - current.sinceMs() >= afterMs) {
                 now.put(place, new Alarm(wait, current.sinceMs()));

@@ -29,13 +29,15 @@ class TrainingBatchTest {
 
     @Test
     void shouldKeepEveryMemberAndTrainOnThoseWithTokens() {
-        LearnerBatch batch = SyntheticRollouts.batch(3,
-            List.of(SyntheticRollouts.masked(first, 0, 10), SyntheticRollouts.entry(second, 0, 11)));
+        LearnerBatch batch = SyntheticRollouts.batch(
+                3, List.of(SyntheticRollouts.masked(first, 0, 10), SyntheticRollouts.entry(second, 0, 11)));
 
         TrainingBatch training = TrainingBatch.of(batch, List.of(first, second));
 
         assertThat(training.members()).hasSize(2);
-        assertThat(training.trained()).extracting(member -> member.entry().getRolloutId()).containsExactly("g0/1");
+        assertThat(training.trained())
+                .extracting(member -> member.entry().getRolloutId())
+                .containsExactly("g0/1");
         assertThat(training.trainedTokens()).isEqualTo(PackedMask.count(second.getMask()));
         assertThat(training.meanReward()).isCloseTo((first.getReward() + second.getReward()) / 2, within(1e-12));
     }
@@ -50,14 +52,17 @@ class TrainingBatchTest {
 
     @Test
     void shouldRefuseAPointerToAnotherRollout() {
-        assertRefused(SyntheticRollouts.entry(first, 0, 10), second,
-            "points at rollout g0/1 of run run-1 epoch 0 policy policy");
+        assertRefused(
+                SyntheticRollouts.entry(first, 0, 10),
+                second,
+                "points at rollout g0/1 of run run-1 epoch 0 policy policy");
     }
 
     @Test
     void shouldRefuseATrajectoryOfAnotherRun() {
         BatchEntry entry = SyntheticRollouts.entry(first, 0, 10);
-        assertRefused(entry, set(first, "run_id", "run-2"), "points at rollout g0/0 of run run-2 epoch 0 policy policy");
+        assertRefused(
+                entry, set(first, "run_id", "run-2"), "points at rollout g0/0 of run run-2 epoch 0 policy policy");
     }
 
     @Test
@@ -87,8 +92,10 @@ class TrainingBatchTest {
         BatchEntry entry = SyntheticRollouts.entry(first, 0, 10);
         set(first, "proximal_log_probs", PackedFloats.of(new float[tokens + 1]));
 
-        assertRefused(entry, first,
-            "has " + tokens + " response tokens and " + (tokens + 1) + " values of proximal log-probs");
+        assertRefused(
+                entry,
+                first,
+                "has " + tokens + " response tokens and " + (tokens + 1) + " values of proximal log-probs");
     }
 
     @Test
@@ -102,22 +109,24 @@ class TrainingBatchTest {
     void shouldRefuseTotalsAndStepScalesThatCannotBe() {
         BatchEntry entry = SyntheticRollouts.entry(first, 0, 10);
         LearnerBatch wrongTotal = set(SyntheticRollouts.batch(3, List.of(entry)), "trained_tokens", 99L);
-        assertThatThrownBy(() -> TrainingBatch.of(wrongTotal, List.of(first))).isInstanceOf(InconsistentBatchException.class)
-            .hasMessage("batch 3 declares 99 trained tokens, its entries have " + entry.getTrainedTokens());
+        assertThatThrownBy(() -> TrainingBatch.of(wrongTotal, List.of(first)))
+                .isInstanceOf(InconsistentBatchException.class)
+                .hasMessage("batch 3 declares 99 trained tokens, its entries have " + entry.getTrainedTokens());
 
         for (double scale : new double[] {Double.NaN, -0.5, Double.POSITIVE_INFINITY}) {
             LearnerBatch wrongScale = set(SyntheticRollouts.batch(3, List.of(entry)), "step_scale", scale);
             assertThatThrownBy(() -> TrainingBatch.of(wrongScale, List.of(first)))
-                .isInstanceOf(InconsistentBatchException.class)
-                .hasMessage("batch 3 has a step scale that is no finite number of at least 0: " + scale);
+                    .isInstanceOf(InconsistentBatchException.class)
+                    .hasMessage("batch 3 has a step scale that is no finite number of at least 0: " + scale);
         }
     }
 
     private static void assertRefused(BatchEntry entry, Trajectory trajectory, String what) {
         LearnerBatch batch = SyntheticRollouts.batch(3, List.of(entry));
-        assertThatThrownBy(() -> TrainingBatch.of(batch, List.of(trajectory))).isInstanceOf(InconsistentBatchException.class)
-            .hasMessageStartingWith("batch 3, rollout " + entry.getRolloutId() + " at partition 0 offset 10: ")
-            .hasMessageEndingWith(what);
+        assertThatThrownBy(() -> TrainingBatch.of(batch, List.of(trajectory)))
+                .isInstanceOf(InconsistentBatchException.class)
+                .hasMessageStartingWith("batch 3, rollout " + entry.getRolloutId() + " at partition 0 offset 10: ")
+                .hasMessageEndingWith(what);
     }
 
     private static <T extends SpecificRecord> T set(T record, String field, Object value) {

@@ -24,28 +24,38 @@ class LengthGuardTest {
 
         Outcome surge = guard.see(250, first.state());
         assertThat(surge.scale()).isCloseTo(0.5, within(1e-15)); // 1.25 * 100 / 250
-        assertThat(surge.metrics()).containsEntry("length_guard.tokens", 250.0).containsEntry(LengthGuard.MEAN, 100.0)
-            .containsEntry("length_guard.scale", 0.5);
+        assertThat(surge.metrics())
+                .containsEntry("length_guard.tokens", 250.0)
+                .containsEntry(LengthGuard.MEAN, 100.0)
+                .containsEntry("length_guard.scale", 0.5);
 
-        assertThat(guard.see(10_000, first.state()).scale()).as("never below the smallest").isEqualTo(0.25);
-        assertThat(guard.see(10, first.state()).scale()).as("shorter answers are no surge").isEqualTo(1);
+        assertThat(guard.see(10_000, first.state()).scale())
+                .as("never below the smallest")
+                .isEqualTo(0.25);
+        assertThat(guard.see(10, first.state()).scale())
+                .as("shorter answers are no surge")
+                .isEqualTo(1);
     }
 
     @Test
     void shouldDoAndRememberNothingWhenItIsOff() {
         assertThat(new LengthGuard(new Off()).see(100, ControlState.initial()))
-            .isEqualTo(new Outcome(1, Map.of(), ControlState.initial()));
+                .isEqualTo(new Outcome(1, Map.of(), ControlState.initial()));
     }
 
     @Test
     void shouldRefuseValuesOutOfRangeByTheirKey() {
-        assertThatIllegalArgumentException().isThrownBy(() -> new Proportional(0.9, 0.9, 0.1))
-            .withMessage("tolerated must be at least 1 and finite: 0.9");
-        assertThatIllegalArgumentException().isThrownBy(() -> new Proportional(2, 1, 0.1))
-            .withMessage("decay must be at least 0 and below 1: 1.0");
-        assertThatIllegalArgumentException().isThrownBy(() -> new Proportional(2, 0.9, 0))
-            .withMessage("smallest_scale must be above 0 and at most 1: 0.0");
-        assertThatIllegalArgumentException().isThrownBy(() -> guard.see(0, ControlState.initial()))
-            .withMessage("a mean response length must be above 0 and finite: 0.0");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new Proportional(0.9, 0.9, 0.1))
+                .withMessage("tolerated must be at least 1 and finite: 0.9");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new Proportional(2, 1, 0.1))
+                .withMessage("decay must be at least 0 and below 1: 1.0");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new Proportional(2, 0.9, 0))
+                .withMessage("smallest_scale must be above 0 and at most 1: 0.0");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> guard.see(0, ControlState.initial()))
+                .withMessage("a mean response length must be above 0 and finite: 0.0");
     }
 }

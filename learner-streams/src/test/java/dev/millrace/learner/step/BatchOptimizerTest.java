@@ -8,11 +8,11 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.quatro.QueryMultipliers;
 import dev.millrace.learner.SyntheticRollouts;
-import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.learner.control.ControlState;
-import dev.millrace.learner.objective.AggregationConfig.TokenMean;
 import dev.millrace.learner.objective.AggregationConfig;
+import dev.millrace.learner.objective.AggregationConfig.TokenMean;
 import dev.millrace.learner.objective.Anchor;
 import dev.millrace.learner.objective.DecoupledPpoConfig;
 import dev.millrace.learner.objective.ObjectiveConfig;
@@ -60,8 +60,9 @@ class BatchOptimizerTest {
     private static final double BONUS = 0.03;
 
     /** The batch's own decisions stand. */
-    private static final StepConfig RECORDED = StepConfig.defaults().withProximal(ProximalSource.RECORDED)
-        .withEntropy(new EntropyConfig(BONUS, Rule.REWARD_GAP));
+    private static final StepConfig RECORDED = StepConfig.defaults()
+            .withProximal(ProximalSource.RECORDED)
+            .withEntropy(new EntropyConfig(BONUS, Rule.REWARD_GAP));
 
     private final SyntheticRollouts rollouts = new SyntheticRollouts(2);
     private final List<AutoCloseable> opened = new ArrayList<>(List.of(rollouts));
@@ -101,7 +102,8 @@ class BatchOptimizerTest {
                     c[t] = (float) (-trained * weight * member.entry().getAdvantage());
                     e[t] = (float) (-trained * beta);
                 }
-                TokenScores scores = session.accumulate(weights, sequence(trajectory), new float[] {1f}, c, e, expected);
+                TokenScores scores =
+                        session.accumulate(weights, sequence(trajectory), new float[] {1f}, c, e, expected);
                 for (int t = 0; t < length; t++) {
                     double trained = PackedMask.get(member.mask(), t) / (double) batch.trainedTokens();
                     loss += c[t] * scores.logProbs()[t] + e[t] * scores.entropies()[t];
@@ -142,25 +144,46 @@ class BatchOptimizerTest {
     @Test
     void shouldMakeTheWeightsThatTrajectoriesDoNotCarry() {
         TrainingBatch batch = batch(6);
-        ImportanceWeighting rule = new ImportanceWeighting(CorrectionConfig.defaults().rolloutCorrection());
-        byte[] carried = trained(withWeights(batch, trajectory -> weights(rule, trajectory)), ReinforceConfig.defaults(), 1, 1, 2);
-        assertThat(trained(withWeights(batch, trajectory -> null), ReinforceConfig.defaults(), 1, 1, 2)).isEqualTo(carried);
-        assertThat(trained(withWeights(batch, trajectory -> trajectory.getRolloutId().endsWith("2") ? null : weights(rule, trajectory)),
-            ReinforceConfig.defaults(), 1, 1, 2)).isEqualTo(carried);
+        ImportanceWeighting rule =
+                new ImportanceWeighting(CorrectionConfig.defaults().rolloutCorrection());
+        byte[] carried = trained(
+                withWeights(batch, trajectory -> weights(rule, trajectory)), ReinforceConfig.defaults(), 1, 1, 2);
+        assertThat(trained(withWeights(batch, trajectory -> null), ReinforceConfig.defaults(), 1, 1, 2))
+                .isEqualTo(carried);
+        assertThat(trained(
+                        withWeights(
+                                batch,
+                                trajectory ->
+                                        trajectory.getRolloutId().endsWith("2") ? null : weights(rule, trajectory)),
+                        ReinforceConfig.defaults(),
+                        1,
+                        1,
+                        2))
+                .isEqualTo(carried);
     }
 
     private static ByteBuffer weights(ImportanceWeighting rule, Trajectory trajectory) {
         byte[] mask = PackedMask.toArray(trajectory.getMask());
         float[] weights = new float[mask.length];
-        rule.compute(new TokenBatch(new int[] {0, mask.length}, mask), new PolicyLogProbs(
-            PackedFloats.toArray(trajectory.getBehaviorLogProbs()), PackedFloats.toArray(trajectory.getOldLogProbs()),
-            PackedFloats.toArray(trajectory.getProximalLogProbs())), weights);
+        rule.compute(
+                new TokenBatch(new int[] {0, mask.length}, mask),
+                new PolicyLogProbs(
+                        PackedFloats.toArray(trajectory.getBehaviorLogProbs()),
+                        PackedFloats.toArray(trajectory.getOldLogProbs()),
+                        PackedFloats.toArray(trajectory.getProximalLogProbs())),
+                weights);
         return PackedFloats.of(weights);
     }
 
     private static TrainingBatch withWeights(TrainingBatch batch, Function<Trajectory, ByteBuffer> weights) {
-        return TrainingBatch.of(batch.batch(), batch.members().stream().map(Member::trajectory)
-            .map(trajectory -> Trajectory.newBuilder(trajectory).setImportanceWeights(weights.apply(trajectory)).build()).toList());
+        return TrainingBatch.of(
+                batch.batch(),
+                batch.members().stream()
+                        .map(Member::trajectory)
+                        .map(trajectory -> Trajectory.newBuilder(trajectory)
+                                .setImportanceWeights(weights.apply(trajectory))
+                                .build())
+                        .toList());
     }
 
     @Test
@@ -170,7 +193,8 @@ class BatchOptimizerTest {
         for (int repeat = 0; repeat < 5; repeat++) {
             assertThat(trained(batch, ReinforceConfig.defaults(), 1, 1, 3)).isEqualTo(first);
         }
-        assertThat(trained(batch, DecoupledPpoConfig.defaults(), 3, 2, 2)).isEqualTo(trained(batch, DecoupledPpoConfig.defaults(), 3, 2, 2));
+        assertThat(trained(batch, DecoupledPpoConfig.defaults(), 3, 2, 2))
+                .isEqualTo(trained(batch, DecoupledPpoConfig.defaults(), 3, 2, 2));
     }
 
     static List<BaselineConfig> baselines() {
@@ -183,8 +207,12 @@ class BatchOptimizerTest {
         TrainingBatch batch = batch(12);
         List<byte[]> weights = new ArrayList<>();
         for (int threads = 1; threads <= 5; threads++) {
-            BatchOptimizer learner = new BatchOptimizer(Engine.cpu(), SHAPE,
-                StepConfig.defaults().withBaseline(baseline).withCut(64, 4), CorrectionConfig.defaults(), threads);
+            BatchOptimizer learner = new BatchOptimizer(
+                    Engine.cpu(),
+                    SHAPE,
+                    StepConfig.defaults().withBaseline(baseline).withCut(64, 4),
+                    CorrectionConfig.defaults(),
+                    threads);
             opened.add(learner);
             Weights own = initial();
             AdamW adamW = learner.newOptimizer();
@@ -212,8 +240,9 @@ class BatchOptimizerTest {
                 AdamW.State parts = firstStep(batch, shards, budget);
                 for (TensorSpec spec : SHAPE.tensors()) {
                     assertThat(floats(parts.first().tensor(spec.name())))
-                        .as("%s of %d shards and micro-batches of %d tokens", spec.name(), shards, budget)
-                        .containsExactly(floats(whole.first().tensor(spec.name())), within((float) (1e-5 * largest)));
+                            .as("%s of %d shards and micro-batches of %d tokens", spec.name(), shards, budget)
+                            .containsExactly(
+                                    floats(whole.first().tensor(spec.name())), within((float) (1e-5 * largest)));
                 }
             }
         }
@@ -229,7 +258,7 @@ class BatchOptimizerTest {
         assertThat(report.updates()).isEqualTo(6);
         assertThat(adamW.state().steps()).isEqualTo(6);
         assertThat(report.metrics())
-            .containsKeys("clip_fraction", "clip_fraction_lower", "approx_kl_proximal", "seconds_forward");
+                .containsKeys("clip_fraction", "clip_fraction_lower", "approx_kl_proximal", "seconds_forward");
     }
 
     @Test
@@ -257,7 +286,8 @@ class BatchOptimizerTest {
         double after = Math.max(0.1, 2 + 5 * (first.metrics().get("ratio_variance") - 0.01));
         assertThat(first.controls().get("objective.r2vpo.multiplier")).hasValueCloseTo(after, within(1e-12));
         assertThat(second.controls().get("objective.r2vpo.multiplier"))
-            .hasValueCloseTo(Math.max(0.1, after + 5 * (second.metrics().get("ratio_variance") - 0.01)), within(1e-12));
+                .hasValueCloseTo(
+                        Math.max(0.1, after + 5 * (second.metrics().get("ratio_variance") - 0.01)), within(1e-12));
     }
 
     @Test
@@ -267,12 +297,21 @@ class BatchOptimizerTest {
 
         StepReport report = learner.train(batch, 0, ControlState.initial(), initial(), learner.newOptimizer());
 
-        double[] multipliers = batch.trained().stream().collect(groupingBy(member -> member.entry().getGroupId())).values().stream()
-            .mapToDouble(group -> new QueryMultipliers(0.05, 0.1)
-                .solve(group.stream().mapToDouble(member -> (float) member.entry().getAdvantage()).toArray()).multiplier())
-            .toArray();
+        double[] multipliers =
+                batch.trained().stream()
+                        .collect(groupingBy(member -> member.entry().getGroupId()))
+                        .values()
+                        .stream()
+                        .mapToDouble(group -> new QueryMultipliers(0.05, 0.1)
+                                .solve(group.stream()
+                                        .mapToDouble(
+                                                member -> (float) member.entry().getAdvantage())
+                                        .toArray())
+                                .multiplier())
+                        .toArray();
         assertThat(multipliers).hasSizeLessThan(batch.trained().size());
-        assertThat(report.metrics().get("quatro_multiplier")).isCloseTo(Arrays.stream(multipliers).average().orElseThrow(), within(1e-9));
+        assertThat(report.metrics().get("quatro_multiplier"))
+                .isCloseTo(Arrays.stream(multipliers).average().orElseThrow(), within(1e-9));
     }
 
     @Test
@@ -281,10 +320,14 @@ class BatchOptimizerTest {
         Weights weights = initial();
         AdamW adamW = learner.newOptimizer();
         TrainingBatch batch = batch(16);
-        double before = learner.train(batch, 0, ControlState.initial(), weights, adamW).metrics().get("policy_loss");
+        double before = learner.train(batch, 0, ControlState.initial(), weights, adamW)
+                .metrics()
+                .get("policy_loss");
         double after = before;
         for (int i = 0; i < 10; i++) {
-            after = learner.train(batch, 0, ControlState.initial(), weights, adamW).metrics().get("policy_loss");
+            after = learner.train(batch, 0, ControlState.initial(), weights, adamW)
+                    .metrics()
+                    .get("policy_loss");
         }
         assertThat(after).isLessThan(before - 0.01);
     }
@@ -293,7 +336,7 @@ class BatchOptimizerTest {
     void shouldChangeNothingForABatchWithoutTrainedTokens() {
         Trajectory trajectory = rollouts.next();
         TrainingBatch masked = TrainingBatch.of(
-            SyntheticRollouts.batch(0, List.of(SyntheticRollouts.masked(trajectory, 0, 0))), List.of(trajectory));
+                SyntheticRollouts.batch(0, List.of(SyntheticRollouts.masked(trajectory, 0, 0))), List.of(trajectory));
         TrainingBatch empty = TrainingBatch.of(SyntheticRollouts.batch(1, List.of()), List.of());
         BatchOptimizer learner = optimizer(ReinforceConfig.defaults(), 1, 1, 2, 0);
         AdamW adamW = learner.newOptimizer();
@@ -313,10 +356,11 @@ class BatchOptimizerTest {
         BatchOptimizer learner = unclipped(new AggregationConfig.TokenSum());
 
         assertThatThrownBy(() -> learner.train(
-            withAdvantages(batch(4), 3e38), 0, ControlState.initial(), initial(), learner.newOptimizer()))
-            .isInstanceOf(NonFiniteStepException.class)
-            .hasMessageMatching("batch 4: the gradient of [a-z_.0-9]+ is (NaN|-?Infinity) at element \\d+; nothing was"
-                + " published,.*Lower learning_rate or max_grad_norm.*");
+                        withAdvantages(batch(4), 3e38), 0, ControlState.initial(), initial(), learner.newOptimizer()))
+                .isInstanceOf(NonFiniteStepException.class)
+                .hasMessageMatching(
+                        "batch 4: the gradient of [a-z_.0-9]+ is (NaN|-?Infinity) at element \\d+; nothing was"
+                                + " published,.*Lower learning_rate or max_grad_norm.*");
     }
 
     @Test
@@ -324,9 +368,9 @@ class BatchOptimizerTest {
         BatchOptimizer learner = unclipped(new AggregationConfig.TokenMean());
 
         assertThatThrownBy(() -> learner.train(
-            withAdvantages(batch(4), 1e30), 0, ControlState.initial(), initial(), learner.newOptimizer()))
-            .isInstanceOf(NonFiniteStepException.class)
-            .hasMessageMatching("batch 4: the step made the second moment of \\S+ Infinity at element \\d+; .*");
+                        withAdvantages(batch(4), 1e30), 0, ControlState.initial(), initial(), learner.newOptimizer()))
+                .isInstanceOf(NonFiniteStepException.class)
+                .hasMessageMatching("batch 4: the step made the second moment of \\S+ Infinity at element \\d+; .*");
     }
 
     @Test
@@ -336,8 +380,8 @@ class BatchOptimizerTest {
         BatchOptimizer learner = optimizer(ReinforceConfig.defaults(), 1, 1, 1, 0);
 
         assertThatThrownBy(() -> learner.train(batch(4), 0, ControlState.initial(), weights, learner.newOptimizer()))
-            .isInstanceOf(NonFiniteStepException.class)
-            .hasMessageMatching("batch 4: rollout g[01]/[01]: sequence \\d, token \\d: logProb=NaN, .*");
+                .isInstanceOf(NonFiniteStepException.class)
+                .hasMessageMatching("batch 4: rollout g[01]/[01]: sequence \\d, token \\d: logProb=NaN, .*");
     }
 
     @Test
@@ -346,8 +390,8 @@ class BatchOptimizerTest {
         BatchOptimizer learner = open(RECORDED.withOptimizer(huge).withCut(256, 1));
 
         assertThatThrownBy(() -> learner.train(batch(4), 0, ControlState.initial(), initial(), learner.newOptimizer()))
-            .isInstanceOf(NonFiniteStepException.class)
-            .hasMessageMatching("batch 4: the step made \\S+ (NaN|-?Infinity) at element .*");
+                .isInstanceOf(NonFiniteStepException.class)
+                .hasMessageMatching("batch 4: the step made \\S+ (NaN|-?Infinity) at element .*");
     }
 
     @Test
@@ -356,7 +400,7 @@ class BatchOptimizerTest {
         learner.cancel();
 
         assertThatThrownBy(() -> learner.train(batch(4), 0, ControlState.initial(), initial(), learner.newOptimizer()))
-            .isInstanceOf(CancellationException.class);
+                .isInstanceOf(CancellationException.class);
     }
 
     private AdamW.State firstStep(TrainingBatch batch, int shards, int tokensPerMicrobatch) {
@@ -375,9 +419,13 @@ class BatchOptimizerTest {
         return bytes(weights);
     }
 
-    private BatchOptimizer optimizer(ObjectiveConfig kind, int minibatches, int epochs, int shards, double maxGradNorm) {
-        return open(RECORDED.withObjective(kind).withUpdates(minibatches, epochs).withCut(64, shards)
-            .withOptimizer(new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, maxGradNorm)));
+    private BatchOptimizer optimizer(
+            ObjectiveConfig kind, int minibatches, int epochs, int shards, double maxGradNorm) {
+        return open(RECORDED.withObjective(kind)
+                .withUpdates(minibatches, epochs)
+                .withCut(64, shards)
+                .withOptimizer(
+                        new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, maxGradNorm)));
     }
 
     private static Weights initial() {
@@ -397,7 +445,8 @@ class BatchOptimizerTest {
         for (int i = 0; i < size; i++) {
             Trajectory trajectory = rollouts.next();
             trajectories.add(trajectory);
-            entries.add(i == 2 ? SyntheticRollouts.masked(trajectory, 0, i) : SyntheticRollouts.entry(trajectory, 0, i));
+            entries.add(
+                    i == 2 ? SyntheticRollouts.masked(trajectory, 0, i) : SyntheticRollouts.entry(trajectory, 0, i));
         }
         long id = size == 6 ? 2 : size;
         LearnerBatch batch = SyntheticRollouts.batch(id, entries);
@@ -412,9 +461,10 @@ class BatchOptimizerTest {
     }
 
     private BatchOptimizer unclipped(AggregationConfig aggregation) {
-        return open(RECORDED.withObjective(new ReinforceConfig(aggregation)).withCut(64, 1)
-            .withEntropy(new EntropyConfig(0, Rule.CONSTANT))
-            .withOptimizer(new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 0)));
+        return open(RECORDED.withObjective(new ReinforceConfig(aggregation))
+                .withCut(64, 1)
+                .withEntropy(new EntropyConfig(0, Rule.CONSTANT))
+                .withOptimizer(new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 0)));
     }
 
     private static SequenceBatch sequence(Trajectory trajectory) {

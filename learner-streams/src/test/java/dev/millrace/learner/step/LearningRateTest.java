@@ -40,25 +40,29 @@ class LearningRateTest {
 
     @Test
     void shouldRefuseADecayThatEndsBeforeWarmUp() {
-        assertThatIllegalArgumentException().isThrownBy(() -> rate(1, 4, new DecayConfig.Linear(4)))
-            .withMessage("decay.steps must be above warm_up_steps=4: 4");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> rate(1, 4, new DecayConfig.Linear(4)))
+                .withMessage("decay.steps must be above warm_up_steps=4: 4");
     }
 
     @Test
     void shouldRefuseValuesOutOfRangeByTheirKey() {
-        assertThatIllegalArgumentException().isThrownBy(() -> rate(Double.NaN, 0, new DecayConfig.Constant()))
-            .withMessage("learning_rate must be at least 0 and finite: NaN");
-        assertThatIllegalArgumentException().isThrownBy(() -> rate(1, -1, new DecayConfig.Constant()))
-            .withMessage("warm_up_steps must be at least 0: -1");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new OptimizerConfig(1, 0, new DecayConfig.Constant(), 0.9, 1.0, 1e-8, 0, 1))
-            .withMessage("beta2 must be at least 0 and below 1: 1.0");
+                .isThrownBy(() -> rate(Double.NaN, 0, new DecayConfig.Constant()))
+                .withMessage("learning_rate must be at least 0 and finite: NaN");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new OptimizerConfig(1, 0, new DecayConfig.Constant(), 0.9, 0.9, 0, 0, 1))
-            .withMessage("epsilon must be above 0 and finite: 0.0");
+                .isThrownBy(() -> rate(1, -1, new DecayConfig.Constant()))
+                .withMessage("warm_up_steps must be at least 0: -1");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new OptimizerConfig(1, 0, new DecayConfig.Constant(), 0.9, 0.9, 1e-8, 0, Double.POSITIVE_INFINITY))
-            .withMessage("max_grad_norm must be at least 0 and finite: Infinity");
+                .isThrownBy(() -> new OptimizerConfig(1, 0, new DecayConfig.Constant(), 0.9, 1.0, 1e-8, 0, 1))
+                .withMessage("beta2 must be at least 0 and below 1: 1.0");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new OptimizerConfig(1, 0, new DecayConfig.Constant(), 0.9, 0.9, 0, 0, 1))
+                .withMessage("epsilon must be above 0 and finite: 0.0");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new OptimizerConfig(
+                        1, 0, new DecayConfig.Constant(), 0.9, 0.9, 1e-8, 0, Double.POSITIVE_INFINITY))
+                .withMessage("max_grad_norm must be at least 0 and finite: Infinity");
     }
 
     private static LearningRate rate(double learningRate, int warmUp, DecayConfig decay) {

@@ -30,46 +30,61 @@ class StepConfigTest {
 
     @Test
     void shouldRefuseSeveralStepsOnABatchWithoutATrustRegion() {
-        assertThatIllegalArgumentException().isThrownBy(() -> StepConfig.defaults().withUpdates(1, 2))
-            .withMessage("epochs above 1 needs an objective with a trust region, since later steps train on an older policy's"
-                + " tokens: objective.kind=reinforce, minibatches=1, epochs=2; choose objective.kind=decoupled_ppo");
-        assertThatIllegalArgumentException().isThrownBy(() -> StepConfig.defaults().withUpdates(4, 1))
-            .withMessageStartingWith("minibatches above 1 needs an objective with a trust region");
-        assertThat(StepConfig.defaults().withObjective(DecoupledPpoConfig.defaults()).withUpdates(4, 2).epochs())
-            .isEqualTo(2);
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> StepConfig.defaults().withUpdates(1, 2))
+                .withMessage(
+                        "epochs above 1 needs an objective with a trust region, since later steps train on an older policy's"
+                                + " tokens: objective.kind=reinforce, minibatches=1, epochs=2; choose objective.kind=decoupled_ppo");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> StepConfig.defaults().withUpdates(4, 1))
+                .withMessageStartingWith("minibatches above 1 needs an objective with a trust region");
+        assertThat(StepConfig.defaults()
+                        .withObjective(DecoupledPpoConfig.defaults())
+                        .withUpdates(4, 2)
+                        .epochs())
+                .isEqualTo(2);
     }
 
     @Test
     void shouldRefuseARegressionOnWhatIsNoOptimalAdvantage() {
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> StepConfig.defaults().withObjective(OaplConfig.defaults()))
-            .withMessageContainingAll("objective.kind=oapl", "baseline.kind must be soft_maximum");
+                .isThrownBy(() -> StepConfig.defaults().withObjective(OaplConfig.defaults()))
+                .withMessageContainingAll("objective.kind=oapl", "baseline.kind must be soft_maximum");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> StepConfig.defaults().withBaseline(new BaselineConfig.SoftMaximum(1)))
-            .withMessageContainingAll("baseline.kind=soft_maximum", "oapl", "choose baseline.kind=group or opob");
+                .isThrownBy(() -> StepConfig.defaults().withBaseline(new BaselineConfig.SoftMaximum(1)))
+                .withMessageContainingAll("baseline.kind=soft_maximum", "oapl", "choose baseline.kind=group or opob");
     }
 
     @Test
     void shouldNotCutGroupsWhoseTrustRegionIsOne() {
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> StepConfig.defaults().withObjective(QuatroConfig.defaults()).withUpdates(2, 1))
-            .withMessageContainingAll("objective.kind=quatro", "minibatches=2", "set it to 1");
-        assertThat(StepConfig.defaults().withObjective(QuatroConfig.defaults()).withUpdates(1, 3).epochs()).isEqualTo(3);
+                .isThrownBy(() -> StepConfig.defaults()
+                        .withObjective(QuatroConfig.defaults())
+                        .withUpdates(2, 1))
+                .withMessageContainingAll("objective.kind=quatro", "minibatches=2", "set it to 1");
+        assertThat(StepConfig.defaults()
+                        .withObjective(QuatroConfig.defaults())
+                        .withUpdates(1, 3)
+                        .epochs())
+                .isEqualTo(3);
     }
 
     @Test
     void shouldRefuseValuesOutOfRangeByTheirKey() {
-        assertThatIllegalArgumentException().isThrownBy(() -> StepConfig.defaults().withUpdates(0, 1))
-            .withMessage("minibatches must be at least 1: 0");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new PpoClipConfig(Anchor.OLD, -0.1, 0.2, 3, new TokenMean()))
-            .withMessage("clip_low must be at least 0 and finite: -0.1");
+                .isThrownBy(() -> StepConfig.defaults().withUpdates(0, 1))
+                .withMessage("minibatches must be at least 1: 0");
         assertThatIllegalArgumentException()
-            .isThrownBy(() -> new DecoupledPpoConfig(0.2, 0.2, 1, new TokenMean()))
-            .withMessage("dual_clip must be above 1: 1.0");
-        assertThatIllegalArgumentException().isThrownBy(() -> new SeqMeanTokenSumNorm(0))
-            .withMessage("length_tokens must be at least 1: 0");
-        assertThatIllegalArgumentException().isThrownBy(() -> new EntropyConfig(Double.NaN, Rule.CONSTANT))
-            .withMessage("bonus must be at least 0 and finite (rule constant): NaN");
+                .isThrownBy(() -> new PpoClipConfig(Anchor.OLD, -0.1, 0.2, 3, new TokenMean()))
+                .withMessage("clip_low must be at least 0 and finite: -0.1");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new DecoupledPpoConfig(0.2, 0.2, 1, new TokenMean()))
+                .withMessage("dual_clip must be above 1: 1.0");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new SeqMeanTokenSumNorm(0))
+                .withMessage("length_tokens must be at least 1: 0");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new EntropyConfig(Double.NaN, Rule.CONSTANT))
+                .withMessage("bonus must be at least 0 and finite (rule constant): NaN");
     }
 }

@@ -15,30 +15,38 @@ class NeededVersionsTest {
     @Test
     void shouldKeepTheNewestInAnyCase() {
         assertThat(NeededVersions.of(40, 8, List.of(), List.of(), OptionalLong.empty()))
-            .isEqualTo(new NeededVersions(33, "the newest 8 are kept"));
-        assertThat(NeededVersions.of(3, 8, List.of(), List.of(), OptionalLong.empty()).oldest()).isZero();
-        assertThat(NeededVersions.of(40, 8, List.of(IDLE, BUSY, SCORER), List.of(), OptionalLong.of(36)).oldest()).isEqualTo(33);
+                .isEqualTo(new NeededVersions(33, "the newest 8 are kept"));
+        assertThat(NeededVersions.of(3, 8, List.of(), List.of(), OptionalLong.empty())
+                        .oldest())
+                .isZero();
+        assertThat(NeededVersions.of(40, 8, List.of(IDLE, BUSY, SCORER), List.of(), OptionalLong.of(36))
+                        .oldest())
+                .isEqualTo(33);
     }
 
     @Test
     void shouldKeepWhatAServerServesOrHasInFlight() {
-        assertThat(NeededVersions.of(40, 1, List.of(IDLE), List.of(), OptionalLong.empty()).oldest()).isEqualTo(40);
+        assertThat(NeededVersions.of(40, 1, List.of(IDLE), List.of(), OptionalLong.empty())
+                        .oldest())
+                .isEqualTo(40);
         assertThat(NeededVersions.of(40, 1, List.of(IDLE, SCORER), List.of(), OptionalLong.empty()))
-            .isEqualTo(new NeededVersions(39, "scorer s serves it"));
+                .isEqualTo(new NeededVersions(39, "scorer s serves it"));
         assertThat(NeededVersions.of(40, 1, List.of(IDLE, BUSY, SCORER), List.of(), OptionalLong.empty()))
-            .isEqualTo(new NeededVersions(37, "generator g2 has a sequence of it in flight"));
+                .isEqualTo(new NeededVersions(37, "generator g2 has a sequence of it in flight"));
     }
 
     @Test
     void shouldKeepWhatARolloutIsStillToBeScoredUnder() {
         assertThat(NeededVersions.of(40, 1, List.of(IDLE, BUSY), List.of(), OptionalLong.of(12)))
-            .isEqualTo(new NeededVersions(12, "a rollout of it is not scored yet"));
-        assertThat(NeededVersions.of(40, 1, List.of(BUSY), List.of(), OptionalLong.of(38)).oldest()).isEqualTo(37);
+                .isEqualTo(new NeededVersions(12, "a rollout of it is not scored yet"));
+        assertThat(NeededVersions.of(40, 1, List.of(BUSY), List.of(), OptionalLong.of(38))
+                        .oldest())
+                .isEqualTo(37);
     }
 
     @Test
     void shouldKeepFixedPolicies() {
         assertThat(NeededVersions.of(40, 1, List.of(), List.of(5L, 0L), OptionalLong.empty()))
-            .isEqualTo(new NeededVersions(0, "a fixed policy is that version"));
+                .isEqualTo(new NeededVersions(0, "a fixed policy is that version"));
     }
 }

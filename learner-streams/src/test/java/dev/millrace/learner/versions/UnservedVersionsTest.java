@@ -14,40 +14,49 @@ class UnservedVersionsTest {
 
     @Test
     void shouldFindNothingWhileEverybodyFollows() {
-        assertThat(unserved.find(10, List.of(generator("g", 10), scorer(10)), PUBLISHED, 60_000)).isEmpty();
+        assertThat(unserved.find(10, List.of(generator("g", 10), scorer(10)), PUBLISHED, 60_000))
+                .isEmpty();
         assertThat(unserved.find(10, List.of(generator("g", 5), scorer(10)), PUBLISHED, 11_000))
-            .as("version 6 has been there for exactly the limit").isEmpty();
+                .as("version 6 has been there for exactly the limit")
+                .isEmpty();
     }
 
     @Test
     void shouldNameTheServerAndCountFromTheFirstVersionItDoesNotServe() {
         List<UnservedVersions.Unserved> found =
-            unserved.find(10, List.of(generator("g1", 10), generator("g2", 5), scorer(9)), PUBLISHED, 12_500);
+                unserved.find(10, List.of(generator("g1", 10), generator("g2", 5), scorer(9)), PUBLISHED, 12_500);
 
         assertThat(found).singleElement().satisfies(alarm -> {
             assertThat(alarm.who()).isEqualTo("generator g2");
             assertThat(alarm.version()).isEqualTo(6);
             assertThat(alarm.ageMs()).isEqualTo(6_500);
-            assertThat(alarm.detail()).isEqualTo("generator g2 serves version 5, but version 6 could be served for 6 s; the"
-                + " newest is 10, and it was last heard of 11 s ago");
+            assertThat(alarm.detail())
+                    .isEqualTo("generator g2 serves version 5, but version 6 could be served for 6 s; the"
+                            + " newest is 10, and it was last heard of 11 s ago");
         });
     }
 
     @Test
     void shouldMissARoleThatNobodyHas() {
-        assertThat(unserved.find(0, List.of(generator("g", 0)), PUBLISHED, 6_000)).singleElement().satisfies(alarm -> {
-            assertThat(alarm.who()).isEqualTo("no scorer");
-            assertThat(alarm.detail()).isEqualTo("no scorer serves any version; the newest is 0, and there has been none for 6 s");
-        });
+        assertThat(unserved.find(0, List.of(generator("g", 0)), PUBLISHED, 6_000))
+                .singleElement()
+                .satisfies(alarm -> {
+                    assertThat(alarm.who()).isEqualTo("no scorer");
+                    assertThat(alarm.detail())
+                            .isEqualTo(
+                                    "no scorer serves any version; the newest is 0, and there has been none for 6 s");
+                });
         assertThat(unserved.find(0, List.of(), PUBLISHED, 4_000)).isEmpty();
     }
 
     @Test
     void shouldNotCountTheTimeBeforeAnybodyWatched() {
         UnservedVersions resumed = new UnservedVersions(5_000, 50_000);
-        assertThat(resumed.find(10, List.of(generator("g", 3)), PUBLISHED, 54_000)).isEmpty();
+        assertThat(resumed.find(10, List.of(generator("g", 3)), PUBLISHED, 54_000))
+                .isEmpty();
         assertThat(resumed.find(10, List.of(generator("g", 3), scorer(10)), PUBLISHED, 55_500))
-            .extracting(UnservedVersions.Unserved::who).containsExactly("generator g");
+                .extracting(UnservedVersions.Unserved::who)
+                .containsExactly("generator g");
     }
 
     private static Server generator(String id, long version) {

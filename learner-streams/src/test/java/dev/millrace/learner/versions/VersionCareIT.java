@@ -72,6 +72,7 @@ class VersionCareIT {
 
     @TempDir
     private static Path directory;
+
     private static EmbeddedBroker broker;
 
     private RunLog log;
@@ -90,11 +91,18 @@ class VersionCareIT {
 
     @BeforeEach
     void openRun(TestInfo test) {
-        log = RunLog.open(Map.of("bootstrap.servers", broker.bootstrapServers()),
-            new RunTopics(test.getTestMethod().orElseThrow().getName() + "."), RUN, TopicsConfig.defaults(), "", Clock.systemUTC());
+        log = RunLog.open(
+                Map.of("bootstrap.servers", broker.bootstrapServers()),
+                new RunTopics(test.getTestMethod().orElseThrow().getName() + "."),
+                RUN,
+                TopicsConfig.defaults(),
+                "",
+                Clock.systemUTC());
         connection = log.connection();
-        producer = new KafkaProducer<>(connection.producer(Map.of("transactional.id", connection.scoped("learner"))),
-            new ByteArraySerializer(), new ByteArraySerializer());
+        producer = new KafkaProducer<>(
+                connection.producer(Map.of("transactional.id", connection.scoped("learner"))),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
         producer.initTransactions();
     }
 
@@ -109,31 +117,45 @@ class VersionCareIT {
     void shouldRemoveWhatNobodyNeedsAndNothingElse() throws Exception {
         WeightsConfig config = config("kafka");
         publish(config, 10);
-        try (PolicyFeed feed = new PolicyFeed(connection, config); Admin admin = Admin.create(connection.admin());
-             ServingBoard board = new ServingBoard(connection); UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
+        try (PolicyFeed feed = new PolicyFeed(connection, config);
+                Admin admin = Admin.create(connection.admin());
+                ServingBoard board = new ServingBoard(connection);
+                UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
             feed.awaitAtLeast(9, LIMIT);
-            VersionRemoval removal = new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), 10_000);
+            VersionRemoval removal =
+                    new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), 10_000);
 
             TopicPartition rollouts = send(connection.topics().rollouts(), "g", rollout(4, 5));
             send(connection.topics().serving(), "g", serving("g", 9, 7L, false));
-            assertThat(sweep(board, unscored, removal)).as("anchor of version 4, of which a rollout waits").isEqualTo(3);
+            assertThat(sweep(board, unscored, removal))
+                    .as("anchor of version 4, of which a rollout waits")
+                    .isEqualTo(3);
             assertGone(feed, 0, 1, 2);
             assertThere(feed, 3, 4, 5, 6, 7, 8, 9);
             assertThatThrownBy(() -> feed.loadOptimizer(3)).isInstanceOf(VersionUnavailableException.class);
             assertThat(feed.loadOptimizer(4).steps()).isZero();
 
             admin.alterConsumerGroupOffsets(connection.scoped("scorer"), Map.of(rollouts, new OffsetAndMetadata(2)))
-                .all().get(20, TimeUnit.SECONDS); // the record and its transaction's end
-            assertThat(sweep(board, unscored, removal)).as("anchor of version 7, which is in flight").isEqualTo(6);
+                    .all()
+                    .get(20, TimeUnit.SECONDS); // the record and its transaction's end
+            assertThat(sweep(board, unscored, removal))
+                    .as("anchor of version 7, which is in flight")
+                    .isEqualTo(6);
             assertGone(feed, 3, 4, 5);
 
             send(connection.topics().serving(), "g", serving("g", 9, null, false));
             send(connection.topics().serving(), "s", serving("s", 7, null, false));
-            assertThat(sweep(board, unscored, removal)).as("version 7 is served").isEqualTo(6);
+            assertThat(sweep(board, unscored, removal))
+                    .as("version 7 is served")
+                    .isEqualTo(6);
             send(connection.topics().serving(), "s", serving("s", 7, null, true));
-            assertThat(sweep(board, unscored, removal)).as("anchor of version 8, which is one of the newest two").isEqualTo(6);
+            assertThat(sweep(board, unscored, removal))
+                    .as("anchor of version 8, which is one of the newest two")
+                    .isEqualTo(6);
             assertThere(feed, 6, 7, 8, 9);
-            assertThat(sweep(board, unscored, removal)).as("again, to no effect").isEqualTo(6);
+            assertThat(sweep(board, unscored, removal))
+                    .as("again, to no effect")
+                    .isEqualTo(6);
             assertThat(feed.manifest(0).getVersion()).as("manifests stay").isZero();
         }
     }
@@ -147,11 +169,14 @@ class VersionCareIT {
         Path half = Files.writeString(objects.resolve("000000007-weights-00.partial"), "half");
         Path next = Files.writeString(objects.resolve("000000008-weights-" + "0".repeat(64)), "not committed yet");
         Path foreign = Files.writeString(objects.resolve("notes.txt"), "not ours");
-        try (PolicyFeed feed = new PolicyFeed(connection, config); Admin admin = Admin.create(connection.admin());
-             UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
+        try (PolicyFeed feed = new PolicyFeed(connection, config);
+                Admin admin = Admin.create(connection.admin());
+                UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
             feed.awaitAtLeast(7, LIMIT);
-            VersionRemoval removal = new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), 10_000);
-            assertThat(removal.remove(NeededVersions.of(7, 2, List.of(), List.of(), unscored.oldestVersion(LIMIT)), 7)).isEqualTo(6);
+            VersionRemoval removal =
+                    new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), 10_000);
+            assertThat(removal.remove(NeededVersions.of(7, 2, List.of(), List.of(), unscored.oldestVersion(LIMIT)), 7))
+                    .isEqualTo(6);
 
             assertThat(orphan).doesNotExist();
             assertThat(half).doesNotExist();
@@ -161,8 +186,14 @@ class VersionCareIT {
             assertThere(feed, 6, 7);
             try (Stream<Path> left = Files.list(objects)) {
                 assertThat(left.map(path -> path.getFileName().toString().replaceAll("-[0-9a-f]{64}", ""))
-                    .collect(Collectors.toSet())).isEqualTo(Set.of("000000006-weights", "000000006-optimizer", "000000007-weights",
-                        "000000007-optimizer", "000000008-weights", "notes.txt"));
+                                .collect(Collectors.toSet()))
+                        .isEqualTo(Set.of(
+                                "000000006-weights",
+                                "000000006-optimizer",
+                                "000000007-weights",
+                                "000000007-optimizer",
+                                "000000008-weights",
+                                "notes.txt"));
             }
         }
     }
@@ -176,20 +207,28 @@ class VersionCareIT {
         SimpleMeterRegistry registry = new SimpleMeterRegistry();
         try (VersionCare care = new VersionCare(connection, config, List.of(), registry, Clock.systemUTC())) {
             care.start();
-            await(() -> registry.find("millrace.serving.unserved.seconds").tag("server", "generator g1").gauge() != null);
-            assertThat(registry.find("millrace.serving.unserved.seconds").tag("server", "scorer s").gauge()).isNull();
+            await(() -> registry.find("millrace.serving.unserved.seconds")
+                            .tag("server", "generator g1")
+                            .gauge()
+                    != null);
+            assertThat(registry.find("millrace.serving.unserved.seconds")
+                            .tag("server", "scorer s")
+                            .gauge())
+                    .isNull();
 
             send(connection.topics().serving(), "g", serving("g1", 1, null, false));
             await(() -> registry.find("millrace.serving.unserved.seconds").gauges().stream()
-                .noneMatch(gauge -> "generator g1".equals(gauge.getId().getTag("server"))));
+                    .noneMatch(gauge -> "generator g1".equals(gauge.getId().getTag("server"))));
         }
         assertThat(registry.find("millrace.weights.oldest.version").gauge()).isNull();
     }
 
     private long sweep(ServingBoard board, UnscoredRollouts unscored, VersionRemoval removal) throws Exception {
         board.update(LIMIT);
-        return removal.remove(NeededVersions.of(9, 2, board.servers(System.currentTimeMillis()),
-            List.of(), unscored.oldestVersion(LIMIT)), 9);
+        return removal.remove(
+                NeededVersions.of(
+                        9, 2, board.servers(System.currentTimeMillis()), List.of(), unscored.oldestVersion(LIMIT)),
+                9);
     }
 
     private static WeightsConfig config(String store) {
@@ -201,8 +240,10 @@ class VersionCareIT {
         Weights weights = Weights.random(SHAPE, 1);
         for (long version = 0; version < count; version++) {
             producer.beginTransaction();
-            PolicyVersion manifest = writer.write(new VersionFacts(version, version - 1, "t", 0, 0, System.currentTimeMillis()), weights,
-                new AdamW(new AdamW.Config(0.9, 0.999, 1e-8, 0), SHAPE).state());
+            PolicyVersion manifest = writer.write(
+                    new VersionFacts(version, version - 1, "t", 0, 0, System.currentTimeMillis()),
+                    weights,
+                    new AdamW(new AdamW.Config(0.9, 0.999, 1e-8, 0), SHAPE).state());
             producer.commitTransaction();
             writer.continueFrom(manifest, weights);
             weights.tensor("model.embed_tokens.weight").put(0, version);
@@ -211,37 +252,80 @@ class VersionCareIT {
 
     private static void assertGone(PolicyFeed feed, long... versions) {
         for (long version : versions) {
-            assertThatThrownBy(() -> feed.load(version)).as("version %d", version).isInstanceOf(VersionUnavailableException.class);
+            assertThatThrownBy(() -> feed.load(version))
+                    .as("version %d", version)
+                    .isInstanceOf(VersionUnavailableException.class);
         }
     }
 
     private static void assertThere(PolicyFeed feed, long... versions) {
         for (long version : versions) {
-            assertThat(feed.load(version).tensor("model.embed_tokens.weight").get(0)).as("version %d", version)
-                .isEqualTo(version == 0 ? Weights.random(SHAPE, 1).tensor("model.embed_tokens.weight").get(0) : version - 1);
+            assertThat(feed.load(version).tensor("model.embed_tokens.weight").get(0))
+                    .as("version %d", version)
+                    .isEqualTo(
+                            version == 0
+                                    ? Weights.random(SHAPE, 1)
+                                            .tensor("model.embed_tokens.weight")
+                                            .get(0)
+                                    : version - 1);
         }
     }
 
     private Serving serving(String id, long version, Long oldest, boolean left) {
-        return new Serving("run-1", 0, id, id.startsWith("g") ? ServerRole.GENERATOR : ServerRole.SCORER, "policy", version, 0L,
-            System.currentTimeMillis(), 0L, oldest, left);
+        return new Serving(
+                "run-1",
+                0,
+                id,
+                id.startsWith("g") ? ServerRole.GENERATOR : ServerRole.SCORER,
+                "policy",
+                version,
+                0L,
+                System.currentTimeMillis(),
+                0L,
+                oldest,
+                left);
     }
 
     private static Rollout rollout(long... versions) {
         List<VersionSpan> spans = IntStream.range(0, versions.length)
-            .mapToObj(i -> new VersionSpan(versions[i], i, i + 1)).toList();
-        return new Rollout("run-1", 0, "g/0", "g", 0L, 0, 8, "generator-0", "inc", "t",
-            PackedInts.of(1, 5), PackedInts.of(4, 2), PackedMask.of((byte) 1, (byte) 1), PackedFloats.of(-0.5f, -1f),
-            LogProbDistribution.TEMPERED, null, new SamplingParameters(1.0, 0, 1.0, 8, 7L),
-            List.of(new Turn(Speaker.POLICY, 0, 2)), spans, 0.5, Map.of(), FinishReason.STOP, 5L, 1L, 2L);
+                .mapToObj(i -> new VersionSpan(versions[i], i, i + 1))
+                .toList();
+        return new Rollout(
+                "run-1",
+                0,
+                "g/0",
+                "g",
+                0L,
+                0,
+                8,
+                "generator-0",
+                "inc",
+                "t",
+                PackedInts.of(1, 5),
+                PackedInts.of(4, 2),
+                PackedMask.of((byte) 1, (byte) 1),
+                PackedFloats.of(-0.5f, -1f),
+                LogProbDistribution.TEMPERED,
+                null,
+                new SamplingParameters(1.0, 0, 1.0, 8, 7L),
+                List.of(new Turn(Speaker.POLICY, 0, 2)),
+                spans,
+                0.5,
+                Map.of(),
+                FinishReason.STOP,
+                5L,
+                1L,
+                2L);
     }
 
     private <T extends SpecificRecord> TopicPartition send(String topic, String key, T record) throws Exception {
         @SuppressWarnings("unchecked")
         Class<T> type = (Class<T>) record.getClass();
         producer.beginTransaction();
-        var sent = producer.send(new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8),
-            AvroSerde.of(type, connection.registry()).serializer().serialize(topic, record)));
+        var sent = producer.send(new ProducerRecord<>(
+                topic,
+                key.getBytes(StandardCharsets.UTF_8),
+                AvroSerde.of(type, connection.registry()).serializer().serialize(topic, record)));
         producer.commitTransaction();
         return new TopicPartition(topic, sent.get().partition());
     }

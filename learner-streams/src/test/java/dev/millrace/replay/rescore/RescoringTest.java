@@ -19,12 +19,17 @@ class RescoringTest {
     @Test
     void shouldRefuseWhatSaysNothingOrTwoThings() {
         for (String text : new String[] {"", "newest", "-1", "own,", "1.5"}) {
-            assertThatThrownBy(() -> Rescoring.parse(text)).as(text).isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("'" + text + "' does not say").hasMessageContaining("at-step");
+            assertThatThrownBy(() -> Rescoring.parse(text))
+                    .as(text)
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("'" + text + "' does not say")
+                    .hasMessageContaining("at-step");
         }
         for (String text : new String[] {"own,own", "3,4", "recorded,at-step"}) {
-            assertThatThrownBy(() -> Rescoring.parse(text)).as(text).isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("says twice");
+            assertThatThrownBy(() -> Rescoring.parse(text))
+                    .as(text)
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("says twice");
         }
     }
 
@@ -32,8 +37,10 @@ class RescoringTest {
     void shouldTellSameBitsFromOthers() {
         float[] recorded = {-1f, -0f, Float.NaN, -2f};
         assertThat(Agreement.of(recorded, recorded.clone(), 0, 4)).isEqualTo(new Agreement(1, 0, 0, 1));
-        assertThat(Agreement.of(recorded, new float[] {-1f, -0f, Float.NaN, -2.5f}, 0, 4)).isEqualTo(new Agreement(0, 1, 0.5, 1));
-        assertThat(Agreement.of(recorded, new float[] {-1f, -0f, Float.NaN, -2.5f}, 0, 3).plus(Agreement.incomparable()))
-            .isEqualTo(new Agreement(1, 0, 0, 2));
+        assertThat(Agreement.of(recorded, new float[] {-1f, -0f, Float.NaN, -2.5f}, 0, 4))
+                .isEqualTo(new Agreement(0, 1, 0.5, 1));
+        assertThat(Agreement.of(recorded, new float[] {-1f, -0f, Float.NaN, -2.5f}, 0, 3)
+                        .plus(Agreement.incomparable()))
+                .isEqualTo(new Agreement(1, 0, 0, 2));
     }
 }

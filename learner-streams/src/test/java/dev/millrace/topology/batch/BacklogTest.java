@@ -59,23 +59,57 @@ class BacklogTest {
     private static final long HOUR_MS = 3_600_000;
 
     /** Whatever waited for an hour is trained on all the same. */
-    private static final CorrectionConfig HOWEVER_OLD = new CorrectionConfig(RolloutCorrectionOptions.defaults(),
-        AdvantageConfig.defaults(), new StalenessConfig(ROLLOUTS, 0, 0), SequenceMaskConfig.defaults(), M2poConfig.defaults(),
-        EssConfig.defaults(), MissingOldLogProbs.RECOMPUTE);
+    private static final CorrectionConfig HOWEVER_OLD = new CorrectionConfig(
+            RolloutCorrectionOptions.defaults(),
+            AdvantageConfig.defaults(),
+            new StalenessConfig(ROLLOUTS, 0, 0),
+            SequenceMaskConfig.defaults(),
+            M2poConfig.defaults(),
+            EssConfig.defaults(),
+            MissingOldLogProbs.RECOMPUTE);
 
     private final InMemorySchemaRegistry schemas = new InMemorySchemaRegistry();
     private final List<Long> reads = new ArrayList<>();
 
     private Trajectory trajectory(long offset) {
-        Rollout rollout = Samples.rollout("g" + offset / GROUP, (int) (offset % GROUP), GROUP, TOKENS, -1f - offset % 7 / 10f, 0)
-            .setOrdinal(offset / GROUP).setReward(offset % 3).build();
-        return new Trajectory(Samples.RUN.runId(), Samples.RUN.epoch(), Samples.RUN.policyId(), rollout.getRolloutId(),
-            rollout.getGroupId(), rollout.getOrdinal(), rollout.getSampleIndex(), GROUP,
-            new LogCoordinates(Samples.TOPICS.rollouts(), 0, offset), new LogCoordinates(Samples.TOPICS.scores(), 0, offset),
-            rollout.getPromptTokens(), rollout.getResponseTokens(), rollout.getMask(), 1.0, rollout.getVersionSpans(),
-            rollout.getBehaviorLogProbs(), rollout.getBehaviorLogProbs(), PackedFloats.of(Samples.filled(TOKENS, -1.1f)), 0L,
-            PackedFloats.of(Samples.filled(TOKENS, 1f)), List.of(), rollout.getReward(), "STOP", timeOf(offset), timeOf(offset),
-            null, -1L, null, Map.of(), null, null, null);
+        Rollout rollout = Samples.rollout(
+                        "g" + offset / GROUP, (int) (offset % GROUP), GROUP, TOKENS, -1f - offset % 7 / 10f, 0)
+                .setOrdinal(offset / GROUP)
+                .setReward(offset % 3)
+                .build();
+        return new Trajectory(
+                Samples.RUN.runId(),
+                Samples.RUN.epoch(),
+                Samples.RUN.policyId(),
+                rollout.getRolloutId(),
+                rollout.getGroupId(),
+                rollout.getOrdinal(),
+                rollout.getSampleIndex(),
+                GROUP,
+                new LogCoordinates(Samples.TOPICS.rollouts(), 0, offset),
+                new LogCoordinates(Samples.TOPICS.scores(), 0, offset),
+                rollout.getPromptTokens(),
+                rollout.getResponseTokens(),
+                rollout.getMask(),
+                1.0,
+                rollout.getVersionSpans(),
+                rollout.getBehaviorLogProbs(),
+                rollout.getBehaviorLogProbs(),
+                PackedFloats.of(Samples.filled(TOKENS, -1.1f)),
+                0L,
+                PackedFloats.of(Samples.filled(TOKENS, 1f)),
+                List.of(),
+                rollout.getReward(),
+                "STOP",
+                timeOf(offset),
+                timeOf(offset),
+                null,
+                -1L,
+                null,
+                Map.of(),
+                null,
+                null,
+                null);
     }
 
     private static long timeOf(long offset) {
@@ -84,10 +118,20 @@ class BacklogTest {
 
     private ConsumerRecord<byte[], byte[]> record(long offset) {
         Trajectory trajectory = trajectory(offset);
-        return new ConsumerRecord<>(Samples.TOPICS.trajectories(), 0, offset, timeOf(offset),
-            org.apache.kafka.common.record.TimestampType.CREATE_TIME, 0, 0, trajectory.getGroupId().getBytes(StandardCharsets.UTF_8),
-            AvroSerde.of(Trajectory.class, schemas).serializer().serialize(Samples.TOPICS.trajectories(), trajectory),
-            new RecordHeaders(), java.util.Optional.empty());
+        return new ConsumerRecord<>(
+                Samples.TOPICS.trajectories(),
+                0,
+                offset,
+                timeOf(offset),
+                org.apache.kafka.common.record.TimestampType.CREATE_TIME,
+                0,
+                0,
+                trajectory.getGroupId().getBytes(StandardCharsets.UTF_8),
+                AvroSerde.of(Trajectory.class, schemas)
+                        .serializer()
+                        .serialize(Samples.TOPICS.trajectories(), trajectory),
+                new RecordHeaders(),
+                java.util.Optional.empty());
     }
 
     /** Makes records anew in place of a log that would hold them. */
@@ -106,16 +150,27 @@ class BacklogTest {
 
     /** Checksums of the batches that come of it. */
     private List<Long> batches(long cacheBytes) {
-        KeyValueStore<Bytes, byte[]> store = Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore(AssemblyStore.NAME),
-            Serdes.Bytes(), Serdes.ByteArray()).withLoggingDisabled().build();
+        KeyValueStore<Bytes, byte[]> store = Stores.keyValueStoreBuilder(
+                        Stores.inMemoryKeyValueStore(AssemblyStore.NAME), Serdes.Bytes(), Serdes.ByteArray())
+                .withLoggingDisabled()
+                .build();
         store.init(new MockProcessorContext<>().getStateStoreContext(), store);
         TrajectoryReader reader =
-            new TrajectoryReader(Samples.TOPICS.trajectories(), schemas, Samples.RUN, IngressConfig.defaults());
+                new TrajectoryReader(Samples.TOPICS.trajectories(), schemas, Samples.RUN, IngressConfig.defaults());
         List<Long> batches = new ArrayList<>();
-        AssemblySettings settings = new AssemblySettings(GroupsConfig.defaults(), new BatchConfig(SEQUENCES, 0,
-            BatchConfig.Order.COMPLETION, 2), HOWEVER_OLD, Samples.RUN, Samples.TOPICS, reader, Log::new,
-            AvroSerde.of(LearnerBatch.class, schemas).serializer(), AvroSerde.of(Outcome.class, schemas).serializer(), cacheBytes,
-            1 << 20, new TopologyMeters(new SimpleMeterRegistry()));
+        AssemblySettings settings = new AssemblySettings(
+                GroupsConfig.defaults(),
+                new BatchConfig(SEQUENCES, 0, BatchConfig.Order.COMPLETION, 2),
+                HOWEVER_OLD,
+                Samples.RUN,
+                Samples.TOPICS,
+                reader,
+                Log::new,
+                AvroSerde.of(LearnerBatch.class, schemas).serializer(),
+                AvroSerde.of(Outcome.class, schemas).serializer(),
+                cacheBytes,
+                1 << 20,
+                new TopologyMeters(new SimpleMeterRegistry()));
         try (AssemblyTask task = new AssemblyTask(settings, 0, store, decision -> {
             assertThat(decision.topic()).isEqualTo(Samples.TOPICS.batches());
             CRC32C checksum = new CRC32C();
@@ -124,13 +179,20 @@ class BacklogTest {
         })) {
             for (long offset = 0; offset < ROLLOUTS; offset++) {
                 ConsumerRecord<byte[], byte[]> came = record(offset);
-                task.take(new TrajectoryArrival(trajectory(offset), new Record<>(came.key(), came.value(), came.timestamp()), 0, offset),
-                    came.timestamp());
+                task.take(
+                        new TrajectoryArrival(
+                                trajectory(offset),
+                                new Record<>(came.key(), came.value(), came.timestamp()),
+                                0,
+                                offset),
+                        came.timestamp());
             }
             assertThat(batches).as("as many as may wait for the learner").hasSize(2);
             report(cacheBytes);
             for (long batch = 0; batch < ROLLOUTS / SEQUENCES; batch++) {
-                task.take(new VersionArrival(batch + 1, batch, START_MS + HOUR_MS + batch, batch), START_MS + HOUR_MS + batch);
+                task.take(
+                        new VersionArrival(batch + 1, batch, START_MS + HOUR_MS + batch, batch),
+                        START_MS + HOUR_MS + batch);
             }
         }
         return batches;
@@ -139,8 +201,13 @@ class BacklogTest {
     private static void report(long cacheBytes) {
         System.gc();
         Runtime runtime = Runtime.getRuntime();
-        LOG.info("{} trajectories of {} tokens wait, member_cache_bytes {}: {} MB of heap in use, {} MB allowed", ROLLOUTS, TOKENS,
-            cacheBytes, (runtime.totalMemory() - runtime.freeMemory()) >> 20, runtime.maxMemory() >> 20);
+        LOG.info(
+                "{} trajectories of {} tokens wait, member_cache_bytes {}: {} MB of heap in use, {} MB allowed",
+                ROLLOUTS,
+                TOKENS,
+                cacheBytes,
+                (runtime.totalMemory() - runtime.freeMemory()) >> 20,
+                runtime.maxMemory() >> 20);
     }
 
     @Test

@@ -21,21 +21,45 @@ class DirectBatchesTest {
     private static Trajectory trajectory(String group, int sample, double reward) {
         Rollout rollout = Samples.rollout(group, sample).build();
         return Trajectory.newBuilder()
-            .setRunId(rollout.getRunId()).setEpoch(rollout.getEpoch()).setPolicyId("policy")
-            .setRolloutId(rollout.getRolloutId()).setGroupId(group).setOrdinal(rollout.getOrdinal()).setSampleIndex(sample)
-            .setGroupSize(rollout.getGroupSize()).setRolloutSource(NOWHERE).setScoreSource(NOWHERE)
-            .setPromptTokens(rollout.getPromptTokens()).setResponseTokens(rollout.getResponseTokens())
-            .setMask(rollout.getMask()).setTemperature(1).setVersionSpans(rollout.getVersionSpans())
-            .setBehaviorLogProbs(rollout.getBehaviorLogProbs()).setOldLogProbs(rollout.getBehaviorLogProbs())
-            .setProximalLogProbs(rollout.getBehaviorLogProbs()).setProximalVersion(4)
-            .setImportanceWeights(PackedFloats.of(1, 1, 1)).setStages(List.of()).setReward(reward).setFinishReason("STOP")
-            .setFinishedAtMs(1000).setScoredAtMs(1200).build();
+                .setRunId(rollout.getRunId())
+                .setEpoch(rollout.getEpoch())
+                .setPolicyId("policy")
+                .setRolloutId(rollout.getRolloutId())
+                .setGroupId(group)
+                .setOrdinal(rollout.getOrdinal())
+                .setSampleIndex(sample)
+                .setGroupSize(rollout.getGroupSize())
+                .setRolloutSource(NOWHERE)
+                .setScoreSource(NOWHERE)
+                .setPromptTokens(rollout.getPromptTokens())
+                .setResponseTokens(rollout.getResponseTokens())
+                .setMask(rollout.getMask())
+                .setTemperature(1)
+                .setVersionSpans(rollout.getVersionSpans())
+                .setBehaviorLogProbs(rollout.getBehaviorLogProbs())
+                .setOldLogProbs(rollout.getBehaviorLogProbs())
+                .setProximalLogProbs(rollout.getBehaviorLogProbs())
+                .setProximalVersion(4)
+                .setImportanceWeights(PackedFloats.of(1, 1, 1))
+                .setStages(List.of())
+                .setReward(reward)
+                .setFinishReason("STOP")
+                .setFinishedAtMs(1000)
+                .setScoredAtMs(1200)
+                .build();
     }
 
     @Test
     void shouldDecideAboutWholeGroupsInTheOrderTheyAreGivenIn() {
-        LearnerBatch batch = new DirectBatches(Samples.RUN, CorrectionConfig.defaults()).make(5,
-            List.of(trajectory("b", 0, 1), trajectory("b", 1, 0), trajectory("a", 0, 0.5), trajectory("a", 1, 0.25)), 4);
+        LearnerBatch batch = new DirectBatches(Samples.RUN, CorrectionConfig.defaults())
+                .make(
+                        5,
+                        List.of(
+                                trajectory("b", 0, 1),
+                                trajectory("b", 1, 0),
+                                trajectory("a", 0, 0.5),
+                                trajectory("a", 1, 0.25)),
+                        4);
 
         assertThat(batch.getBatchId()).isEqualTo(5);
         assertThat(batch.getAssembledVersion()).isEqualTo(4);

@@ -12,8 +12,22 @@ class VersionHistoryTest {
     private final VersionHistory history = new VersionHistory();
 
     private static Member member(long timestampMs, long version, long proximal) {
-        return new Member("g/0", "g", 0, 0, 1, 0, 0, new LogCoordinates("rollouts", 0, 0L), timestampMs, timestampMs, 1,
-            List.of(new VersionSpan(version, 0, 1)), proximal, 1, new int[] {1});
+        return new Member(
+                "g/0",
+                "g",
+                0,
+                0,
+                1,
+                0,
+                0,
+                new LogCoordinates("rollouts", 0, 0L),
+                timestampMs,
+                timestampMs,
+                1,
+                List.of(new VersionSpan(version, 0, 1)),
+                proximal,
+                1,
+                new int[] {1});
     }
 
     private void published(long version, long timestampMs) {
@@ -25,10 +39,13 @@ class VersionHistoryTest {
         published(0, 100);
         published(1, 200);
         published(2, 300);
-        assertThat(history.current(List.of(member(150, 0, 0), member(250, 0, 0)), Long.MIN_VALUE)).isEqualTo(1);
+        assertThat(history.current(List.of(member(150, 0, 0), member(250, 0, 0)), Long.MIN_VALUE))
+                .isEqualTo(1);
         assertThat(history.current(List.of(member(200, 0, 0)), Long.MIN_VALUE)).isEqualTo(1);
         assertThat(history.current(List.of(member(200, 0, 0)), 300)).isEqualTo(2);
-        assertThat(history.current(List.of(member(50, 0, 0)), Long.MIN_VALUE)).as("shown by the member itself").isZero();
+        assertThat(history.current(List.of(member(50, 0, 0)), Long.MIN_VALUE))
+                .as("shown by the member itself")
+                .isZero();
     }
 
     @Test
@@ -40,7 +57,9 @@ class VersionHistoryTest {
 
     @Test
     void shouldLackVersionsAboveTheNewest() {
-        assertThat(history.lacksVersionOf(member(0, 5, 5))).as("where nobody publishes").isFalse();
+        assertThat(history.lacksVersionOf(member(0, 5, 5)))
+                .as("where nobody publishes")
+                .isFalse();
         published(4, 100);
         assertThat(history.lacksVersionOf(member(0, 4, 4))).isFalse();
         assertThat(history.lacksVersionOf(member(0, 5, 4))).isTrue();

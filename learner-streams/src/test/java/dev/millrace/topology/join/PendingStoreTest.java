@@ -26,7 +26,9 @@ class PendingStoreTest {
     private static final int VALUE_BYTES = 10_000;
 
     private final KeyValueStore<Bytes, byte[]> store = Stores.keyValueStoreBuilder(
-        Stores.inMemoryKeyValueStore("pending"), Serdes.Bytes(), Serdes.ByteArray()).withLoggingDisabled().build();
+                    Stores.inMemoryKeyValueStore("pending"), Serdes.Bytes(), Serdes.ByteArray())
+            .withLoggingDisabled()
+            .build();
     private final Map<Long, Arrival> log = new HashMap<>();
     private final List<Integer> reads = new ArrayList<>();
 
@@ -37,15 +39,24 @@ class PendingStoreTest {
     }
 
     private PendingStore open(long cacheBytes) {
-        return new PendingStore(store, (kind, waiting) -> {
-            reads.add(waiting.size());
-            return waiting.stream().filter(w -> log.containsKey(w.offset())).map(w -> log.get(w.offset())).toList();
-        }, cacheBytes);
+        return new PendingStore(
+                store,
+                (kind, waiting) -> {
+                    reads.add(waiting.size());
+                    return waiting.stream()
+                            .filter(w -> log.containsKey(w.offset()))
+                            .map(w -> log.get(w.offset()))
+                            .toList();
+                },
+                cacheBytes);
     }
 
     private RolloutArrival rollout(String group, int sample, long offset) {
-        RolloutArrival arrival = new RolloutArrival(new SampleName(group, sample), Samples.rollout(group, sample).build(),
-            new Record<>(new byte[0], new byte[VALUE_BYTES], 1000 + offset, new RecordHeaders()), offset);
+        RolloutArrival arrival = new RolloutArrival(
+                new SampleName(group, sample),
+                Samples.rollout(group, sample).build(),
+                new Record<>(new byte[0], new byte[VALUE_BYTES], 1000 + offset, new RecordHeaders()),
+                offset);
         log.put(offset, arrival);
         return arrival;
     }
@@ -78,8 +89,12 @@ class PendingStoreTest {
         for (int i = 0; i < 20; i++) {
             before.add(rollout("group/with/slashes-" + i, 1, i), 100 + i);
         }
-        ScoreArrival score = new ScoreArrival(new SampleName("s", 0), Kind.SCORE, Samples.score(Samples.rollout("s", 0).build(), 99).build(),
-            new Record<>(new byte[0], new byte[VALUE_BYTES], 77, new RecordHeaders()), 40);
+        ScoreArrival score = new ScoreArrival(
+                new SampleName("s", 0),
+                Kind.SCORE,
+                Samples.score(Samples.rollout("s", 0).build(), 99).build(),
+                new Record<>(new byte[0], new byte[VALUE_BYTES], 77, new RecordHeaders()),
+                40);
         log.put(40L, score);
         before.add(score, 130);
 
@@ -90,7 +105,8 @@ class PendingStoreTest {
         assertThat(after.oldest(Kind.ROLLOUT)).isEqualTo(before.oldest(Kind.ROLLOUT));
         assertThat(after.find(Kind.SCORE, "s/0")).isEqualTo(before.find(Kind.SCORE, "s/0"));
         for (int i = 0; i < 20; i++) {
-            Waiting waiting = after.find(Kind.ROLLOUT, "group/with/slashes-" + i + "/1").orElseThrow();
+            Waiting waiting =
+                    after.find(Kind.ROLLOUT, "group/with/slashes-" + i + "/1").orElseThrow();
             assertThat(after.payload(waiting)).containsSame(log.get((long) i));
         }
         assertThat(reads).as("read again in one stretch").containsExactly(20);
@@ -133,7 +149,8 @@ class PendingStoreTest {
         open(1 << 20).add(rollout("g", 0, 3), 0);
         log.clear();
         PendingStore restarted = open(1 << 20);
-        assertThat(restarted.payload(restarted.find(Kind.ROLLOUT, "g/0").orElseThrow())).isEmpty();
+        assertThat(restarted.payload(restarted.find(Kind.ROLLOUT, "g/0").orElseThrow()))
+                .isEmpty();
     }
 
     @Test

@@ -22,10 +22,11 @@ class JournalTest {
     private static final long SETTINGS = 0x8123_4567_89ab_cdefL;
 
     private final KeyValueStore<Bytes, byte[]> store = Stores.keyValueStoreBuilder(
-        Stores.inMemoryKeyValueStore("journal"), Serdes.Bytes(), Serdes.ByteArray()).withLoggingDisabled().build();
+                    Stores.inMemoryKeyValueStore("journal"), Serdes.Bytes(), Serdes.ByteArray())
+            .withLoggingDisabled()
+            .build();
 
-    private record Seen(int input, long offset, long... facts) implements Observation {
-    }
+    private record Seen(int input, long offset, long... facts) implements Observation {}
 
     @BeforeEach
     void openStore() {
@@ -55,8 +56,9 @@ class JournalTest {
         assertThat(first.number()).isZero();
         assertThat(first.activityMs()).isEqualTo(77);
         assertThat(first.positions()).containsExactly(100L, 10L, 0L, 5L);
-        assertThat(first.since().subList(0, 4)).isEqualTo(
-            List.of(new Began(SETTINGS), new Arrivals(0, 100), new Arrivals(1, 2), new Idled(1900, 51_000)));
+        assertThat(first.since().subList(0, 4))
+                .isEqualTo(List.of(
+                        new Began(SETTINGS), new Arrivals(0, 100), new Arrivals(1, 2), new Idled(1900, 51_000)));
         assertThat(((Told) first.since().get(4)).facts()).containsExactly(5, -1, Long.MIN_VALUE);
         assertThat(second.number()).isEqualTo(1);
         assertThat(second.since()).containsExactly(new Arrivals(0, 1));
@@ -73,8 +75,13 @@ class JournalTest {
         Journal after = new Journal(store, "join-3", 2); // and crashed before anything came
         after.arrived(new Seen(0, 6));
 
-        assertThat(read(after.sighting(3))).isEqualTo(new Sighting(
-            "join-3", 1, 3, List.of(7L), List.of(new Arrivals(0, 1), new Idled(10, 20), new Began(2), new Arrivals(0, 1))));
+        assertThat(read(after.sighting(3)))
+                .isEqualTo(new Sighting(
+                        "join-3",
+                        1,
+                        3,
+                        List.of(7L),
+                        List.of(new Arrivals(0, 1), new Idled(10, 20), new Began(2), new Arrivals(0, 1))));
     }
 
     @Test
@@ -83,7 +90,8 @@ class JournalTest {
         journal.idled(10, 20);
         journal.changed();
         journal.idled(11, 31);
-        assertThat(read(journal.sighting(0)).since()).containsExactly(new Began(1), new Idled(10, 20), new Idled(11, 31));
+        assertThat(read(journal.sighting(0)).since())
+                .containsExactly(new Began(1), new Idled(10, 20), new Idled(11, 31));
     }
 
     @Test
@@ -111,6 +119,8 @@ class JournalTest {
     @Test
     void shouldRefuseAHeaderThatEndsTooEarly() {
         byte[] cut = java.util.Arrays.copyOf(new Journal(store, "join-3", 1).sighting(5), 12);
-        assertThatThrownBy(() -> read(cut)).isInstanceOf(IllegalArgumentException.class).hasMessageContaining(Sighting.HEADER);
+        assertThatThrownBy(() -> read(cut))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining(Sighting.HEADER);
     }
 }

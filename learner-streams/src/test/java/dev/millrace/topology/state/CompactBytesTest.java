@@ -27,13 +27,20 @@ class CompactBytesTest {
     @Test
     void shouldKeepItsBytes() {
         // 1 -> 2, -1 -> 1, 300 -> 600 = 0b100_1011000: what earlier versions wrote must be read by later ones
-        assertThat(new CompactBytes.Writer((byte) 1).number(1).number(-1).number(300).bytes(new byte[] {7}).toByteArray())
-            .containsExactly(1, 2, 1, (byte) 0xd8, 4, 2, 7);
+        assertThat(new CompactBytes.Writer((byte) 1)
+                        .number(1)
+                        .number(-1)
+                        .number(300)
+                        .bytes(new byte[] {7})
+                        .toByteArray())
+                .containsExactly(1, 2, 1, (byte) 0xd8, 4, 2, 7);
     }
 
     @Test
     void shouldRefuseAnotherFormat() {
         assertThatThrownBy(() -> new CompactBytes.Reader(new byte[] {2}, (byte) 1, "pending"))
-            .isInstanceOf(IllegalStateException.class).hasMessageContaining("store pending").hasMessageContaining("format 2");
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("store pending")
+                .hasMessageContaining("format 2");
     }
 }

@@ -42,12 +42,15 @@ class SharedRocksDbMemoryTest {
         RocksDB.loadLibrary();
         Table first = new Table();
         Table second = new Table();
-        try (Options one = options(first); Options two = options(second);
-             RocksDB a = RocksDB.open(one, directory.resolve("a").toString());
-             RocksDB b = RocksDB.open(two, directory.resolve("b").toString());
-             FlushOptions flush = new FlushOptions()) {
+        try (Options one = options(first);
+                Options two = options(second);
+                RocksDB a = RocksDB.open(one, directory.resolve("a").toString());
+                RocksDB b = RocksDB.open(two, directory.resolve("b").toString());
+                FlushOptions flush = new FlushOptions()) {
             assertThat(first.given).isInstanceOf(LRUCache.class).isSameAs(second.given);
-            assertThat(one.writeBufferManager()).isInstanceOf(WriteBufferManager.class).isSameAs(two.writeBufferManager());
+            assertThat(one.writeBufferManager())
+                    .isInstanceOf(WriteBufferManager.class)
+                    .isSameAs(two.writeBufferManager());
             byte[] value = new byte[100_000];
             for (int i = 0; i < 400; i++) { // 40 MB into each, five times the budget
                 byte[] key = Integer.toString(i).getBytes(java.nio.charset.StandardCharsets.US_ASCII);
@@ -57,9 +60,12 @@ class SharedRocksDbMemoryTest {
             a.flush(flush);
             b.flush(flush);
             for (int i = 0; i < 400; i++) {
-                assertThat(a.get(Integer.toString(i).getBytes(java.nio.charset.StandardCharsets.US_ASCII))).hasSize(100_000);
+                assertThat(a.get(Integer.toString(i).getBytes(java.nio.charset.StandardCharsets.US_ASCII)))
+                        .hasSize(100_000);
             }
-            assertThat(first.given.getUsage()).isPositive().isLessThan(2 * BYTES); // a block more, pinned while it is read
+            assertThat(first.given.getUsage())
+                    .isPositive()
+                    .isLessThan(2 * BYTES); // a block more, pinned while it is read
         }
     }
 }

@@ -9,5 +9,4 @@ import java.util.Map;
  * @param settings that they share
  * @param runs the synchronous one first
  */
-public record ClosedCurve(Map<String, String> settings, List<ClosedRun> runs) {
-}
+public record ClosedCurve(Map<String, String> settings, List<ClosedRun> runs) {}

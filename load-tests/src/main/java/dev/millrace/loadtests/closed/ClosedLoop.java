@@ -67,7 +67,10 @@ public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
     }
 
     private ClosedCurve curve(Map<String, String> shared, List<P> points) throws Exception {
-        P first = points.stream().filter(point -> point.eta() == 0).findFirst().orElseGet(() -> points.get(0).synchronous());
+        P first = points.stream()
+                .filter(point -> point.eta() == 0)
+                .findFirst()
+                .orElseGet(() -> points.get(0).synchronous());
         ClosedRun baseline = execution.run(first, runs++);
         report(baseline);
         List<ClosedRun> made = new ArrayList<>(List.of(baseline));
@@ -82,14 +85,27 @@ public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
     }
 
     private void report(ClosedRun run) {
-        progress.accept(String.format(Locale.ROOT, "%s: %d steps in %.1f s, %.0f tokens/s, %.2f of the synchronous run; reward %.3f to %.3f; "
-            + "%.1f versions behind; idle %s", run.label(), run.steps().size(), run.seconds(), run.tokensPerSecond(), run.speedUp(),
-            run.firstReward(), run.lastReward(), run.staleness(), idle(run)));
+        progress.accept(String.format(
+                Locale.ROOT,
+                "%s: %d steps in %.1f s, %.0f tokens/s, %.2f of the synchronous run; reward %.3f to %.3f; "
+                        + "%.1f versions behind; idle %s",
+                run.label(),
+                run.steps().size(),
+                run.seconds(),
+                run.tokensPerSecond(),
+                run.speedUp(),
+                run.firstReward(),
+                run.lastReward(),
+                run.staleness(),
+                idle(run)));
     }
 
     /** For people. */
     public static String idle(ClosedRun run) {
-        return String.join(", ", run.idle().entrySet().stream()
-            .map(e -> e.getKey() + String.format(Locale.ROOT, " %.0f %%", 100 * e.getValue())).toList());
+        return String.join(
+                ", ",
+                run.idle().entrySet().stream()
+                        .map(e -> e.getKey() + String.format(Locale.ROOT, " %.0f %%", 100 * e.getValue()))
+                        .toList());
     }
 }

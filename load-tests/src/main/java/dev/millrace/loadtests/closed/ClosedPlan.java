@@ -21,8 +21,17 @@ import dev.millrace.loadtests.synthetic.Distribution;
  * @param brokerHeapMb heap of the broker that is started where none is given, at least 256
  * @param seed of what is simulated
  */
-public record ClosedPlan(Distribution environmentMs, Distribution stepMs, int batchSequences, double seconds, long tokens, double reward,
-    int overSteps, double limitSeconds, int brokerHeapMb, long seed) {
+public record ClosedPlan(
+        Distribution environmentMs,
+        Distribution stepMs,
+        int batchSequences,
+        double seconds,
+        long tokens,
+        double reward,
+        int overSteps,
+        double limitSeconds,
+        int brokerHeapMb,
+        long seed) {
 
     private static final long LONGEST_MS = 600_000;
     private static final double LEAST_LIMIT_S = 10;
@@ -35,8 +44,9 @@ public record ClosedPlan(Distribution environmentMs, Distribution stepMs, int ba
             throw new IllegalArgumentException("batch_sequences must be at least 0: " + batchSequences);
         }
         if (!(seconds >= 0 && seconds < Double.POSITIVE_INFINITY) || tokens < 0 || seconds == 0 && tokens == 0) {
-            throw new IllegalArgumentException("seconds and tokens must be at least 0 and one of them more, or a run would never end: seconds="
-                + seconds + ", tokens=" + tokens);
+            throw new IllegalArgumentException(
+                    "seconds and tokens must be at least 0 and one of them more, or a run would never end: seconds="
+                            + seconds + ", tokens=" + tokens);
         }
         if (!(reward > 0 && reward <= 1)) {
             throw new IllegalArgumentException("reward must be above 0 and at most 1: " + reward);
@@ -45,11 +55,12 @@ public record ClosedPlan(Distribution environmentMs, Distribution stepMs, int ba
             throw new IllegalArgumentException("over_steps must be at least 1: " + overSteps);
         }
         if (!(limitSeconds >= LEAST_LIMIT_S && limitSeconds > seconds && limitSeconds < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException("limit_seconds must be at least " + LEAST_LIMIT_S + " and more than seconds " + seconds + ": "
-                + limitSeconds);
+            throw new IllegalArgumentException("limit_seconds must be at least " + LEAST_LIMIT_S
+                    + " and more than seconds " + seconds + ": " + limitSeconds);
         }
         if (brokerHeapMb < LEAST_HEAP_MB) {
-            throw new IllegalArgumentException("broker_heap_mb must be at least " + LEAST_HEAP_MB + ": " + brokerHeapMb);
+            throw new IllegalArgumentException(
+                    "broker_heap_mb must be at least " + LEAST_HEAP_MB + ": " + brokerHeapMb);
         }
     }
 

@@ -11,7 +11,8 @@ import java.util.List;
  * @param name of the workload
  * @param workload as it was resolved, as YAML
  */
-public record ClosedReport(int format, String kind, String name, Origin origin, String workload, List<ClosedCurve> curves) {
+public record ClosedReport(
+        int format, String kind, String name, Origin origin, String workload, List<ClosedCurve> curves) {
     /** What is written now. */
     public static final int FORMAT = 1;
     /** The value of {@code kind}. */

@@ -18,27 +18,51 @@ import java.util.function.ToDoubleFunction;
  * @param speedUpToReward seconds to the reward of the synchronous run over those of this one; -1 where one did not reach it
  * @param steps after the first, in order
  */
-public record ClosedRun(Map<String, String> settings, boolean synchronous, double seconds, Map<String, Double> idle, double processorLoad,
-    double secondsToReward, double speedUp, double speedUpToReward, int overSteps, List<ClosedStep> steps) {
+public record ClosedRun(
+        Map<String, String> settings,
+        boolean synchronous,
+        double seconds,
+        Map<String, Double> idle,
+        double processorLoad,
+        double secondsToReward,
+        double speedUp,
+        double speedUpToReward,
+        int overSteps,
+        List<ClosedStep> steps) {
 
     /**
      * Of a run by itself; against which other it is fast is for {@link #beside} to say.
      *
      * @param steps after the first, at least one
      */
-    public static ClosedRun of(Map<String, String> settings, boolean synchronous, ClosedPlan plan, List<ClosedStep> steps,
-            Map<String, Double> idle, double processorLoad) {
+    public static ClosedRun of(
+            Map<String, String> settings,
+            boolean synchronous,
+            ClosedPlan plan,
+            List<ClosedStep> steps,
+            Map<String, Double> idle,
+            double processorLoad) {
         if (steps.isEmpty()) {
             throw new IllegalArgumentException("a run needs at least one step after its first");
         }
-        return new ClosedRun(settings, synchronous, steps.get(steps.size() - 1).atSeconds(), idle, processorLoad,
-            secondsTo(plan.reward(), plan.overSteps(), steps), 1, 1, plan.overSteps(), List.copyOf(steps));
+        return new ClosedRun(
+                settings,
+                synchronous,
+                steps.get(steps.size() - 1).atSeconds(),
+                idle,
+                processorLoad,
+                secondsTo(plan.reward(), plan.overSteps(), steps),
+                1,
+                1,
+                plan.overSteps(),
+                List.copyOf(steps));
     }
 
     private static double secondsTo(double reward, int overSteps, List<ClosedStep> steps) {
         double sum = 0;
         for (int i = 0; i < steps.size(); i++) {
-            sum += steps.get(i).reward() - (i >= overSteps ? steps.get(i - overSteps).reward() : 0);
+            sum += steps.get(i).reward()
+                    - (i >= overSteps ? steps.get(i - overSteps).reward() : 0);
             if (i >= overSteps - 1 && sum / overSteps >= reward) {
                 return steps.get(i).atSeconds();
             }
@@ -48,9 +72,17 @@ public record ClosedRun(Map<String, String> settings, boolean synchronous, doubl
 
     /** The same, with what it gains over a synchronous run. */
     public ClosedRun beside(ClosedRun baseline) {
-        return new ClosedRun(settings, synchronous, seconds, idle, processorLoad, secondsToReward,
-            tokensPerSecond() / baseline.tokensPerSecond(),
-            secondsToReward <= 0 || baseline.secondsToReward <= 0 ? -1 : baseline.secondsToReward / secondsToReward, overSteps, steps);
+        return new ClosedRun(
+                settings,
+                synchronous,
+                seconds,
+                idle,
+                processorLoad,
+                secondsToReward,
+                tokensPerSecond() / baseline.tokensPerSecond(),
+                secondsToReward <= 0 || baseline.secondsToReward <= 0 ? -1 : baseline.secondsToReward / secondsToReward,
+                overSteps,
+                steps);
     }
 
     /** Tokens that were trained on. */
@@ -78,7 +110,8 @@ public record ClosedRun(Map<String, String> settings, boolean synchronous, doubl
 
     /** Median over the steps. */
     public double essRatio() {
-        double[] sorted = steps.stream().mapToDouble(ClosedStep::essRatio).sorted().toArray();
+        double[] sorted =
+                steps.stream().mapToDouble(ClosedStep::essRatio).sorted().toArray();
         return sorted[sorted.length / 2];
     }
 
@@ -88,7 +121,12 @@ public record ClosedRun(Map<String, String> settings, boolean synchronous, doubl
 
     /** How it is called in tables and pictures. */
     public String label() {
-        return settings.isEmpty() ? "as it is" : String.join(", ", settings.entrySet().stream()
-            .map(e -> e.getKey().substring(e.getKey().lastIndexOf('.') + 1) + " " + e.getValue()).toList());
+        return settings.isEmpty()
+                ? "as it is"
+                : String.join(
+                        ", ",
+                        settings.entrySet().stream()
+                                .map(e -> e.getKey().substring(e.getKey().lastIndexOf('.') + 1) + " " + e.getValue())
+                                .toList());
     }
 }

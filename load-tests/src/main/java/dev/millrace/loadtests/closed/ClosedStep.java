@@ -10,5 +10,5 @@ package dev.millrace.loadtests.closed;
  * @param essRatio of its batch
  * @param tokens that it trained on
  */
-public record ClosedStep(double atSeconds, long version, double reward, double staleness, double essRatio, long tokens) {
-}
+public record ClosedStep(
+        double atSeconds, long version, double reward, double staleness, double essRatio, long tokens) {}

@@ -53,6 +53,7 @@ public final class SlowEnvironment implements Environment {
         private final SplittableRandom random;
         /** What the other has done already, until it is due; null where nothing is. */
         private Reaction held;
+
         private long dueNanos;
 
         SlowEpisode(Episode episode, SplittableRandom random) {

@@ -56,7 +56,8 @@ public final class RawCopy {
      * @param topics to copy, each of {@code partitions} partitions
      * @param compression of what is written
      */
-    public RawCopy(LogConnection connection, List<String> topics, int partitions, long commitIntervalMs, String compression) {
+    public RawCopy(
+            LogConnection connection, List<String> topics, int partitions, long commitIntervalMs, String compression) {
         this.connection = connection;
         this.topics = topics;
         this.partitions = partitions;
@@ -100,15 +101,20 @@ public final class RawCopy {
     /** Makes the copy's topics and says how far each partition goes. */
     private Map<TopicPartition, Long> prepare(String name) throws InterruptedException {
         try (Admin admin = Admin.create(connection.admin())) {
-            Map<String, String> settings = Map.of(TopicConfig.MAX_MESSAGE_BYTES_CONFIG,
-                connection.clientProperties().get("max.request.size").toString());
+            Map<String, String> settings = Map.of(
+                    TopicConfig.MAX_MESSAGE_BYTES_CONFIG,
+                    connection.clientProperties().get("max.request.size").toString());
             admin.createTopics(topics.stream()
-                .map(topic -> new NewTopic(topic + name, partitions, (short) -1).configs(settings)).toList()).all().get();
+                            .map(topic -> new NewTopic(topic + name, partitions, (short) -1).configs(settings))
+                            .toList())
+                    .all()
+                    .get();
             Map<TopicPartition, OffsetSpec> latest = new HashMap<>();
             for (String topic : topics) {
                 for (int p = 0; p < partitions; p++) {
                     latest.put(new TopicPartition(topic, p), OffsetSpec.latest());
-                    latest.put(new TopicPartition(topic + name, p), OffsetSpec.latest()); // a topic that answers is there
+                    latest.put(
+                            new TopicPartition(topic + name, p), OffsetSpec.latest()); // a topic that answers is there
                 }
             }
             Map<TopicPartition, Long> ends = new HashMap<>();
@@ -119,7 +125,8 @@ public final class RawCopy {
             });
             return ends;
         } catch (ExecutionException e) {
-            throw new LoadException("the raw copy could not be prepared: " + e.getCause().getMessage(), e.getCause());
+            throw new LoadException(
+                    "the raw copy could not be prepared: " + e.getCause().getMessage(), e.getCause());
         }
     }
 
@@ -143,7 +150,8 @@ public final class RawCopy {
     private Callable<Long> copy(String name, int thread, Map<TopicPartition, Long> ends) {
         return () -> {
             String group = connection.scoped("copy" + name);
-            try (KafkaConsumer<byte[], byte[]> consumer = consumer(group); KafkaProducer<byte[], byte[]> producer = producer(group + "-" + thread)) {
+            try (KafkaConsumer<byte[], byte[]> consumer = consumer(group);
+                    KafkaProducer<byte[], byte[]> producer = producer(group + "-" + thread)) {
                 producer.initTransactions();
                 consumer.assign(ends.keySet());
                 consumer.seekToBeginning(ends.keySet());
@@ -155,7 +163,11 @@ public final class RawCopy {
                     do {
                         for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(10))) {
                             producer.send(new ProducerRecord<>(
-                                record.topic() + name, record.partition(), record.timestamp(), record.key(), record.value()));
+                                    record.topic() + name,
+                                    record.partition(),
+                                    record.timestamp(),
+                                    record.key(),
+                                    record.value()));
                             reached.put(new TopicPartition(record.topic(), record.partition()), record.offset() + 1);
                         }
                     } while (System.nanoTime() < commitAt && !reached.equals(ends));
@@ -170,18 +182,28 @@ public final class RawCopy {
     }
 
     private KafkaConsumer<byte[], byte[]> consumer(String group) {
-        return new KafkaConsumer<>(connection.consumer(Map.of(
-            ConsumerConfig.GROUP_ID_CONFIG, group,
-            ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
-            ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
-            ConsumerConfig.MAX_POLL_RECORDS_CONFIG, MAX_POLL_RECORDS)), new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        return new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        ConsumerConfig.GROUP_ID_CONFIG,
+                        group,
+                        ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG,
+                        false,
+                        ConsumerConfig.ISOLATION_LEVEL_CONFIG,
+                        "read_committed",
+                        ConsumerConfig.MAX_POLL_RECORDS_CONFIG,
+                        MAX_POLL_RECORDS)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
     }
 
     private KafkaProducer<byte[], byte[]> producer(String transactionalId) {
-        return new KafkaProducer<>(connection.producer(Map.of(
-            ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalId,
-            ProducerConfig.LINGER_MS_CONFIG, LINGER_MS,
-            ProducerConfig.BATCH_SIZE_CONFIG, BATCH_BYTES,
-            ProducerConfig.COMPRESSION_TYPE_CONFIG, compression)), new ByteArraySerializer(), new ByteArraySerializer());
+        return new KafkaProducer<>(
+                connection.producer(Map.of(
+                        ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalId,
+                        ProducerConfig.LINGER_MS_CONFIG, LINGER_MS,
+                        ProducerConfig.BATCH_SIZE_CONFIG, BATCH_BYTES,
+                        ProducerConfig.COMPRESSION_TYPE_CONFIG, compression)),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
     }
 }

@@ -36,7 +36,9 @@ import org.openjdk.jmh.annotations.Warmup;
 @OutputTimeUnit(TimeUnit.MILLISECONDS)
 @Warmup(iterations = 5, time = 1)
 @Measurement(iterations = 9, time = 1)
-@Fork(value = 1, jvmArgs = {"-Xms1g", "-Xmx1g", "-XX:+UseSerialGC"})
+@Fork(
+        value = 1,
+        jvmArgs = {"-Xms1g", "-Xmx1g", "-XX:+UseSerialGC"})
 @State(Scope.Benchmark)
 public class RolloutCorrectionBenchmark {
     private static final int SEQUENCES = 512;

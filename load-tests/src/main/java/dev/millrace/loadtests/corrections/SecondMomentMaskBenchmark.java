@@ -34,7 +34,9 @@ import org.openjdk.jmh.annotations.Warmup;
 @OutputTimeUnit(TimeUnit.MICROSECONDS)
 @Warmup(iterations = 4, time = 1)
 @Measurement(iterations = 7, time = 1)
-@Fork(value = 2, jvmArgs = {"-Xms1g", "-Xmx1g"})
+@Fork(
+        value = 2,
+        jvmArgs = {"-Xms1g", "-Xmx1g"})
 public class SecondMomentMaskBenchmark {
     private static final int TOKENS = 1 << 20;
     private static final int SEQUENCES = 512;

@@ -15,6 +15,7 @@ import java.util.List;
 public record Knee(double rate, boolean reached) {
     /** A system that achieves less than this of a rate does not follow it. */
     private static final double FOLLOWS = 0.93;
+
     private static final double NOTHING = 1e-3;
 
     /**
@@ -25,8 +26,12 @@ public record Knee(double rate, boolean reached) {
      */
     public record Point(double offered, double achieved) {
         public Point {
-            if (!(offered > 0.0 && achieved > 0.0 && offered < Double.POSITIVE_INFINITY && achieved < Double.POSITIVE_INFINITY)) {
-                throw new IllegalArgumentException("rates must be finite and greater than 0: offered=" + offered + ", achieved=" + achieved);
+            if (!(offered > 0.0
+                    && achieved > 0.0
+                    && offered < Double.POSITIVE_INFINITY
+                    && achieved < Double.POSITIVE_INFINITY)) {
+                throw new IllegalArgumentException(
+                        "rates must be finite and greater than 0: offered=" + offered + ", achieved=" + achieved);
             }
         }
 
@@ -44,18 +49,32 @@ public record Knee(double rate, boolean reached) {
     /** Of at least one point, in any order. */
     public static Knee of(List<Point> curve) {
         double highest = curve.stream().mapToDouble(Point::offered).max().orElseThrow();
-        return highestFollowed(curve) == highest ? new Knee(highest, false)
-            : new Knee(curve.stream().mapToDouble(p -> Math.min(p.offered(), p.achieved())).max().orElseThrow(), true);
+        return highestFollowed(curve) == highest
+                ? new Knee(highest, false)
+                : new Knee(
+                        curve.stream()
+                                .mapToDouble(p -> Math.min(p.offered(), p.achieved()))
+                                .max()
+                                .orElseThrow(),
+                        true);
     }
 
     /** The highest rate that was followed at least once; 0 if none was. */
     public static double highestFollowed(List<Point> curve) {
-        return curve.stream().filter(Point::followed).mapToDouble(Point::offered).max().orElse(0);
+        return curve.stream()
+                .filter(Point::followed)
+                .mapToDouble(Point::offered)
+                .max()
+                .orElse(0);
     }
 
     /** The lowest rate above that; 0 if there is none. */
     public static double lowestNotFollowed(List<Point> curve) {
         double followed = highestFollowed(curve);
-        return curve.stream().mapToDouble(Point::offered).filter(rate -> rate > followed).min().orElse(0);
+        return curve.stream()
+                .mapToDouble(Point::offered)
+                .filter(rate -> rate > followed)
+                .min()
+                .orElse(0);
     }
 }

@@ -14,8 +14,7 @@ public final class KneeSearch {
     private static final double DOUBLE = 2;
     private static final double NARROW = 1.12;
 
-    private KneeSearch() {
-    }
+    private KneeSearch() {}
 
     /** Measures what is achieved at a rate; greater than 0. */
     @FunctionalInterface

@@ -13,8 +13,14 @@ import java.util.Map;
  * @param batchesAhead batches that the learner has not taken yet
  * @param rolloutsPerSecond that reached a batch since the sample before
  */
-public record LagSample(double atSeconds, Map<String, Long> records, Map<String, Double> seconds, double versionsInFlight,
-    double versionsInQueue, long batchesAhead, double rolloutsPerSecond) {
+public record LagSample(
+        double atSeconds,
+        Map<String, Long> records,
+        Map<String, Double> seconds,
+        double versionsInFlight,
+        double versionsInQueue,
+        long batchesAhead,
+        double rolloutsPerSecond) {
 
     /** Behind on all partitions together. */
     public long allRecords() {

@@ -68,14 +68,17 @@ public final class LagSampler implements AutoCloseable {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // closed
         } catch (ExecutionException e) {
-            throw new LoadException("the lag cannot be asked for: " + e.getCause().getMessage(), e.getCause());
+            throw new LoadException(
+                    "the lag cannot be asked for: " + e.getCause().getMessage(), e.getCause());
         }
     }
 
     private LagSample take(long began) throws ExecutionException, InterruptedException {
         Map<TopicPartition, OffsetSpec> latest = new HashMap<>();
         partitions.forEach(partition -> latest.put(partition, OffsetSpec.latest()));
-        var committed = admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get();
+        var committed = admin.listConsumerGroupOffsets(group)
+                .partitionsToOffsetAndMetadata()
+                .get();
         var ends = admin.listOffsets(latest).all().get();
         long now = System.nanoTime();
         Map<String, Long> records = new TreeMap<>();
@@ -83,7 +86,10 @@ public final class LagSampler implements AutoCloseable {
         for (TopicPartition partition : partitions) {
             PartitionLag lag = lags.get(partition);
             lag.end(now, ends.get(partition).offset());
-            lag.committed(committed.get(partition) == null ? 0 : committed.get(partition).offset());
+            lag.committed(
+                    committed.get(partition) == null
+                            ? 0
+                            : committed.get(partition).offset());
             records.put(partition.toString(), lag.records());
             seconds.put(partition.toString(), lag.seconds(now));
         }
@@ -91,8 +97,14 @@ public final class LagSampler implements AutoCloseable {
         double rate = now == lastNanos ? 0 : (rollouts - lastRollouts) * 1e9 / (now - lastNanos);
         lastNanos = now;
         lastRollouts = rollouts;
-        return new LagSample((now - began) / 1e9, records, seconds, batches.versionsInFlight(), batches.versionsInQueue(),
-            batches.count() - versions.getAsLong(), rate);
+        return new LagSample(
+                (now - began) / 1e9,
+                records,
+                seconds,
+                batches.versionsInFlight(),
+                batches.versionsInQueue(),
+                batches.count() - versions.getAsLong(),
+                rate);
     }
 
     /** Those taken so far. */

@@ -10,8 +10,7 @@ import java.util.Deque;
  * Confined to one thread.
  */
 final class PartitionLag {
-    private record End(long nanos, long offset) {
-    }
+    private record End(long nanos, long offset) {}
 
     private final Deque<End> history = new ArrayDeque<>();
     private long end;

@@ -57,14 +57,16 @@ public final class SyntheticLearner implements AutoCloseable {
                 long batch = batches.take();
                 Thread.sleep(stepMs.draw(random));
                 long nowMs = System.currentTimeMillis();
-                producer.send(run.record(run.records().version(newest.get() + 1, batch, nowMs), nowMs)).get();
+                producer.send(run.record(run.records().version(newest.get() + 1, batch, nowMs), nowMs))
+                        .get();
                 newest.incrementAndGet();
                 steps.incrementAndGet();
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // closed
         } catch (ExecutionException e) {
-            failure.set(new LoadException("a version could not be published: " + e.getCause().getMessage(), e.getCause()));
+            failure.set(new LoadException(
+                    "a version could not be published: " + e.getCause().getMessage(), e.getCause()));
         }
     }
 

@@ -17,15 +17,16 @@ final class ForwardBackwardSpeed {
     private static final int WARM_UP = 3;
     private static final int ROUNDS = 21;
 
-    private ForwardBackwardSpeed() {
-    }
+    private ForwardBackwardSpeed() {}
 
     static void measure(StepInput input) {
         SplittableRandom random = new SplittableRandom(1);
         int[][] tokens = new int[input.sequences()][];
         int[] firstScored = new int[input.sequences()];
         for (int s = 0; s < tokens.length; s++) {
-            tokens[s] = random.ints(input.prompt() + input.response(), 0, input.shape().vocabSize()).toArray();
+            tokens[s] = random.ints(
+                            input.prompt() + input.response(), 0, input.shape().vocabSize())
+                    .toArray();
             firstScored[s] = input.prompt();
         }
         SequenceBatch batch = new SequenceBatch(tokens, firstScored);
@@ -47,8 +48,14 @@ final class ForwardBackwardSpeed {
             }
         }
         Arrays.sort(seconds);
-        System.out.printf(Locale.ROOT, "%s, 1 thread: forward and backward %.1f ms median of %d, %.1f least, %.1f most; %.0f tokens/s%n",
-            input.name(), seconds[ROUNDS / 2] * 1e3, ROUNDS, seconds[0] * 1e3, seconds[ROUNDS - 1] * 1e3,
-            input.tokens() / seconds[ROUNDS / 2]);
+        System.out.printf(
+                Locale.ROOT,
+                "%s, 1 thread: forward and backward %.1f ms median of %d, %.1f least, %.1f most; %.0f tokens/s%n",
+                input.name(),
+                seconds[ROUNDS / 2] * 1e3,
+                ROUNDS,
+                seconds[0] * 1e3,
+                seconds[ROUNDS - 1] * 1e3,
+                input.tokens() / seconds[ROUNDS / 2]);
     }
 }

@@ -27,8 +27,12 @@ record StepInput(String name, DecoderShape shape, int sequences, int prompt, int
 
     /** The default task's. */
     static StepInput inc() {
-        return new StepInput("inc: 2 layers of 64, 256 sequences of 7 + 5",
-            new DecoderShape(16, 64, 2, 4, 4, 16, 128, 64, 100, 1e-6, false, false), 256, 7, 5);
+        return new StepInput(
+                "inc: 2 layers of 64, 256 sequences of 7 + 5",
+                new DecoderShape(16, 64, 2, 4, 4, 16, 128, 64, 100, 1e-6, false, false),
+                256,
+                7,
+                5);
     }
 
     /** Short sequences through four layers of 128. */
@@ -60,14 +64,36 @@ record StepInput(String name, DecoderShape shape, int sequences, int prompt, int
         for (int s = 0; s < sequences; s++) {
             Trajectory trajectory = trajectory(s, random);
             trajectories.add(trajectory);
-            entries.add(BatchEntry.newBuilder().setRolloutId(trajectory.getRolloutId()).setGroupId(trajectory.getGroupId())
-                .setPartition(0).setOffset(s).setRolloutPartition(0).setRolloutOffset(s).setReward(trajectory.getReward())
-                .setAdvantage(trajectory.getReward() - 0.5).setOldestVersion(0).setTrainedTokens(response).build());
+            entries.add(BatchEntry.newBuilder()
+                    .setRolloutId(trajectory.getRolloutId())
+                    .setGroupId(trajectory.getGroupId())
+                    .setPartition(0)
+                    .setOffset(s)
+                    .setRolloutPartition(0)
+                    .setRolloutOffset(s)
+                    .setReward(trajectory.getReward())
+                    .setAdvantage(trajectory.getReward() - 0.5)
+                    .setOldestVersion(0)
+                    .setTrainedTokens(response)
+                    .build());
         }
-        LearnerBatch batch = LearnerBatch.newBuilder().setRunId("run").setEpoch(0).setPolicyId("policy").setBatchId(1)
-            .setAssembledVersion(1).setEntries(entries).setStages(List.of()).setTrainedTokens((long) sequences * response)
-            .setEssRatio(1).setEssRatioTruncated(1).setSecondMoment(0).setStepScale(1).setStalenessMean(0).setStalenessMax(0)
-            .setAssembledAtMs(2).build();
+        LearnerBatch batch = LearnerBatch.newBuilder()
+                .setRunId("run")
+                .setEpoch(0)
+                .setPolicyId("policy")
+                .setBatchId(1)
+                .setAssembledVersion(1)
+                .setEntries(entries)
+                .setStages(List.of())
+                .setTrainedTokens((long) sequences * response)
+                .setEssRatio(1)
+                .setEssRatioTruncated(1)
+                .setSecondMoment(0)
+                .setStepScale(1)
+                .setStalenessMean(0)
+                .setStalenessMax(0)
+                .setAssembledAtMs(2)
+                .build();
         return TrainingBatch.of(batch, trajectories);
     }
 
@@ -79,14 +105,34 @@ record StepInput(String name, DecoderShape shape, int sequences, int prompt, int
         Arrays.fill(ones, 1f);
         Arrays.fill(mask, (byte) 1);
         LogCoordinates nowhere = new LogCoordinates("synthetic", 0, (long) s);
-        return Trajectory.newBuilder().setRunId("run").setEpoch(0).setPolicyId("policy").setRolloutId("g" + s / GROUP + "/" + s % GROUP)
-            .setGroupId("g" + s / GROUP).setOrdinal(s / GROUP).setSampleIndex(s % GROUP).setGroupSize(GROUP)
-            .setRolloutSource(nowhere).setScoreSource(nowhere)
-            .setPromptTokens(PackedInts.of(random.ints(prompt, 0, shape.vocabSize()).toArray()))
-            .setResponseTokens(PackedInts.of(random.ints(response, 0, shape.vocabSize()).toArray()))
-            .setMask(PackedMask.of(mask)).setTemperature(1).setVersionSpans(List.of(new VersionSpan(0L, 0, response)))
-            .setBehaviorLogProbs(PackedFloats.of(logProbs)).setOldLogProbs(PackedFloats.of(logProbs))
-            .setProximalLogProbs(PackedFloats.of(logProbs)).setProximalVersion(0).setImportanceWeights(PackedFloats.of(ones))
-            .setStages(List.of()).setReward(s % 2).setFinishReason("STOP").setFinishedAtMs(1).setScoredAtMs(1).build();
+        return Trajectory.newBuilder()
+                .setRunId("run")
+                .setEpoch(0)
+                .setPolicyId("policy")
+                .setRolloutId("g" + s / GROUP + "/" + s % GROUP)
+                .setGroupId("g" + s / GROUP)
+                .setOrdinal(s / GROUP)
+                .setSampleIndex(s % GROUP)
+                .setGroupSize(GROUP)
+                .setRolloutSource(nowhere)
+                .setScoreSource(nowhere)
+                .setPromptTokens(
+                        PackedInts.of(random.ints(prompt, 0, shape.vocabSize()).toArray()))
+                .setResponseTokens(PackedInts.of(
+                        random.ints(response, 0, shape.vocabSize()).toArray()))
+                .setMask(PackedMask.of(mask))
+                .setTemperature(1)
+                .setVersionSpans(List.of(new VersionSpan(0L, 0, response)))
+                .setBehaviorLogProbs(PackedFloats.of(logProbs))
+                .setOldLogProbs(PackedFloats.of(logProbs))
+                .setProximalLogProbs(PackedFloats.of(logProbs))
+                .setProximalVersion(0)
+                .setImportanceWeights(PackedFloats.of(ones))
+                .setStages(List.of())
+                .setReward(s % 2)
+                .setFinishReason("STOP")
+                .setFinishedAtMs(1)
+                .setScoredAtMs(1)
+                .build();
     }
 }

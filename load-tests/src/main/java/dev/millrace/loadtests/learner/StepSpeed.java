@@ -34,12 +34,12 @@ import java.util.Map;
 public final class StepSpeed {
     private static final int ROUNDS = 15;
 
-    private StepSpeed() {
-    }
+    private StepSpeed() {}
 
     public static void main(String[] arguments) throws IOException {
-        System.out.println("machine: " + System.getProperty("os.arch") + ", " + Runtime.getRuntime().availableProcessors()
-            + " processors, " + System.getProperty("java.vm.name") + " " + Runtime.version());
+        System.out.println("machine: " + System.getProperty("os.arch") + ", "
+                + Runtime.getRuntime().availableProcessors() + " processors, " + System.getProperty("java.vm.name")
+                + " " + Runtime.version());
         if (arguments.length >= 3 && arguments[0].equals("memory")) {
             boolean opob = arguments.length > 3 && arguments[3].equals("opob");
             memory(Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]), opob);
@@ -51,8 +51,9 @@ public final class StepSpeed {
             return;
         }
         if (arguments.length > 0) {
-            throw new IllegalArgumentException("what is known is: nothing, memory BUDGET SEQUENCES [opob], forward-backward; not "
-                + String.join(" ", arguments));
+            throw new IllegalArgumentException(
+                    "what is known is: nothing, memory BUDGET SEQUENCES [opob], forward-backward; not "
+                            + String.join(" ", arguments));
         }
         for (StepInput input : new StepInput[] {StepInput.inc(), StepInput.shortAnswers(), StepInput.longAnswers()}) {
             compare(input);
@@ -60,8 +61,7 @@ public final class StepSpeed {
     }
 
     /** A step as configured, by an engine with so many threads inside an operator. */
-    private record Variant(StepConfig config, int intraOpThreads) {
-    }
+    private record Variant(StepConfig config, int intraOpThreads) {}
 
     private static Map<String, Variant> variants() {
         StepConfig recorded = StepConfig.defaults().withProximal(ProximalSource.RECORDED);
@@ -69,11 +69,13 @@ public final class StepSpeed {
         Map<String, Variant> variants = new LinkedHashMap<>();
         variants.put("recorded, 2 shards", new Variant(recorded, 1));
         variants.put("recomputed, 2 shards", new Variant(recomputed, 1));
-        variants.put("decoupled_ppo recomputed", new Variant(
-            recomputed.withObjective(DecoupledPpoConfig.defaults()), 1));
+        variants.put(
+                "decoupled_ppo recomputed", new Variant(recomputed.withObjective(DecoupledPpoConfig.defaults()), 1));
         variants.put("recorded + opob", new Variant(recorded.withBaseline(BaselineConfig.Opob.defaults()), 1));
         variants.put("recorded, 1 shard", new Variant(recorded.withCut(recorded.tokensPerMicrobatch(), 1), 1));
-        variants.put("recorded, 1 shard x 2 op threads", new Variant(recorded.withCut(recorded.tokensPerMicrobatch(), 1), 2));
+        variants.put(
+                "recorded, 1 shard x 2 op threads",
+                new Variant(recorded.withCut(recorded.tokensPerMicrobatch(), 1), 2));
         return variants;
     }
 
@@ -87,8 +89,13 @@ public final class StepSpeed {
         variants.forEach((name, variant) -> {
             seconds.put(name, new double[ROUNDS]);
             processor.put(name, new double[ROUNDS]);
-            optimizers.put(name, new BatchOptimizer(new Engine(Device.CPU, variant.intraOpThreads()), input.shape(),
-                variant.config(), CorrectionConfig.defaults()));
+            optimizers.put(
+                    name,
+                    new BatchOptimizer(
+                            new Engine(Device.CPU, variant.intraOpThreads()),
+                            input.shape(),
+                            variant.config(),
+                            CorrectionConfig.defaults()));
         });
         for (int round = -2; round < ROUNDS; round++) { // two to warm up
             for (Map.Entry<String, BatchOptimizer> entry : optimizers.entrySet()) {
@@ -106,10 +113,14 @@ public final class StepSpeed {
         optimizers.values().forEach(BatchOptimizer::close);
         System.out.printf(Locale.ROOT, "%n%s, %d tokens a batch%n", input.name(), input.tokens());
         double base = median(processor.get("recorded, 2 shards"));
-        seconds.forEach((name, times) -> System.out.printf(Locale.ROOT,
-            "  %-34s %8.1f ms median, %8.1f least; processor %8.1f ms median, %5.2f of the first%n", name, median(times) * 1e3,
-            Arrays.stream(times).min().orElseThrow() * 1e3, median(processor.get(name)) * 1e3,
-            median(processor.get(name)) / base));
+        seconds.forEach((name, times) -> System.out.printf(
+                Locale.ROOT,
+                "  %-34s %8.1f ms median, %8.1f least; processor %8.1f ms median, %5.2f of the first%n",
+                name,
+                median(times) * 1e3,
+                Arrays.stream(times).min().orElseThrow() * 1e3,
+                median(processor.get(name)) * 1e3,
+                median(processor.get(name)) / base));
     }
 
     /** Of all threads of this process, compilers and collectors included: what a busy machine cannot stretch. */
@@ -125,19 +136,24 @@ public final class StepSpeed {
 
     private static void memory(int budget, int sequences, boolean opob) throws IOException {
         StepInput input = StepInput.longAnswers().withSequences(sequences);
-        StepConfig config = StepConfig.defaults().withProximal(ProximalSource.RECOMPUTED).withCut(budget, 2)
-            .withBaseline(opob ? BaselineConfig.Opob.defaults() : new BaselineConfig.Group());
+        StepConfig config = StepConfig.defaults()
+                .withProximal(ProximalSource.RECOMPUTED)
+                .withCut(budget, 2)
+                .withBaseline(opob ? BaselineConfig.Opob.defaults() : new BaselineConfig.Group());
         try (BatchOptimizer optimizer =
-                 new BatchOptimizer(Engine.cpu(), input.shape(), config, CorrectionConfig.defaults())) {
+                new BatchOptimizer(Engine.cpu(), input.shape(), config, CorrectionConfig.defaults())) {
             AdamW adamW = optimizer.newOptimizer();
             Weights weights = Weights.random(input.shape(), 2);
             for (int step = 0; step < 3; step++) {
                 optimizer.train(input.batch(), 1, ControlState.initial(), weights, adamW);
             }
         }
-        String peak = Files.readAllLines(Path.of("/proc/self/status")).stream().filter(line -> line.startsWith("VmHWM"))
-            .findFirst().orElse("VmHWM: not said here");
-        System.out.printf("budget %d, %d sequences of 512%s: %s%n", budget, sequences, opob ? ", opob" : "",
-            peak.replaceAll("\\s+", " "));
+        String peak = Files.readAllLines(Path.of("/proc/self/status")).stream()
+                .filter(line -> line.startsWith("VmHWM"))
+                .findFirst()
+                .orElse("VmHWM: not said here");
+        System.out.printf(
+                "budget %d, %d sequences of 512%s: %s%n",
+                budget, sequences, opob ? ", opob" : "", peak.replaceAll("\\s+", " "));
     }
 }

@@ -11,10 +11,12 @@ import dev.millrace.loadtests.synthetic.Distribution;
  * @param scoreAfterMs how long after a rollout is on the log its score is published
  * @param lingerMs longest wait of a producer for company of a record, 0 to 1000
  */
-public record LoadPlan(double rolloutsPerSecond, Schedule.Arrivals arrivals, int generators, Distribution scoreAfterMs, int lingerMs) {
+public record LoadPlan(
+        double rolloutsPerSecond, Schedule.Arrivals arrivals, int generators, Distribution scoreAfterMs, int lingerMs) {
     public LoadPlan {
         if (!(rolloutsPerSecond > 0.0 && rolloutsPerSecond <= 1e7)) {
-            throw new IllegalArgumentException("rollouts_per_second must be greater than 0 and at most 1e7: " + rolloutsPerSecond);
+            throw new IllegalArgumentException(
+                    "rollouts_per_second must be greater than 0 and at most 1e7: " + rolloutsPerSecond);
         }
         if (generators < 1 || generators > 64) {
             throw new IllegalArgumentException("generators must be 1 to 64: " + generators);

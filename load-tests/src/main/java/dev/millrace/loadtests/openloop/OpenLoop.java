@@ -113,7 +113,9 @@ public final class OpenLoop implements AutoCloseable {
         try (Producer<byte[], byte[]> producer = run.producer(plan.lingerMs())) {
             for (long i = generator; i < schedule.count() && !stopped.get(); i += plan.generators()) {
                 long intended = timeline.intended(i);
-                for (long wait = intended - System.nanoTime(); wait > 0 && !stopped.get(); wait = intended - System.nanoTime()) {
+                for (long wait = intended - System.nanoTime();
+                        wait > 0 && !stopped.get();
+                        wait = intended - System.nanoTime()) {
                     LockSupport.parkNanos(wait);
                 }
                 publish(producer, i, intended);
@@ -128,8 +130,11 @@ public final class OpenLoop implements AutoCloseable {
         long nowMs = System.currentTimeMillis();
         Draw draw = run.records().draw(firstIndex + index);
         ProducerRecord<byte[], byte[]> record = draw.fate() == Fate.GARBAGE
-            ? new ProducerRecord<>(run.connection().topics().rollouts(), run.records().groupId(draw.index()).getBytes(StandardCharsets.UTF_8), GARBAGE)
-            : run.record(run.records().rollout(draw, version, nowMs), nowMs);
+                ? new ProducerRecord<>(
+                        run.connection().topics().rollouts(),
+                        run.records().groupId(draw.index()).getBytes(StandardCharsets.UTF_8),
+                        GARBAGE)
+                : run.record(run.records().rollout(draw, version, nowMs), nowMs);
         bytes.add(Backlog.bytes(record));
         tokens.add(draw.responseTokens());
         publishDelay.recordValue(Math.max(0, Math.min(HIGHEST_NANOS, began - intended)));
@@ -150,8 +155,11 @@ public final class OpenLoop implements AutoCloseable {
         rolloutsOnLog.increment();
         if (draw.fate() == Fate.SCORED) {
             long delayMs = plan.scoreAfterMs().draw(new java.util.SplittableRandom(draw.index()));
-            unscored.add(new Unscored(draw, new LogCoordinates(at.topic(), at.partition(), at.offset()), version,
-                now + TimeUnit.MILLISECONDS.toNanos(delayMs)));
+            unscored.add(new Unscored(
+                    draw,
+                    new LogCoordinates(at.topic(), at.partition(), at.offset()),
+                    version,
+                    now + TimeUnit.MILLISECONDS.toNanos(delayMs)));
         } else {
             rolloutsDone.increment();
         }
@@ -166,7 +174,8 @@ public final class OpenLoop implements AutoCloseable {
                 }
                 long began = System.nanoTime();
                 long nowMs = System.currentTimeMillis();
-                ProducerRecord<byte[], byte[]> record = run.record(run.records().score(next.draw(), next.at(), next.version(), nowMs), nowMs);
+                ProducerRecord<byte[], byte[]> record =
+                        run.record(run.records().score(next.draw(), next.at(), next.version(), nowMs), nowMs);
                 bytes.add(Backlog.bytes(record));
                 ownNanos.add(System.nanoTime() - began);
                 madeRecords.increment();
@@ -190,7 +199,8 @@ public final class OpenLoop implements AutoCloseable {
     /** Refuses to go on if something could not be published. */
     public void requireHealthy() {
         if (failure.get() != null) {
-            throw new LoadException("the load could not be published: " + failure.get().getMessage(), failure.get());
+            throw new LoadException(
+                    "the load could not be published: " + failure.get().getMessage(), failure.get());
         }
     }
 

@@ -11,6 +11,7 @@ public final class Schedule {
     private final double nanosBetween;
     /** Of random arrivals; null where they are even. */
     private final long[] times;
+
     private final long count;
 
     private Schedule(double nanosBetween, long[] times, long count) {
@@ -35,7 +36,8 @@ public final class Schedule {
      */
     public static Schedule of(Arrivals arrivals, double perSecond, long count, long seed) {
         if (!(perSecond > 0.0 && perSecond <= 1e9)) {
-            throw new IllegalArgumentException("a rate must be greater than 0 and at most 1e9 per second: " + perSecond);
+            throw new IllegalArgumentException(
+                    "a rate must be greater than 0 and at most 1e9 per second: " + perSecond);
         }
         if (count < 1) {
             throw new IllegalArgumentException("a schedule needs at least one record: " + count);

@@ -27,8 +27,7 @@ public final class ClosedPages {
     private static final int WIDTH = 900;
     private static final int HEIGHT = 280;
 
-    private ClosedPages() {
-    }
+    private ClosedPages() {}
 
     /**
      * Writes everything but the picture.
@@ -43,13 +42,32 @@ public final class ClosedPages {
     }
 
     private static String runs(ClosedReport report) {
-        StringBuilder csv = new StringBuilder("curve,run,synchronous,steps,tokens,seconds,tokens_per_second,speed_up,seconds_to_reward,"
-            + "speed_up_to_reward,first_reward,last_reward,staleness,ess_ratio,generator_idle,scorer_idle,learner_idle,processor_load\n");
-        each(report, (number, run) -> csv.append(String.format(Locale.ROOT,
-            "%d,\"%s\",%b,%d,%d,%.3f,%.1f,%.4f,%.3f,%.4f,%.5f,%.5f,%.4f,%.5f,%.4f,%.4f,%.4f,%.4f%n", number, run.label().replace("\"", "\"\""),
-            run.synchronous(), run.steps().size(), run.tokens(), run.seconds(), run.tokensPerSecond(), run.speedUp(), run.secondsToReward(),
-            run.speedUpToReward(), run.firstReward(), run.lastReward(), run.staleness(), run.essRatio(), run.idle().get("generator"),
-            run.idle().get("scorer"), run.idle().get("learner"), run.processorLoad())));
+        StringBuilder csv = new StringBuilder(
+                "curve,run,synchronous,steps,tokens,seconds,tokens_per_second,speed_up,seconds_to_reward,"
+                        + "speed_up_to_reward,first_reward,last_reward,staleness,ess_ratio,generator_idle,scorer_idle,learner_idle,processor_load\n");
+        each(
+                report,
+                (number, run) -> csv.append(String.format(
+                        Locale.ROOT,
+                        "%d,\"%s\",%b,%d,%d,%.3f,%.1f,%.4f,%.3f,%.4f,%.5f,%.5f,%.4f,%.5f,%.4f,%.4f,%.4f,%.4f%n",
+                        number,
+                        run.label().replace("\"", "\"\""),
+                        run.synchronous(),
+                        run.steps().size(),
+                        run.tokens(),
+                        run.seconds(),
+                        run.tokensPerSecond(),
+                        run.speedUp(),
+                        run.secondsToReward(),
+                        run.speedUpToReward(),
+                        run.firstReward(),
+                        run.lastReward(),
+                        run.staleness(),
+                        run.essRatio(),
+                        run.idle().get("generator"),
+                        run.idle().get("scorer"),
+                        run.idle().get("learner"),
+                        run.processorLoad())));
         return csv.toString();
     }
 
@@ -57,8 +75,17 @@ public final class ClosedPages {
         StringBuilder csv = new StringBuilder("curve,run,at_seconds,version,reward,staleness,ess_ratio,tokens\n");
         each(report, (number, run) -> {
             for (ClosedStep step : run.steps()) {
-                csv.append(String.format(Locale.ROOT, "%d,\"%s\",%.3f,%d,%.5f,%.4f,%.5f,%d%n", number, run.label().replace("\"", "\"\""),
-                    step.atSeconds(), step.version(), step.reward(), step.staleness(), step.essRatio(), step.tokens()));
+                csv.append(String.format(
+                        Locale.ROOT,
+                        "%d,\"%s\",%.3f,%d,%.5f,%.4f,%.5f,%d%n",
+                        number,
+                        run.label().replace("\"", "\"\""),
+                        step.atSeconds(),
+                        step.version(),
+                        step.reward(),
+                        step.staleness(),
+                        step.essRatio(),
+                        step.tokens()));
             }
         });
         return csv.toString();
@@ -80,15 +107,38 @@ public final class ClosedPages {
 
     /** A table for a terminal; it is Markdown too. */
     public static void print(ClosedReport report, PrintWriter out) {
-        out.printf(Locale.ROOT, "%s, %d processors, load average %.1f; %s; Kafka %s; commit %s; %s%n%s%n%n", report.origin().machine(),
-            report.origin().processors(), report.origin().loadAverage(), report.origin().jvm(), report.origin().kafka(),
-            report.origin().commit(), report.origin().startedAt(), report.origin().command());
-        out.println("| run | steps | seconds | tokens/s | of synchronous | seconds to the reward | of synchronous | reward first, last | versions behind | ESS | idle |");
+        out.printf(
+                Locale.ROOT,
+                "%s, %d processors, load average %.1f; %s; Kafka %s; commit %s; %s%n%s%n%n",
+                report.origin().machine(),
+                report.origin().processors(),
+                report.origin().loadAverage(),
+                report.origin().jvm(),
+                report.origin().kafka(),
+                report.origin().commit(),
+                report.origin().startedAt(),
+                report.origin().command());
+        out.println(
+                "| run | steps | seconds | tokens/s | of synchronous | seconds to the reward | of synchronous | reward first, last | versions behind | ESS | idle |");
         out.println("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-        each(report, (number, run) -> out.printf(Locale.ROOT, "| %s%s | %d | %.1f | %.0f | %.2f | %s | %s | %.3f, %.3f | %.2f | %.3f | %s |%n", run.label(),
-            run.synchronous() ? " (synchronous)" : "", run.steps().size(), run.seconds(), run.tokensPerSecond(), run.speedUp(),
-            reached(run.secondsToReward(), "%.1f"), reached(run.speedUpToReward(), "%.2f"), run.firstReward(), run.lastReward(),
-            run.staleness(), run.essRatio(), ClosedLoop.idle(run)));
+        each(
+                report,
+                (number, run) -> out.printf(
+                        Locale.ROOT,
+                        "| %s%s | %d | %.1f | %.0f | %.2f | %s | %s | %.3f, %.3f | %.2f | %.3f | %s |%n",
+                        run.label(),
+                        run.synchronous() ? " (synchronous)" : "",
+                        run.steps().size(),
+                        run.seconds(),
+                        run.tokensPerSecond(),
+                        run.speedUp(),
+                        reached(run.secondsToReward(), "%.1f"),
+                        reached(run.speedUpToReward(), "%.2f"),
+                        run.firstReward(),
+                        run.lastReward(),
+                        run.staleness(),
+                        run.essRatio(),
+                        ClosedLoop.idle(run)));
         out.flush();
     }
 
@@ -103,19 +153,35 @@ public final class ClosedPages {
      */
     public static void picture(ClosedReport report, Path file) throws IOException {
         try {
-            BitmapEncoder.saveBitmap(List.of(
-                chart(report, report.name(), "reward", ClosedStep::reward, false),
-                chart(report, "", "tokens trained on", ClosedStep::tokens, true)), 2, 1, file.toString(), BitmapFormat.PNG);
+            BitmapEncoder.saveBitmap(
+                    List.of(
+                            chart(report, report.name(), "reward", ClosedStep::reward, false),
+                            chart(report, "", "tokens trained on", ClosedStep::tokens, true)),
+                    2,
+                    1,
+                    file.toString(),
+                    BitmapFormat.PNG);
         } catch (LinkageError | NullPointerException | IllegalStateException e) {
             // what AWT throws where there is no font to draw a label with
             throw new IOException("this machine has no fonts that Java can draw with (" + e.getMessage() + ")", e);
         }
     }
 
-    private static XYChart chart(ClosedReport report, String title, String yAxis, ToDoubleFunction<ClosedStep> value, boolean total) {
-        XYChart chart = new XYChartBuilder().width(WIDTH).height(HEIGHT).title(title).yAxisTitle(yAxis).xAxisTitle("seconds").build();
-        chart.getStyler().setLegendPosition(LegendPosition.OutsideE).setChartBackgroundColor(Color.WHITE).setPlotBorderVisible(false)
-            .setChartTitleVisible(!title.isEmpty()).setAntiAlias(true);
+    private static XYChart chart(
+            ClosedReport report, String title, String yAxis, ToDoubleFunction<ClosedStep> value, boolean total) {
+        XYChart chart = new XYChartBuilder()
+                .width(WIDTH)
+                .height(HEIGHT)
+                .title(title)
+                .yAxisTitle(yAxis)
+                .xAxisTitle("seconds")
+                .build();
+        chart.getStyler()
+                .setLegendPosition(LegendPosition.OutsideE)
+                .setChartBackgroundColor(Color.WHITE)
+                .setPlotBorderVisible(false)
+                .setChartTitleVisible(!title.isEmpty())
+                .setAntiAlias(true);
         each(report, (number, run) -> {
             double[] x = run.steps().stream().mapToDouble(ClosedStep::atSeconds).toArray();
             double[] y = total ? sums(run.steps(), value) : runningMeans(run.steps(), value, run.overSteps());
@@ -148,8 +214,13 @@ public final class ClosedPages {
      * at the other.
      */
     public static void compare(ClosedReport old, ClosedReport now, PrintWriter out) {
-        out.printf(Locale.ROOT, "old: %s, commit %s; new: %s, commit %s%n%n", old.origin().startedAt(), old.origin().commit(),
-            now.origin().startedAt(), now.origin().commit());
+        out.printf(
+                Locale.ROOT,
+                "old: %s, commit %s; new: %s, commit %s%n%n",
+                old.origin().startedAt(),
+                old.origin().commit(),
+                now.origin().startedAt(),
+                now.origin().commit());
         out.println("| run | tokens/s old, new | of synchronous old, new | last reward old, new | noise | |");
         out.println("| --- | --- | --- | --- | --- | --- |");
         double noise = noise(old, now);
@@ -157,9 +228,18 @@ public final class ClosedPages {
             ClosedRun before = find(old, run);
             if (before != null) {
                 double change = run.synchronous() ? 0 : run.speedUp() / before.speedUp() - 1;
-                out.printf(Locale.ROOT, "| %s | %.0f, %.0f | %.2f, %.2f | %.3f, %.3f | %.0f %% | %s |%n", run.label(), before.tokensPerSecond(),
-                    run.tokensPerSecond(), before.speedUp(), run.speedUp(), before.lastReward(), run.lastReward(), 100 * noise,
-                    Math.abs(change) <= noise ? "within noise" : change > 0 ? "faster" : "SLOWER");
+                out.printf(
+                        Locale.ROOT,
+                        "| %s | %.0f, %.0f | %.2f, %.2f | %.3f, %.3f | %.0f %% | %s |%n",
+                        run.label(),
+                        before.tokensPerSecond(),
+                        run.tokensPerSecond(),
+                        before.speedUp(),
+                        run.speedUp(),
+                        before.lastReward(),
+                        run.lastReward(),
+                        100 * noise,
+                        Math.abs(change) <= noise ? "within noise" : change > 0 ? "faster" : "SLOWER");
             }
         });
         Comparison.alone("old", missing(now, old), out);
@@ -193,7 +273,10 @@ public final class ClosedPages {
     private static final double LEAST_NOISE = 0.10;
 
     private static ClosedRun find(ClosedReport report, ClosedRun like) {
-        return report.curves().stream().flatMap(curve -> curve.runs().stream())
-            .filter(run -> run.settings().equals(like.settings()) && run.synchronous() == like.synchronous()).findFirst().orElse(null);
+        return report.curves().stream()
+                .flatMap(curve -> curve.runs().stream())
+                .filter(run -> run.settings().equals(like.settings()) && run.synchronous() == like.synchronous())
+                .findFirst()
+                .orElse(null);
     }
 }

@@ -7,13 +7,17 @@ import java.nio.charset.StandardCharsets;
 
 /** A report as one HTML page that needs nothing but itself. */
 final class Page {
-    private Page() {
-    }
+    private Page() {}
 
     /** @param template a resource beside this class, which says where the report's data go */
     static String of(String template, Object report) throws IOException {
-        return resource(template).replace("__STYLE__", resource("style.css")).replace("__CHARTS__", resource("charts.js"))
-            .replace("__DATA__", JsonFile.text(report).replace("</", "<\\/")); // in a script element nothing may look like its end
+        return resource(template)
+                .replace("__STYLE__", resource("style.css"))
+                .replace("__CHARTS__", resource("charts.js"))
+                .replace(
+                        "__DATA__",
+                        JsonFile.text(report)
+                                .replace("</", "<\\/")); // in a script element nothing may look like its end
     }
 
     private static String resource(String name) throws IOException {

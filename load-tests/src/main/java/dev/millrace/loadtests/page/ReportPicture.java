@@ -20,8 +20,7 @@ public final class ReportPicture {
     private static final int WIDTH = 900;
     private static final int HEIGHT = 300;
 
-    private ReportPicture() {
-    }
+    private ReportPicture() {}
 
     /**
      * Writes the picture.
@@ -30,10 +29,19 @@ public final class ReportPicture {
      */
     public static void write(LoadReport report, Path file) throws IOException {
         try {
-            BitmapEncoder.saveBitmap(List.of(
-                chart(report, report.name(), "rollouts/s into batches", PointResult::achieved),
-                chart(report, "", "end to end p99 (ms)", p -> p.endToEnd().p99()),
-                chart(report, "", "versions behind", PointResult::stalenessMean)), 3, 1, file.toString(), BitmapFormat.PNG);
+            BitmapEncoder.saveBitmap(
+                    List.of(
+                            chart(report, report.name(), "rollouts/s into batches", PointResult::achieved),
+                            chart(
+                                    report,
+                                    "",
+                                    "end to end p99 (ms)",
+                                    p -> p.endToEnd().p99()),
+                            chart(report, "", "versions behind", PointResult::stalenessMean)),
+                    3,
+                    1,
+                    file.toString(),
+                    BitmapFormat.PNG);
         } catch (LinkageError | NullPointerException | IllegalStateException e) {
             // what AWT throws where there is no font to draw a label with
             throw new IOException("this machine has no fonts that Java can draw with (" + e.getMessage() + ")", e);
@@ -41,14 +49,28 @@ public final class ReportPicture {
     }
 
     private static XYChart chart(LoadReport report, String title, String yAxis, ToDoubleFunction<PointResult> value) {
-        XYChart chart = new XYChartBuilder().width(WIDTH).height(HEIGHT).title(title).yAxisTitle(yAxis).xAxisTitle("rollouts/s offered").build();
-        chart.getStyler().setLegendPosition(LegendPosition.InsideNW).setChartBackgroundColor(Color.WHITE).setPlotBorderVisible(false)
-            .setChartTitleVisible(!title.isEmpty()).setAntiAlias(true);
+        XYChart chart = new XYChartBuilder()
+                .width(WIDTH)
+                .height(HEIGHT)
+                .title(title)
+                .yAxisTitle(yAxis)
+                .xAxisTitle("rollouts/s offered")
+                .build();
+        chart.getStyler()
+                .setLegendPosition(LegendPosition.InsideNW)
+                .setChartBackgroundColor(Color.WHITE)
+                .setPlotBorderVisible(false)
+                .setChartTitleVisible(!title.isEmpty())
+                .setAntiAlias(true);
         int number = 1;
         for (Curve curve : report.curves()) {
-            List<PointResult> points = curve.points().stream().sorted(Comparator.comparingDouble(PointResult::offered)).toList();
-            chart.addSeries(number++ + ": " + curve.label(), points.stream().mapToDouble(PointResult::offered).toArray(),
-                points.stream().mapToDouble(value).toArray());
+            List<PointResult> points = curve.points().stream()
+                    .sorted(Comparator.comparingDouble(PointResult::offered))
+                    .toList();
+            chart.addSeries(
+                    number++ + ": " + curve.label(),
+                    points.stream().mapToDouble(PointResult::offered).toArray(),
+                    points.stream().mapToDouble(value).toArray());
         }
         return chart;
     }

@@ -33,8 +33,13 @@ import org.apache.kafka.clients.producer.ProducerRecord;
  * @param copyMegabytesPerSecond of rollouts and scores, copied exactly once: the fastest of as many copies as it takes until three in a
  *     row bring no more, so that neither client nor broker is still being compiled
  */
-public record Baseline(int generators, double publishRolloutsPerSecond, double publishMegabytesPerSecond, double generatorShare, double ownMicros,
-    double copyMegabytesPerSecond) {
+public record Baseline(
+        int generators,
+        double publishRolloutsPerSecond,
+        double publishMegabytesPerSecond,
+        double generatorShare,
+        double ownMicros,
+        double copyMegabytesPerSecond) {
 
     private static final int PUBLISHING_SECONDS = 3;
     private static final Duration MAKING = Duration.ofMillis(500);
@@ -46,23 +51,30 @@ public record Baseline(int generators, double publishRolloutsPerSecond, double p
     private static final int LEAST_COPIED = 64;
 
     /** Measures with runs of its own, named after {@code name}. */
-    public static Baseline measure(Map<String, Object> client, Workload workload, String name) throws InterruptedException {
+    public static Baseline measure(Map<String, Object> client, Workload workload, String name)
+            throws InterruptedException {
         String compression = workload.topology().runtime().compression();
-        try (SyntheticRun run = new SyntheticRun(client, name, workload.topics(), workload.rollouts(), workload.seed(), compression)) {
+        try (SyntheticRun run =
+                new SyntheticRun(client, name, workload.topics(), workload.rollouts(), workload.seed(), compression)) {
             Duration time = Duration.ofSeconds(Math.min(PUBLISHING_SECONDS, workload.seconds()));
             Publishing warm = publish(run, workload, 0, time);
             Publishing publishing = publish(run, workload, warm.records(), time);
             run.delete();
             makingSeconds(run); // compiles it
             double ownSeconds = makingSeconds(run);
-            double copied = copy(client, workload, name + "-copied", publishing.bytes() / Math.max(1, publishing.records()));
-            return new Baseline(workload.load().generators(), publishing.records() / publishing.seconds(), publishing.bytes() / 1e6 / publishing.seconds(),
-                ownSeconds * publishing.records() / workload.load().generators() / publishing.seconds(), ownSeconds * 1e6, copied);
+            double copied =
+                    copy(client, workload, name + "-copied", publishing.bytes() / Math.max(1, publishing.records()));
+            return new Baseline(
+                    workload.load().generators(),
+                    publishing.records() / publishing.seconds(),
+                    publishing.bytes() / 1e6 / publishing.seconds(),
+                    ownSeconds * publishing.records() / workload.load().generators() / publishing.seconds(),
+                    ownSeconds * 1e6,
+                    copied);
         }
     }
 
-    private record Publishing(long records, long bytes, double seconds) {
-    }
+    private record Publishing(long records, long bytes, double seconds) {}
 
     /** Processor time for one record, by this thread's own clock: what else runs on the machine does not count. */
     private static double makingSeconds(SyntheticRun run) {
@@ -72,7 +84,8 @@ public record Baseline(int generators, double publishRolloutsPerSecond, double p
         long began = threads.getCurrentThreadCpuTime();
         while (threads.getCurrentThreadCpuTime() - began < MAKING.toNanos()) {
             for (int i = 0; i < MADE_AT_ONCE; i++) {
-                bytes += Backlog.bytes(run.record(run.records().rollout(run.records().draw(records), 0, records), records));
+                bytes += Backlog.bytes(
+                        run.record(run.records().rollout(run.records().draw(records), 0, records), records));
                 records++;
             }
         }
@@ -83,7 +96,8 @@ public record Baseline(int generators, double publishRolloutsPerSecond, double p
     }
 
     /** By as many generators as the workload has, each with a producer of its own. */
-    private static Publishing publish(SyntheticRun run, Workload workload, long from, Duration time) throws InterruptedException {
+    private static Publishing publish(SyntheticRun run, Workload workload, long from, Duration time)
+            throws InterruptedException {
         int generators = workload.load().generators();
         ExecutorService threads = Executors.newFixedThreadPool(generators);
         try {
@@ -102,7 +116,8 @@ public record Baseline(int generators, double publishRolloutsPerSecond, double p
             }
             return new Publishing(records, bytes, seconds);
         } catch (ExecutionException e) {
-            throw new LoadException("the baseline could not be published: " + e.getCause().getMessage(), e.getCause());
+            throw new LoadException(
+                    "the baseline could not be published: " + e.getCause().getMessage(), e.getCause());
         } finally {
             threads.shutdownNow();
         }
@@ -125,20 +140,32 @@ public record Baseline(int generators, double publishRolloutsPerSecond, double p
             producer.flush();
         }
         if (failure.get() != null) {
-            throw new LoadException("the baseline could not be published: " + failure.get().getMessage(), failure.get());
+            throw new LoadException(
+                    "the baseline could not be published: " + failure.get().getMessage(), failure.get());
         }
         return new Publishing(records, bytes, (System.nanoTime() - began) / 1e9);
     }
 
-    private static double copy(Map<String, Object> client, Workload workload, String name, long bytesPerRollout) throws InterruptedException {
+    private static double copy(Map<String, Object> client, Workload workload, String name, long bytesPerRollout)
+            throws InterruptedException {
         String compression = workload.topology().runtime().compression();
         int group = workload.rollouts().groupSize();
         // a score is about as large as its rollout
-        int rollouts = (int) Math.max(LEAST_COPIED, COPIED_MEGABYTES * 1_000_000L / (2 * bytesPerRollout)) / group * group + group;
-        try (SyntheticRun run = new SyntheticRun(client, name, workload.topics(), workload.rollouts(), workload.seed(), compression)) {
-            Backlog backlog = Backlog.publish(run, 0, rollouts, workload.rollouts().versionsBehind().most());
-            RawCopy copy = new RawCopy(run.connection(), List.of(run.connection().topics().rollouts(), run.connection().topics().scores()),
-                workload.topics().partitions(), workload.topology().runtime().commitIntervalMs(), compression);
+        int rollouts =
+                (int) Math.max(LEAST_COPIED, COPIED_MEGABYTES * 1_000_000L / (2 * bytesPerRollout)) / group * group
+                        + group;
+        try (SyntheticRun run =
+                new SyntheticRun(client, name, workload.topics(), workload.rollouts(), workload.seed(), compression)) {
+            Backlog backlog = Backlog.publish(
+                    run, 0, rollouts, workload.rollouts().versionsBehind().most());
+            RawCopy copy = new RawCopy(
+                    run.connection(),
+                    List.of(
+                            run.connection().topics().rollouts(),
+                            run.connection().topics().scores()),
+                    workload.topics().partitions(),
+                    workload.topology().runtime().commitIntervalMs(),
+                    compression);
             int threads = workload.instances() * workload.topology().runtime().threads();
             double best = 0;
             int withoutGain = 0;

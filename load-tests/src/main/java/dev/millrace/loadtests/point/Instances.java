@@ -16,9 +16,13 @@ interface Instances extends AutoCloseable {
     /** Starts what the workload asks for. */
     static Instances start(Workload workload, LogConnection connection, String run, Path scratch) {
         return workload.fault().killAfterSeconds() == 0
-            ? new Here(new RunningTopology(workload.topology(), connection, scratch.resolve(run), workload.instances(),
-                workload.exactlyOnce() ? TopologyRunner::new : TopologyRunner::atLeastOnce))
-            : new Apart(workload, connection, run, scratch);
+                ? new Here(new RunningTopology(
+                        workload.topology(),
+                        connection,
+                        scratch.resolve(run),
+                        workload.instances(),
+                        workload.exactlyOnce() ? TopologyRunner::new : TopologyRunner::atLeastOnce))
+                : new Apart(workload, connection, run, scratch);
     }
 
     void awaitRunning() throws InterruptedException;
@@ -76,8 +80,14 @@ interface Instances extends AutoCloseable {
         }
 
         private InstanceProcess another(String id) {
-            return InstanceProcess.start(connection.clientProperties().get("bootstrap.servers").toString(), run,
-                scratch.resolve(run + "-" + started++), id, HEAP_MEGABYTES, workload.topology(), workload.topics());
+            return InstanceProcess.start(
+                    connection.clientProperties().get("bootstrap.servers").toString(),
+                    run,
+                    scratch.resolve(run + "-" + started++),
+                    id,
+                    HEAP_MEGABYTES,
+                    workload.topology(),
+                    workload.topics());
         }
 
         @Override

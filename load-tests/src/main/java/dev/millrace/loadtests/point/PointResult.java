@@ -30,14 +30,37 @@ import java.util.Map;
  * @param gapSeconds longest time without a batch after a kill; -1 where nothing was killed
  * @param lags over time
  */
-public record PointResult(Map<String, String> settings, double offered, double achieved, double tokensPerSecond, double megabytesPerSecond,
-    double ofBaseline, Latency publishDelay, Latency publishLatency, Latency endToEnd, Latency added, double ess, double trainedShare,
-    double stalenessMean, double processorLoad, double ownMicros, Limit limit, double drainSeconds, long backlogLeft,
-    double recoverySeconds, double gapSeconds, List<LagSample> lags) {
+public record PointResult(
+        Map<String, String> settings,
+        double offered,
+        double achieved,
+        double tokensPerSecond,
+        double megabytesPerSecond,
+        double ofBaseline,
+        Latency publishDelay,
+        Latency publishLatency,
+        Latency endToEnd,
+        Latency added,
+        double ess,
+        double trainedShare,
+        double stalenessMean,
+        double processorLoad,
+        double ownMicros,
+        Limit limit,
+        double drainSeconds,
+        long backlogLeft,
+        double recoverySeconds,
+        double gapSeconds,
+        List<LagSample> lags) {
 
     /** How a point is called in tables. */
     public String label() {
-        return settings.isEmpty() ? "as it is" : String.join(", ", settings.entrySet().stream()
-            .map(e -> e.getKey().substring(e.getKey().lastIndexOf('.') + 1) + " " + e.getValue()).toList());
+        return settings.isEmpty()
+                ? "as it is"
+                : String.join(
+                        ", ",
+                        settings.entrySet().stream()
+                                .map(e -> e.getKey().substring(e.getKey().lastIndexOf('.') + 1) + " " + e.getValue())
+                                .toList());
     }
 }

@@ -61,7 +61,12 @@ public final class PointRun {
      * @param settings what the sweep set
      * @param copyMegabytesPerSecond of the baseline
      */
-    public PointRun(Map<String, Object> client, Workload workload, String name, Path scratch, Map<String, String> settings,
+    public PointRun(
+            Map<String, Object> client,
+            Workload workload,
+            String name,
+            Path scratch,
+            Map<String, String> settings,
             double copyMegabytesPerSecond) {
         this.client = client;
         this.workload = workload;
@@ -74,7 +79,12 @@ public final class PointRun {
     /** Runs it; once. */
     public PointResult run() throws InterruptedException {
         long firstVersion = workload.rollouts().versionsBehind().most();
-        try (SyntheticRun run = new SyntheticRun(client, name, workload.topics(), workload.rollouts(), workload.seed(),
+        try (SyntheticRun run = new SyntheticRun(
+                client,
+                name,
+                workload.topics(),
+                workload.rollouts(),
+                workload.seed(),
                 workload.topology().runtime().compression())) {
             run.publishVersions(firstVersion, System.currentTimeMillis() - 3_600_000);
             backlogLeft = workload.backlog().rollouts();
@@ -91,30 +101,43 @@ public final class PointRun {
         double seconds = workload.warmUpSeconds() + FIRST_BATCH_LIMIT.toSeconds() + workload.seconds();
         long group = workload.rollouts().groupSize();
         long count = Math.max(1, Math.round(workload.load().rolloutsPerSecond() * seconds / group)) * group;
-        Schedule schedule = Schedule.of(workload.load().arrivals(), workload.load().rolloutsPerSecond(), count, workload.seed());
+        Schedule schedule =
+                Schedule.of(workload.load().arrivals(), workload.load().rolloutsPerSecond(), count, workload.seed());
         BatchView view = new BatchView();
         Optional<SyntheticLearner> learner = workload.learner().enabled()
-            ? Optional.of(new SyntheticLearner(run, workload.learner().stepMs(), firstVersion, workload.seed()))
-            : Optional.empty();
-        OpenLoop load = new OpenLoop(run, workload.load(), schedule, workload.backlog().rollouts(),
-            () -> learner.map(SyntheticLearner::newestVersion).orElse(firstVersion));
+                ? Optional.of(new SyntheticLearner(run, workload.learner().stepMs(), firstVersion, workload.seed()))
+                : Optional.empty();
+        OpenLoop load = new OpenLoop(
+                run,
+                workload.load(),
+                schedule,
+                workload.backlog().rollouts(),
+                () -> learner.map(SyntheticLearner::newestVersion).orElse(firstVersion));
         long bytesPerRollout;
         try (Instances instances = Instances.start(workload, run.connection(), name, scratch);
-             TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().batches(),
-                 BatchedRollouts.batches(run.connection(), batch -> {
-                     see(batch, load, System.nanoTime());
-                     view.see(batch);
-                     learner.ifPresent(taker -> taker.offer(batch));
-                 }));
-             LagSampler sampler = new LagSampler(run.connection(), workload.topics().partitions(), view,
-                 () -> learner.map(SyntheticLearner::steps).orElse(view.count()));
-             ProcessorLoad processors = new ProcessorLoad()) {
+                TopicWatch watch = new TopicWatch(
+                        run.connection(),
+                        run.connection().topics().batches(),
+                        BatchedRollouts.batches(run.connection(), batch -> {
+                            see(batch, load, System.nanoTime());
+                            view.see(batch);
+                            learner.ifPresent(taker -> taker.offer(batch));
+                        }));
+                LagSampler sampler = new LagSampler(
+                        run.connection(),
+                        workload.topics().partitions(),
+                        view,
+                        () -> learner.map(SyntheticLearner::steps).orElse(view.count()));
+                ProcessorLoad processors = new ProcessorLoad()) {
             instances.awaitRunning();
             long began = System.nanoTime();
             load.start();
             sampler.start();
             sleepUntil(began + nanos(workload.warmUpSeconds()), load, watch, instances);
-            Patience.await("the first batch at " + workload.load().rolloutsPerSecond() + " rollouts/s", FIRST_BATCH_LIMIT, () -> view.count() > 0);
+            Patience.await(
+                    "the first batch at " + workload.load().rolloutsPerSecond() + " rollouts/s",
+                    FIRST_BATCH_LIMIT,
+                    () -> view.count() > 0);
             openWindow(load);
             processors.begin();
             long windowBegan = System.nanoTime();
@@ -142,7 +165,8 @@ public final class PointRun {
         return Math.round(seconds * 1e9);
     }
 
-    private static void sleepUntil(long nanos, OpenLoop load, TopicWatch watch, Instances instances) throws InterruptedException {
+    private static void sleepUntil(long nanos, OpenLoop load, TopicWatch watch, Instances instances)
+            throws InterruptedException {
         while (System.nanoTime() < nanos) {
             load.requireHealthy();
             watch.requireWatching();
@@ -166,7 +190,8 @@ public final class PointRun {
         lastBatchNanos = now;
         boolean counted = now >= windowFrom;
         for (BatchEntry entry : batch.getEntries()) {
-            long index = BatchedRollouts.index(entry, workload.rollouts().groupSize()) - workload.backlog().rollouts();
+            long index = BatchedRollouts.index(entry, workload.rollouts().groupSize())
+                    - workload.backlog().rollouts();
             if (index < 0) {
                 if (--backlogLeft == 0) {
                     drainedNanos = now;
@@ -187,23 +212,46 @@ public final class PointRun {
         }
     }
 
-    private synchronized PointResult result(OpenLoop load, List<LagSample> lags, double windowSeconds, long bytesPerRollout,
-            double processorLoad, long began, long killed) {
+    private synchronized PointResult result(
+            OpenLoop load,
+            List<LagSample> lags,
+            double windowSeconds,
+            long bytesPerRollout,
+            double processorLoad,
+            long began,
+            long killed) {
         double offered = workload.load().rolloutsPerSecond();
         double achieved = windowRollouts / countedSeconds(windowSeconds);
         double megabytes = achieved * bytesPerRollout / 1e6;
         Latency delay = Latency.of(load.publishDelay().getIntervalHistogram());
         boolean followed = Knee.Point.of(offered, achieved).followed();
         int ahead = workload.topology().batch().maxOutstanding();
-        boolean heldBack = ahead > 0 && !lags.isEmpty() && lags.get(lags.size() - 1).batchesAhead() >= ahead;
-        double[] ess = essRatios.stream().mapToDouble(Double::doubleValue).sorted().toArray();
-        return new PointResult(settings, offered, achieved, windowTokens / windowSeconds, megabytes, megabytes / copyMegabytesPerSecond,
-            delay, Latency.of(load.publishLatency().getIntervalHistogram()), Latency.of(endToEnd), Latency.of(added),
-            ess.length == 0 ? 0 : ess[ess.length / 2], windowTokens == 0 ? 0 : (double) windowTrained / windowTokens,
-            ess.length == 0 ? 0 : windowStaleness / ess.length, processorLoad, load.ownNanosPerRecord() / 1e3,
-            Limit.of(followed, processorLoad, delay.p99(), heldBack),
-            workload.backlog().rollouts() > 0 && drainedNanos != 0 ? (drainedNanos - began) / 1e9 : -1, Math.max(0, backlogLeft),
-            killed == 0 ? -1 : recovery(lags, (killed - began) / 1e9), killed == 0 ? -1 : longestGapNanos / 1e9, lags);
+        boolean heldBack =
+                ahead > 0 && !lags.isEmpty() && lags.get(lags.size() - 1).batchesAhead() >= ahead;
+        double[] ess =
+                essRatios.stream().mapToDouble(Double::doubleValue).sorted().toArray();
+        return new PointResult(
+                settings,
+                offered,
+                achieved,
+                windowTokens / windowSeconds,
+                megabytes,
+                megabytes / copyMegabytesPerSecond,
+                delay,
+                Latency.of(load.publishLatency().getIntervalHistogram()),
+                Latency.of(endToEnd),
+                Latency.of(added),
+                ess.length == 0 ? 0 : ess[ess.length / 2],
+                windowTokens == 0 ? 0 : (double) windowTrained / windowTokens,
+                ess.length == 0 ? 0 : windowStaleness / ess.length,
+                processorLoad,
+                load.ownNanosPerRecord() / 1e3,
+                Limit.of(followed, processorLoad, delay.p99(), heldBack),
+                workload.backlog().rollouts() > 0 && drainedNanos != 0 ? (drainedNanos - began) / 1e9 : -1,
+                Math.max(0, backlogLeft),
+                killed == 0 ? -1 : recovery(lags, (killed - began) / 1e9),
+                killed == 0 ? -1 : longestGapNanos / 1e9,
+                lags);
     }
 
     /**
@@ -218,7 +266,11 @@ public final class PointRun {
 
     /** From the kill until no more records were behind than at most before it. */
     private static double recovery(List<LagSample> lags, double killedAtSeconds) {
-        long before = lags.stream().filter(lag -> lag.atSeconds() < killedAtSeconds).mapToLong(LagSample::allRecords).max().orElse(0);
+        long before = lags.stream()
+                .filter(lag -> lag.atSeconds() < killedAtSeconds)
+                .mapToLong(LagSample::allRecords)
+                .max()
+                .orElse(0);
         boolean behind = false;
         for (LagSample lag : lags) {
             if (lag.atSeconds() >= killedAtSeconds) {

@@ -23,7 +23,8 @@ final class LiveHeap implements AutoCloseable {
     private void collect() {
         while (!closed) {
             System.gc();
-            most.accumulateAndGet(ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed(), Math::max);
+            most.accumulateAndGet(
+                    ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed(), Math::max);
             LockSupport.parkNanos(PAUSE_MS * 1_000_000);
         }
     }

@@ -46,6 +46,7 @@ import java.util.function.ToDoubleFunction;
 public final class ReplayBenchmark {
     /** What is asked of a replay of corrections. */
     private static final double LEAST_RATIO = 5;
+
     private static final List<String> OTHERS = List.of("decoupled_k3_rs_token_tis", "decoupled_geo_rs");
     private static final long SEED = 23;
     private static final int NEWEST_VERSION = 8;
@@ -78,12 +79,10 @@ public final class ReplayBenchmark {
      * @param megabytes of input of each run, nearly
      * @param repetitions beside the warm-up
      */
-    public record Plan(List<Integer> responseTokens, List<Integer> megabytes, int repetitions) {
-    }
+    public record Plan(List<Integer> responseTokens, List<Integer> megabytes, int repetitions) {}
 
     /** What was measured, and what it means. */
-    public record Report(Origin origin, int threads, int partitions, List<Result> results, List<Goal> goals) {
-    }
+    public record Report(Origin origin, int threads, int partitions, List<Result> results, List<Goal> goals) {}
 
     /**
      * One length of responses and size of runs.
@@ -93,23 +92,29 @@ public final class ReplayBenchmark {
      * @param ratios of the replays' rates to that of the topology of the same repetition
      * @param heapMegabytes most live heap while it was replayed again, as recorded and with three corrections
      */
-    public record Result(int responseTokens, int rollouts, Sample topology, Sample asRecorded, Sample corrections, Sample threeCorrections,
-        Ratios ratios, Sample heapMegabytes) {
-    }
+    public record Result(
+            int responseTokens,
+            int rollouts,
+            Sample topology,
+            Sample asRecorded,
+            Sample corrections,
+            Sample threeCorrections,
+            Ratios ratios,
+            Sample heapMegabytes) {}
 
     /** Of replays to the topology. */
-    public record Ratios(Sample asRecorded, Sample corrections, Sample threeCorrections) {
-    }
+    public record Ratios(Sample asRecorded, Sample corrections, Sample threeCorrections) {}
 
     /** Seconds of one repetition. */
-    private record Round(double topology, double asRecorded, double corrections, double threeCorrections, double heapMegabytes) {
-    }
+    private record Round(
+            double topology, double asRecorded, double corrections, double threeCorrections, double heapMegabytes) {}
 
     /** Measures everything, one after the other. */
     public Report run(String command) throws InterruptedException {
         Origin origin = Origin.here(command);
         List<Result> results = new ArrayList<>();
-        try (BrokerProcess broker = BrokerProcess.start(scratch.resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx1g"))) {
+        try (BrokerProcess broker =
+                BrokerProcess.start(scratch.resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx1g"))) {
             Map<String, Object> client = Map.of("bootstrap.servers", broker.bootstrapServers());
             for (int tokens : plan.responseTokens()) {
                 for (int megabytes : plan.megabytes()) {
@@ -117,26 +122,50 @@ public final class ReplayBenchmark {
                 }
             }
         }
-        return new Report(origin, threads, topics.partitions(), results, results.stream().map(ReplayBenchmark::goal).toList());
+        return new Report(
+                origin,
+                threads,
+                topics.partitions(),
+                results,
+                results.stream().map(ReplayBenchmark::goal).toList());
     }
 
-    private Result measure(Map<String, Object> client, int tokens, int megabytes, int warmUps) throws InterruptedException {
+    private Result measure(Map<String, Object> client, int tokens, int megabytes, int warmUps)
+            throws InterruptedException {
         int batch = config.batch().sequences();
-        int rollouts = (int) Math.max(1, Math.round(megabytes * 1e6 / ((double) tokens * BYTES_PER_TOKEN) / batch)) * batch;
+        int rollouts =
+                (int) Math.max(1, Math.round(megabytes * 1e6 / ((double) tokens * BYTES_PER_TOKEN) / batch)) * batch;
         List<Round> rounds = new ArrayList<>();
         for (int r = -warmUps; r < plan.repetitions(); r++) {
             Round round = round(client, tokens, rollouts);
-            progress.accept(String.format(Locale.ROOT, "%s%d tokens, %d rollouts: topology %.2f s, as recorded %.2f s, corrections %.2f s,"
-                + " three corrections %.2f s, heap %.0f MB", r < 0 ? "warming up: " : "", tokens, rollouts, round.topology(),
-                round.asRecorded(), round.corrections(), round.threeCorrections(), round.heapMegabytes()));
+            progress.accept(String.format(
+                    Locale.ROOT,
+                    "%s%d tokens, %d rollouts: topology %.2f s, as recorded %.2f s, corrections %.2f s,"
+                            + " three corrections %.2f s, heap %.0f MB",
+                    r < 0 ? "warming up: " : "",
+                    tokens,
+                    rollouts,
+                    round.topology(),
+                    round.asRecorded(),
+                    round.corrections(),
+                    round.threeCorrections(),
+                    round.heapMegabytes()));
             if (r >= 0) {
                 rounds.add(round);
             }
         }
-        return new Result(tokens, rollouts, sample(rounds, r -> rollouts / r.topology()), sample(rounds, r -> rollouts / r.asRecorded()),
-            sample(rounds, r -> rollouts / r.corrections()), sample(rounds, r -> rollouts / r.threeCorrections()),
-            new Ratios(sample(rounds, r -> r.topology() / r.asRecorded()), sample(rounds, r -> r.topology() / r.corrections()),
-                sample(rounds, r -> r.topology() / r.threeCorrections())), sample(rounds, Round::heapMegabytes));
+        return new Result(
+                tokens,
+                rollouts,
+                sample(rounds, r -> rollouts / r.topology()),
+                sample(rounds, r -> rollouts / r.asRecorded()),
+                sample(rounds, r -> rollouts / r.corrections()),
+                sample(rounds, r -> rollouts / r.threeCorrections()),
+                new Ratios(
+                        sample(rounds, r -> r.topology() / r.asRecorded()),
+                        sample(rounds, r -> r.topology() / r.corrections()),
+                        sample(rounds, r -> r.topology() / r.threeCorrections())),
+                sample(rounds, Round::heapMegabytes));
     }
 
     private static Sample sample(List<Round> rounds, ToDoubleFunction<Round> of) {
@@ -145,13 +174,22 @@ public final class ReplayBenchmark {
 
     private static Goal goal(Result result) {
         double ratio = result.ratios().corrections().median();
-        return new Goal("replay of corrections against the topology, " + result.responseTokens() + " tokens, " + result.rollouts() + " rollouts",
-            String.format(Locale.ROOT, "%.1f", ratio), String.format(Locale.ROOT, "at least %.0f", LEAST_RATIO), ratio >= LEAST_RATIO);
+        return new Goal(
+                "replay of corrections against the topology, " + result.responseTokens() + " tokens, "
+                        + result.rollouts() + " rollouts",
+                String.format(Locale.ROOT, "%.1f", ratio),
+                String.format(Locale.ROOT, "at least %.0f", LEAST_RATIO),
+                ratio >= LEAST_RATIO);
     }
 
     private Round round(Map<String, Object> client, int tokens, int rollouts) throws InterruptedException {
         String name = "replay-" + runs++;
-        try (SyntheticRun run = new SyntheticRun(client, name, topics, RolloutShape.defaults().withResponseTokens(tokens), SEED,
+        try (SyntheticRun run = new SyntheticRun(
+                client,
+                name,
+                topics,
+                RolloutShape.defaults().withResponseTokens(tokens),
+                SEED,
                 config.runtime().compression())) {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
             Backlog.publish(run, 0, rollouts, NEWEST_VERSION);
@@ -171,8 +209,9 @@ public final class ReplayBenchmark {
 
     private double topology(SyntheticRun run, int batches, Path state) throws InterruptedException {
         AtomicLong seen = new AtomicLong();
-        try (TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().batches(), batch -> seen.incrementAndGet());
-             RunningTopology topology = new RunningTopology(config, run.connection(), state, 1)) {
+        try (TopicWatch watch = new TopicWatch(
+                        run.connection(), run.connection().topics().batches(), batch -> seen.incrementAndGet());
+                RunningTopology topology = new RunningTopology(config, run.connection(), state, 1)) {
             topology.awaitRunning();
             long began = System.nanoTime();
             Patience.await("batch " + batches, LIMIT, () -> {
@@ -200,17 +239,30 @@ public final class ReplayBenchmark {
         CorrectionConfig own = config.corrections();
         List<Alternative> alternatives = new ArrayList<>(List.of(new Alternative("recorded", own)));
         RolloutCorrectionOptions defaults = RolloutCorrectionOptions.defaults();
-        presets.forEach(preset -> alternatives.add(new Alternative(preset, new CorrectionConfig(
-            new RolloutCorrectionOptions(preset, defaults.compare(), defaults.rolloutIs(), defaults.rolloutIsThreshold(), "", ""),
-            own.advantage(), own.staleness(), own.sequenceMask(), own.m2po(), own.ess(),
-            own.missingOldLogProbs()))));
+        presets.forEach(preset -> alternatives.add(new Alternative(
+                preset,
+                new CorrectionConfig(
+                        new RolloutCorrectionOptions(
+                                preset,
+                                defaults.compare(),
+                                defaults.rolloutIs(),
+                                defaults.rolloutIsThreshold(),
+                                "",
+                                ""),
+                        own.advantage(),
+                        own.staleness(),
+                        own.sequenceMask(),
+                        own.m2po(),
+                        own.ess(),
+                        own.missingOldLogProbs()))));
         List<ReplayedStep> steps = new ArrayList<>();
         long began = System.nanoTime();
         try (LiveRun recorded = new LiveRun(run.connection(), Optional.empty())) {
             new WhatIf(recorded, StepRange.ALL, alternatives).replay(threads, steps::add);
         }
         double seconds = (System.nanoTime() - began) / 1e9;
-        if (steps.size() * config.batch().sequences() != rollouts || !steps.stream().allMatch(ReplayedStep::isAsRecorded)) {
+        if (steps.size() * config.batch().sequences() != rollouts
+                || !steps.stream().allMatch(ReplayedStep::isAsRecorded)) {
             throw new LoadException("the replay of corrections is not the run: " + steps.size() + " steps");
         }
         return seconds;

@@ -8,5 +8,4 @@ package dev.millrace.loadtests.report;
  * @param bound what was asked for
  * @param holds whether it was reached
  */
-public record Goal(String name, String measured, String bound, boolean holds) {
-}
+public record Goal(String name, String measured, String bound, boolean holds) {}

@@ -11,10 +11,11 @@ import java.nio.file.Path;
 /** Records as JSON with names in snake case. */
 public final class JsonFile {
     private static final ObjectMapper MAPPER = JsonMapper.builder()
-        .propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE).enable(SerializationFeature.INDENT_OUTPUT).build();
+            .propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
+            .enable(SerializationFeature.INDENT_OUTPUT)
+            .build();
 
-    private JsonFile() {
-    }
+    private JsonFile() {}
 
     /** Writes a record, and the directories that lead to it. */
     public static void write(Path file, Object record) throws IOException {

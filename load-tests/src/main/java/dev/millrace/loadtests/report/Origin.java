@@ -19,31 +19,51 @@ import org.apache.kafka.common.utils.AppInfoParser;
  * @param commit of the checkout it was started in, with {@code +} where files differ from it; {@code unknown} outside of one
  * @param loadAverage of the last minute when it began; negative where the system does not say
  */
-public record Origin(String command, String commit, String machine, int processors, String jvm, String kafka, String startedAt,
-    double loadAverage) {
+public record Origin(
+        String command,
+        String commit,
+        String machine,
+        int processors,
+        String jvm,
+        String kafka,
+        String startedAt,
+        double loadAverage) {
 
     private static final Path CPUINFO = Path.of("/proc/cpuinfo");
 
     /** Here and now. */
     public static Origin here(String command) {
-        return new Origin(command, commitHere(), machineHere(), Runtime.getRuntime().availableProcessors(),
-            System.getProperty("java.vm.name") + " " + Runtime.version(), AppInfoParser.getVersion(),
-            Instant.now().truncatedTo(ChronoUnit.SECONDS).toString(),
-            ManagementFactory.getOperatingSystemMXBean().getSystemLoadAverage());
+        return new Origin(
+                command,
+                commitHere(),
+                machineHere(),
+                Runtime.getRuntime().availableProcessors(),
+                System.getProperty("java.vm.name") + " " + Runtime.version(),
+                AppInfoParser.getVersion(),
+                Instant.now().truncatedTo(ChronoUnit.SECONDS).toString(),
+                ManagementFactory.getOperatingSystemMXBean().getSystemLoadAverage());
     }
 
     private static String commitHere() {
         return git("rev-parse", "--short", "HEAD")
-            .map(head -> head + git("status", "--porcelain", "--untracked-files=no").filter(changes -> !changes.isEmpty()).map(c -> "+").orElse(""))
-            .orElse("unknown");
+                .map(head -> head
+                        + git("status", "--porcelain", "--untracked-files=no")
+                                .filter(changes -> !changes.isEmpty())
+                                .map(c -> "+")
+                                .orElse(""))
+                .orElse("unknown");
     }
 
     private static Optional<String> git(String... arguments) {
         String[] command = Stream.concat(Stream.of("git"), Stream.of(arguments)).toArray(String[]::new);
         try {
-            Process process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD).start();
+            Process process = new ProcessBuilder(command)
+                    .redirectError(ProcessBuilder.Redirect.DISCARD)
+                    .start();
             String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
-            return process.waitFor(10, TimeUnit.SECONDS) && process.exitValue() == 0 ? Optional.of(said) : Optional.empty();
+            return process.waitFor(10, TimeUnit.SECONDS) && process.exitValue() == 0
+                    ? Optional.of(said)
+                    : Optional.empty();
         } catch (IOException e) {
             return Optional.empty(); // no git: then there is no commit to name
         } catch (InterruptedException e) {
@@ -55,8 +75,10 @@ public record Origin(String command, String commit, String machine, int processo
     private static String machineHere() {
         String system = System.getProperty("os.name") + " " + System.getProperty("os.arch");
         try (Stream<String> lines = Files.lines(CPUINFO)) {
-            return lines.filter(line -> line.startsWith("model name")).findFirst()
-                .map(line -> line.substring(line.indexOf(':') + 1).strip() + ", " + system).orElse(system);
+            return lines.filter(line -> line.startsWith("model name"))
+                    .findFirst()
+                    .map(line -> line.substring(line.indexOf(':') + 1).strip() + ", " + system)
+                    .orElse(system);
         } catch (IOException | java.io.UncheckedIOException e) {
             return system; // not Linux
         }

@@ -12,7 +12,8 @@ public record Sample(double median, double min, double max, int count) {
 
     /** Of at least one value. */
     public static Sample of(List<Double> values) {
-        double[] sorted = values.stream().mapToDouble(Double::doubleValue).sorted().toArray();
+        double[] sorted =
+                values.stream().mapToDouble(Double::doubleValue).sorted().toArray();
         if (sorted.length == 0) {
             throw new IllegalArgumentException("a sample needs at least one value");
         }

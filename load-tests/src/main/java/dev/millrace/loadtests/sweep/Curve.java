@@ -15,7 +15,12 @@ import java.util.Map;
 public record Curve(Map<String, String> settings, Baseline baseline, List<PointResult> points, Knee knee) {
     /** How a curve is called in tables and pictures. */
     public String label() {
-        return settings.isEmpty() ? "as it is" : String.join(", ", settings.entrySet().stream()
-            .map(e -> e.getKey().substring(e.getKey().lastIndexOf('.') + 1) + " " + e.getValue()).toList());
+        return settings.isEmpty()
+                ? "as it is"
+                : String.join(
+                        ", ",
+                        settings.entrySet().stream()
+                                .map(e -> e.getKey().substring(e.getKey().lastIndexOf('.') + 1) + " " + e.getValue())
+                                .toList());
     }
 }

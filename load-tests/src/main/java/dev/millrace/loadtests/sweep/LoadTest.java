@@ -59,17 +59,28 @@ public final class LoadTest {
         return curves;
     }
 
-    private Curve curve(Map<String, String> shared, List<SweepPoint> points, boolean first) throws InterruptedException {
+    private Curve curve(Map<String, String> shared, List<SweepPoint> points, boolean first)
+            throws InterruptedException {
         Workload workload = points.get(0).workload();
         if (first) {
             progress.accept("warming up");
-            point(workload.knee().search() ? workload.withRate(WARM_UP_RATE * workload.load().rolloutsPerSecond()) : workload, Map.of(),
-                Baseline.measure(client, workload, next()));
+            point(
+                    workload.knee().search()
+                            ? workload.withRate(WARM_UP_RATE * workload.load().rolloutsPerSecond())
+                            : workload,
+                    Map.of(),
+                    Baseline.measure(client, workload, next()));
         }
         Baseline baseline = Baseline.measure(client, workload, next());
-        progress.accept(String.format(Locale.ROOT, "baseline: %d publishing: %.0f rollouts/s (%.1f MB/s), %.0f %% of the time in making "
-            + "records; a copy moves %.1f MB/s", baseline.generators(), baseline.publishRolloutsPerSecond(), baseline.publishMegabytesPerSecond(),
-            100 * baseline.generatorShare(), baseline.copyMegabytesPerSecond()));
+        progress.accept(String.format(
+                Locale.ROOT,
+                "baseline: %d publishing: %.0f rollouts/s (%.1f MB/s), %.0f %% of the time in making "
+                        + "records; a copy moves %.1f MB/s",
+                baseline.generators(),
+                baseline.publishRolloutsPerSecond(),
+                baseline.publishMegabytesPerSecond(),
+                100 * baseline.generatorShare(),
+                baseline.copyMegabytesPerSecond()));
         List<PointResult> results = new ArrayList<>();
         if (workload.knee().search()) {
             KneeSearch.run(workload.load().rolloutsPerSecond(), workload.knee().points(), rate -> {
@@ -87,21 +98,32 @@ public final class LoadTest {
                 report(result);
             }
         }
-        Knee knee = Knee.of(results.stream().map(r -> Knee.Point.of(r.offered(), r.achieved())).toList());
-        progress.accept(knee.reached()
-            ? String.format(Locale.ROOT, "knee: %.0f rollouts/s", knee.rate())
-            : String.format(Locale.ROOT, "knee: not reached, it follows %.0f rollouts/s", knee.rate()));
+        Knee knee = Knee.of(results.stream()
+                .map(r -> Knee.Point.of(r.offered(), r.achieved()))
+                .toList());
+        progress.accept(
+                knee.reached()
+                        ? String.format(Locale.ROOT, "knee: %.0f rollouts/s", knee.rate())
+                        : String.format(Locale.ROOT, "knee: not reached, it follows %.0f rollouts/s", knee.rate()));
         return new Curve(shared, baseline, results, knee);
     }
 
-    private PointResult point(Workload workload, Map<String, String> settings, Baseline baseline) throws InterruptedException {
+    private PointResult point(Workload workload, Map<String, String> settings, Baseline baseline)
+            throws InterruptedException {
         return new PointRun(client, workload, next(), scratch, settings, baseline.copyMegabytesPerSecond()).run();
     }
 
     private void report(PointResult result) {
-        progress.accept(String.format(Locale.ROOT, "%s: %.0f of %.0f rollouts/s, %.2f of the copy, end to end p50 %.0f ms p99 %.0f ms, "
-            + "limited by %s", result.label(), result.achieved(), result.offered(), result.ofBaseline(), result.endToEnd().p50(),
-            result.endToEnd().p99(), result.limit().words()));
+        progress.accept(String.format(
+                Locale.ROOT,
+                "%s: %.0f of %.0f rollouts/s, %.2f of the copy, end to end p50 %.0f ms p99 %.0f ms, " + "limited by %s",
+                result.label(),
+                result.achieved(),
+                result.offered(),
+                result.ofBaseline(),
+                result.endToEnd().p50(),
+                result.endToEnd().p99(),
+                result.limit().words()));
     }
 
     private String next() {

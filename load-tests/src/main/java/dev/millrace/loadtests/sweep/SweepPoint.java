@@ -8,5 +8,4 @@ import java.util.Map;
  *
  * @param settings by key, in the order of the file; empty where nothing is swept
  */
-public record SweepPoint(Map<String, String> settings, Workload workload) {
-}
+public record SweepPoint(Map<String, String> settings, Workload workload) {}

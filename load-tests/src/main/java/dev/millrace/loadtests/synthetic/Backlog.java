@@ -25,7 +25,8 @@ public record Backlog(long rollouts, long responseTokens, long bytes) {
      *
      * @param newestVersion by which, or by versions before which, they are sampled
      */
-    public static Backlog publish(SyntheticRun run, long from, int count, long newestVersion) throws InterruptedException {
+    public static Backlog publish(SyntheticRun run, long from, int count, long newestVersion)
+            throws InterruptedException {
         long firstMs = System.currentTimeMillis() - count - SCORES_BEHIND;
         LogCoordinates[] places = new LogCoordinates[count];
         AtomicReference<Exception> failure = new AtomicReference<>();
@@ -36,7 +37,7 @@ public record Backlog(long rollouts, long responseTokens, long bytes) {
                 Draw draw = run.records().draw(from + i);
                 tokens += draw.responseTokens();
                 ProducerRecord<byte[], byte[]> record =
-                    run.record(run.records().rollout(draw, newestVersion, firstMs + i), firstMs + i);
+                        run.record(run.records().rollout(draw, newestVersion, firstMs + i), firstMs + i);
                 bytes += bytes(record);
                 int place = i;
                 producer.send(record, (at, failed) -> {
@@ -49,7 +50,8 @@ public record Backlog(long rollouts, long responseTokens, long bytes) {
             for (int i = 0; i < count; i++) {
                 Draw draw = run.records().draw(from + i);
                 long atMs = firstMs + i + SCORES_BEHIND;
-                ProducerRecord<byte[], byte[]> record = run.record(run.records().score(draw, places[i], newestVersion, atMs), atMs);
+                ProducerRecord<byte[], byte[]> record =
+                        run.record(run.records().score(draw, places[i], newestVersion, atMs), atMs);
                 bytes += bytes(record);
                 producer.send(record, (at, failed) -> failure.compareAndSet(null, failed));
             }

@@ -41,28 +41,33 @@ public record Distribution(Kind kind, double value, double spread, long least, l
 
     public Distribution {
         if (least < 0 || most < least) {
-            throw new IllegalArgumentException("least must be at least 0 and most at least least: least=" + least + ", most=" + most);
+            throw new IllegalArgumentException(
+                    "least must be at least 0 and most at least least: least=" + least + ", most=" + most);
         }
         if (!(value >= 0.0 && value < 1e15)) {
             throw new IllegalArgumentException("value must be in [0, 1e15): " + value);
         }
         if (kind == Kind.FIXED && (value < least || value > most)) {
-            throw new IllegalArgumentException("value of a fixed distribution must lie in [least " + least + ", most " + most + "]: " + value);
+            throw new IllegalArgumentException(
+                    "value of a fixed distribution must lie in [least " + least + ", most " + most + "]: " + value);
         }
         quantiles = List.copyOf(quantiles);
         if ((kind == Kind.EMPIRICAL) != (quantiles.size() >= 2) || kind != Kind.EMPIRICAL && !quantiles.isEmpty()) {
-            throw new IllegalArgumentException("quantiles must be two or more numbers for an empirical distribution and none for the others: kind="
-                + kind.name().toLowerCase(Locale.ROOT) + ", " + quantiles.size() + " quantiles");
+            throw new IllegalArgumentException(
+                    "quantiles must be two or more numbers for an empirical distribution and none for the others: kind="
+                            + kind.name().toLowerCase(Locale.ROOT) + ", " + quantiles.size() + " quantiles");
         }
         for (int i = 1; i < quantiles.size(); i++) {
             if (quantiles.get(i) < quantiles.get(i - 1)) {
-                throw new IllegalArgumentException("quantiles must not fall: " + quantiles.get(i - 1) + " before " + quantiles.get(i));
+                throw new IllegalArgumentException(
+                        "quantiles must not fall: " + quantiles.get(i - 1) + " before " + quantiles.get(i));
             }
         }
         boolean needsSpread = kind == Kind.LOG_NORMAL || kind == Kind.PARETO;
         if (needsSpread && !(spread > 0.0 && spread < Double.POSITIVE_INFINITY && value > 0.0)) {
-            throw new IllegalArgumentException("value and spread of a " + kind.name().toLowerCase(Locale.ROOT)
-                + " distribution must be greater than 0: value=" + value + ", spread=" + spread);
+            throw new IllegalArgumentException(
+                    "value and spread of a " + kind.name().toLowerCase(Locale.ROOT)
+                            + " distribution must be greater than 0: value=" + value + ", spread=" + spread);
         }
     }
 

@@ -12,7 +12,15 @@ package dev.millrace.loadtests.synthetic;
  * @param reward 0 or 1
  * @param fate what becomes of it
  */
-public record Draw(long index, int promptTokens, int promptAt, int responseTokens, int versionsBehind, int at, double reward, Fate fate) {
+public record Draw(
+        long index,
+        int promptTokens,
+        int promptAt,
+        int responseTokens,
+        int versionsBehind,
+        int at,
+        double reward,
+        Fate fate) {
 
     /** What becomes of a rollout. */
     public enum Fate {

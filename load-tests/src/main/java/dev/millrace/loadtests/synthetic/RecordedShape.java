@@ -34,8 +34,14 @@ import org.apache.kafka.common.serialization.Deserializer;
  * @param garbageShare records among the rollouts that are none
  * @param rollouts how many were counted
  */
-public record RecordedShape(int groupSize, Distribution promptTokens, Distribution responseTokens, Distribution versionsBehind,
-    double unscoredShare, double garbageShare, int rollouts) {
+public record RecordedShape(
+        int groupSize,
+        Distribution promptTokens,
+        Distribution responseTokens,
+        Distribution versionsBehind,
+        double unscoredShare,
+        double garbageShare,
+        int rollouts) {
 
     /**
      * Counts a run.
@@ -47,34 +53,57 @@ public record RecordedShape(int groupSize, Distribution promptTokens, Distributi
         List<Long> prompts = new ArrayList<>();
         List<Long> responses = new ArrayList<>();
         Set<Integer> groups = new TreeSet<>();
-        int garbage = each(run, run.topics().rollouts(), AvroSerde.of(Rollout.class, run.registry()).deserializer(), rollout -> {
-            long version = rollout.getVersionSpans().stream().mapToLong(VersionSpan::getVersion).min().orElse(0);
-            if (oldest.putIfAbsent(rollout.getRolloutId(), version) == null) {
-                groups.add(rollout.getGroupSize());
-                prompts.add((long) PackedInts.length(rollout.getPromptTokens()));
-                responses.add((long) PackedInts.length(rollout.getResponseTokens()));
-            }
-        });
+        int garbage = each(
+                run,
+                run.topics().rollouts(),
+                AvroSerde.of(Rollout.class, run.registry()).deserializer(),
+                rollout -> {
+                    long version = rollout.getVersionSpans().stream()
+                            .mapToLong(VersionSpan::getVersion)
+                            .min()
+                            .orElse(0);
+                    if (oldest.putIfAbsent(rollout.getRolloutId(), version) == null) {
+                        groups.add(rollout.getGroupSize());
+                        prompts.add((long) PackedInts.length(rollout.getPromptTokens()));
+                        responses.add((long) PackedInts.length(rollout.getResponseTokens()));
+                    }
+                });
         List<Long> behind = new ArrayList<>();
         Map<String, Long> unscored = new HashMap<>(oldest);
-        each(run, run.topics().scores(), AvroSerde.of(Score.class, run.registry()).deserializer(), score -> {
-            Optional<LogProbVector> current = score.getVectors().stream().filter(vector -> vector.getPolicy() == PolicyRole.PROXIMAL).findFirst();
-            Long version = unscored.get(score.getRolloutId());
-            if (version != null && current.isPresent() && !current.get().getVersionSpans().isEmpty()) {
-                unscored.remove(score.getRolloutId());
-                behind.add(Math.max(0, current.get().getVersionSpans().get(0).getVersion() - version));
-            }
-        });
+        each(
+                run,
+                run.topics().scores(),
+                AvroSerde.of(Score.class, run.registry()).deserializer(),
+                score -> {
+                    Optional<LogProbVector> current = score.getVectors().stream()
+                            .filter(vector -> vector.getPolicy() == PolicyRole.PROXIMAL)
+                            .findFirst();
+                    Long version = unscored.get(score.getRolloutId());
+                    if (version != null
+                            && current.isPresent()
+                            && !current.get().getVersionSpans().isEmpty()) {
+                        unscored.remove(score.getRolloutId());
+                        behind.add(Math.max(
+                                0, current.get().getVersionSpans().get(0).getVersion() - version));
+                    }
+                });
         if (behind.isEmpty()) {
-            throw new LoadException("run " + run.run().runId() + " has no rollout with a score, so there is nothing to draw from; "
-                + oldest.size() + " rollouts were found");
+            throw new LoadException(
+                    "run " + run.run().runId() + " has no rollout with a score, so there is nothing to draw from; "
+                            + oldest.size() + " rollouts were found");
         }
         if (groups.size() > 1) {
-            throw new LoadException("run " + run.run().runId() + " has groups of several sizes " + groups + ", and a load has one; state the shape of "
-                + "its rollouts in place of rollouts.from");
+            throw new LoadException("run " + run.run().runId() + " has groups of several sizes " + groups
+                    + ", and a load has one; state the shape of " + "its rollouts in place of rollouts.from");
         }
-        return new RecordedShape(groups.iterator().next(), counted(prompts), counted(responses), counted(behind),
-            (double) unscored.size() / oldest.size(), (double) garbage / (oldest.size() + garbage), oldest.size());
+        return new RecordedShape(
+                groups.iterator().next(),
+                counted(prompts),
+                counted(responses),
+                counted(behind),
+                (double) unscored.size() / oldest.size(),
+                (double) garbage / (oldest.size() + garbage),
+                oldest.size());
     }
 
     private static Distribution counted(List<Long> numbers) {
@@ -86,9 +115,12 @@ public record RecordedShape(int groupSize, Distribution promptTokens, Distributi
         int garbage = 0;
         for (TopicPartition partition : run.partitions(topic)) {
             try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
-                for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next(); next.isPresent(); next = cursor.next()) {
+                for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
+                        next.isPresent();
+                        next = cursor.next()) {
                     try {
-                        visitor.accept(deserializer.deserialize(topic, next.get().value()));
+                        visitor.accept(
+                                deserializer.deserialize(topic, next.get().value()));
                     } catch (MalformedRecordException e) {
                         garbage++; // it is counted, and published again as such
                     }

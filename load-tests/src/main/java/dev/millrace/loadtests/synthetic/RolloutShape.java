@@ -14,8 +14,16 @@ package dev.millrace.loadtests.synthetic;
  * @param unscoredShare share of the rollouts that never get a score, in [0, 1]
  * @param garbageShare share of the rollouts that are published as bytes that are no record, in [0, 1]
  */
-public record RolloutShape(String from, int groupSize, Distribution promptTokens, Distribution responseTokens, Distribution versionsBehind,
-    double engineNoise, double driftPerVersion, double unscoredShare, double garbageShare) {
+public record RolloutShape(
+        String from,
+        int groupSize,
+        Distribution promptTokens,
+        Distribution responseTokens,
+        Distribution versionsBehind,
+        double engineNoise,
+        double driftPerVersion,
+        double unscoredShare,
+        double garbageShare) {
 
     private static final long LONGEST = 1_000_000;
     /** Log-probs are kept ready for so many lags. */
@@ -23,13 +31,14 @@ public record RolloutShape(String from, int groupSize, Distribution promptTokens
 
     public RolloutShape {
         if (groupSize < 2) {
-            throw new IllegalArgumentException("group_size must be at least 2, or there is nothing to compare a sample with: " + groupSize);
+            throw new IllegalArgumentException(
+                    "group_size must be at least 2, or there is nothing to compare a sample with: " + groupSize);
         }
         requireLength("prompt_tokens", promptTokens);
         requireLength("response_tokens", responseTokens);
         if (versionsBehind.most() > MAX_VERSIONS_BEHIND) {
             throw new IllegalArgumentException(
-                "versions_behind.most must be at most " + MAX_VERSIONS_BEHIND + ": " + versionsBehind.most());
+                    "versions_behind.most must be at most " + MAX_VERSIONS_BEHIND + ": " + versionsBehind.most());
         }
         requireIn("engine_noise", engineNoise, 10);
         requireIn("drift_per_version", driftPerVersion, 10);
@@ -39,8 +48,8 @@ public record RolloutShape(String from, int groupSize, Distribution promptTokens
 
     private static void requireLength(String key, Distribution length) {
         if (length.least() < 1 || length.most() > LONGEST) {
-            throw new IllegalArgumentException(key + " must lie between 1 and " + LONGEST + " tokens: least=" + length.least()
-                + ", most=" + length.most());
+            throw new IllegalArgumentException(key + " must lie between 1 and " + LONGEST + " tokens: least="
+                    + length.least() + ", most=" + length.most());
         }
     }
 
@@ -52,18 +61,35 @@ public record RolloutShape(String from, int groupSize, Distribution promptTokens
 
     /** Groups of 8, prompts of 128 tokens, responses of 512, up to 3 versions behind, nothing fails. */
     public static RolloutShape defaults() {
-        return new RolloutShape("", 8, Distribution.fixed(128), Distribution.fixed(512), Distribution.uniform(0, 3), 0.002, 0.02, 0, 0);
+        return new RolloutShape(
+                "", 8, Distribution.fixed(128), Distribution.fixed(512), Distribution.uniform(0, 3), 0.002, 0.02, 0, 0);
     }
 
     /** The same with responses of exactly so many tokens. */
     public RolloutShape withResponseTokens(long tokens) {
-        return new RolloutShape(from, groupSize, promptTokens, Distribution.fixed(tokens), versionsBehind, engineNoise, driftPerVersion,
-            unscoredShare, garbageShare);
+        return new RolloutShape(
+                from,
+                groupSize,
+                promptTokens,
+                Distribution.fixed(tokens),
+                versionsBehind,
+                engineNoise,
+                driftPerVersion,
+                unscoredShare,
+                garbageShare);
     }
 
     /** The same with what was counted in a run. */
     public RolloutShape with(RecordedShape recorded) {
-        return new RolloutShape(from, recorded.groupSize(), recorded.promptTokens(), recorded.responseTokens(), recorded.versionsBehind(),
-            engineNoise, driftPerVersion, recorded.unscoredShare(), recorded.garbageShare());
+        return new RolloutShape(
+                from,
+                recorded.groupSize(),
+                recorded.promptTokens(),
+                recorded.responseTokens(),
+                recorded.versionsBehind(),
+                engineNoise,
+                driftPerVersion,
+                recorded.unscoredShare(),
+                recorded.garbageShare());
     }
 }

@@ -40,6 +40,7 @@ import java.util.SplittableRandom;
 public final class SyntheticRecords {
     /** Token ids are below this. */
     private static final int VOCABULARY = 150_000;
+
     private static final int LEAST_KEPT_TOKENS = 1 << 18;
     private static final String TOKENIZER = "synthetic";
 
@@ -61,7 +62,8 @@ public final class SyntheticRecords {
         this.topics = topics;
         this.shape = shape;
         this.seed = seed;
-        long longest = Math.max(shape.promptTokens().most(), shape.responseTokens().most());
+        long longest =
+                Math.max(shape.promptTokens().most(), shape.responseTokens().most());
         this.kept = (int) Math.max(LEAST_KEPT_TOKENS, 2 * longest);
         SplittableRandom random = new SplittableRandom(seed);
         this.tokens = littleEndian(kept);
@@ -104,8 +106,17 @@ public final class SyntheticRecords {
         int behind = (int) shape.versionsBehind().draw(random);
         int at = random.nextInt(kept - response);
         double fate = random.nextDouble();
-        return new Draw(index, prompt, promptAt, response, behind, at, random.nextInt(2),
-            fate < shape.garbageShare() ? Fate.GARBAGE : fate < shape.garbageShare() + shape.unscoredShare() ? Fate.UNSCORED : Fate.SCORED);
+        return new Draw(
+                index,
+                prompt,
+                promptAt,
+                response,
+                behind,
+                at,
+                random.nextInt(2),
+                fate < shape.garbageShare()
+                        ? Fate.GARBAGE
+                        : fate < shape.garbageShare() + shape.unscoredShare() ? Fate.UNSCORED : Fate.SCORED);
     }
 
     private SplittableRandom stream(long number) {
@@ -133,20 +144,32 @@ public final class SyntheticRecords {
         int length = draw.responseTokens();
         long version = sampledBy(draw, newestVersion);
         return Rollout.newBuilder()
-            .setRunId(run.runId()).setEpoch(run.epoch())
-            .setRolloutId(groupId + "/" + sample).setGroupId(groupId).setOrdinal(draw.index() / shape.groupSize())
-            .setSampleIndex(sample).setGroupSize(shape.groupSize())
-            .setGeneratorId("load").setEnvironment("synthetic").setTokenizerHash(TOKENIZER)
-            .setPromptTokens(words(tokens, draw.promptAt(), draw.promptTokens()))
-            .setResponseTokens(words(tokens, draw.at(), length)).setMask(ones.slice(draw.at(), length))
-            .setBehaviorLogProbs(words(behavior, draw.at(), length))
-            .setLogProbDistribution(LogProbDistribution.TEMPERED).setTemperedLogProbs(null)
-            .setSampling(new SamplingParameters(1.0, 0, 1.0, length, seed))
-            .setTurns(List.of(new Turn(Speaker.POLICY, 0, length)))
-            .setVersionSpans(List.of(new VersionSpan(version, 0, length)))
-            .setReward(draw.reward()).setRewardComponents(Map.of()).setFinishReason(FinishReason.STOP)
-            .setAdmittedVersion(version).setStartedAtMs(nowMs).setFinishedAtMs(nowMs)
-            .build();
+                .setRunId(run.runId())
+                .setEpoch(run.epoch())
+                .setRolloutId(groupId + "/" + sample)
+                .setGroupId(groupId)
+                .setOrdinal(draw.index() / shape.groupSize())
+                .setSampleIndex(sample)
+                .setGroupSize(shape.groupSize())
+                .setGeneratorId("load")
+                .setEnvironment("synthetic")
+                .setTokenizerHash(TOKENIZER)
+                .setPromptTokens(words(tokens, draw.promptAt(), draw.promptTokens()))
+                .setResponseTokens(words(tokens, draw.at(), length))
+                .setMask(ones.slice(draw.at(), length))
+                .setBehaviorLogProbs(words(behavior, draw.at(), length))
+                .setLogProbDistribution(LogProbDistribution.TEMPERED)
+                .setTemperedLogProbs(null)
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, length, seed))
+                .setTurns(List.of(new Turn(Speaker.POLICY, 0, length)))
+                .setVersionSpans(List.of(new VersionSpan(version, 0, length)))
+                .setReward(draw.reward())
+                .setRewardComponents(Map.of())
+                .setFinishReason(FinishReason.STOP)
+                .setAdmittedVersion(version)
+                .setStartedAtMs(nowMs)
+                .setFinishedAtMs(nowMs)
+                .build();
     }
 
     /**
@@ -158,28 +181,57 @@ public final class SyntheticRecords {
     public Score score(Draw draw, LogCoordinates at, long newestVersion, long nowMs) {
         int length = draw.responseTokens();
         return Score.newBuilder()
-            .setRunId(run.runId()).setEpoch(run.epoch())
-            .setRolloutId(rolloutId(draw.index())).setGroupId(groupId(draw.index())).setScorerId("load").setRolloutSource(at)
-            .setVectors(List.of(
-                vector(PolicyRole.OLD, sampledBy(draw, newestVersion), words(old, draw.at(), length)),
-                vector(PolicyRole.PROXIMAL, newestVersion, words(proximal[draw.versionsBehind()], draw.at(), length))))
-            .setUnavailable(null).setScoredAtMs(nowMs)
-            .build();
+                .setRunId(run.runId())
+                .setEpoch(run.epoch())
+                .setRolloutId(rolloutId(draw.index()))
+                .setGroupId(groupId(draw.index()))
+                .setScorerId("load")
+                .setRolloutSource(at)
+                .setVectors(List.of(
+                        vector(PolicyRole.OLD, sampledBy(draw, newestVersion), words(old, draw.at(), length)),
+                        vector(
+                                PolicyRole.PROXIMAL,
+                                newestVersion,
+                                words(proximal[draw.versionsBehind()], draw.at(), length))))
+                .setUnavailable(null)
+                .setScoredAtMs(nowMs)
+                .build();
     }
 
     private static LogProbVector vector(PolicyRole policy, long version, ByteBuffer logProbs) {
-        return LogProbVector.newBuilder().setPolicy(policy)
-            .setVersionSpans(List.of(new VersionSpan(version, 0, logProbs.remaining() / Float.BYTES)))
-            .setLogProbs(logProbs).setEntropies(null).setSumSquaredProbs(null).build();
+        return LogProbVector.newBuilder()
+                .setPolicy(policy)
+                .setVersionSpans(List.of(new VersionSpan(version, 0, logProbs.remaining() / Float.BYTES)))
+                .setLogProbs(logProbs)
+                .setEntropies(null)
+                .setSumSquaredProbs(null)
+                .build();
     }
 
     /** The manifest of a version without weights, which is all that the topology asks of one. */
     public PolicyVersion version(long version, long batchId, long nowMs) {
-        return PolicyVersion.newBuilder().setRunId(run.runId()).setEpoch(run.epoch()).setPolicyId(run.policyId())
-            .setVersion(version).setParentVersion(version - 1).setBatchId(batchId).setShape("{}").setTokenizerHash(TOKENIZER)
-            .setWeights(TensorLocation.newBuilder().setTopic(topics.weights()).setPartition(0).setFirstOffset(0).setLastOffset(0)
-                .setTensors(List.of()).setSha256("00").build())
-            .setOptimizerSteps(version).setRolloutsConsumed(0).setTokensTrained(0).setPublishedAtMs(nowMs).build();
+        return PolicyVersion.newBuilder()
+                .setRunId(run.runId())
+                .setEpoch(run.epoch())
+                .setPolicyId(run.policyId())
+                .setVersion(version)
+                .setParentVersion(version - 1)
+                .setBatchId(batchId)
+                .setShape("{}")
+                .setTokenizerHash(TOKENIZER)
+                .setWeights(TensorLocation.newBuilder()
+                        .setTopic(topics.weights())
+                        .setPartition(0)
+                        .setFirstOffset(0)
+                        .setLastOffset(0)
+                        .setTensors(List.of())
+                        .setSha256("00")
+                        .build())
+                .setOptimizerSteps(version)
+                .setRolloutsConsumed(0)
+                .setTokensTrained(0)
+                .setPublishedAtMs(nowMs)
+                .build();
     }
 
     private static long sampledBy(Draw draw, long newestVersion) {

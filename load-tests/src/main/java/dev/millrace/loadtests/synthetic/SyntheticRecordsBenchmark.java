@@ -41,7 +41,10 @@ public class SyntheticRecordsBenchmark {
     public void prepare() {
         RunTopics topics = new RunTopics("load.");
         records = new SyntheticRecords(
-            new RunIdentity("load", 0, "policy"), topics, RolloutShape.defaults().withResponseTokens(tokens), 1);
+                new RunIdentity("load", 0, "policy"),
+                topics,
+                RolloutShape.defaults().withResponseTokens(tokens),
+                1);
         serializer = AvroSerde.of(Rollout.class, new InMemorySchemaRegistry()).serializer();
         topic = topics.rollouts();
     }

@@ -43,7 +43,13 @@ public final class SyntheticRun implements AutoCloseable {
      * @param name its id, and with a dot the prefix of its topics
      * @param compression of what is published
      */
-    public SyntheticRun(Map<String, Object> client, String name, TopicsConfig topics, RolloutShape shape, long seed, String compression) {
+    public SyntheticRun(
+            Map<String, Object> client,
+            String name,
+            TopicsConfig topics,
+            RolloutShape shape,
+            long seed,
+            String compression) {
         RunIdentity run = new RunIdentity(name, 0, "policy");
         RunTopics names = new RunTopics(name + ".");
         this.log = RunLog.open(client, names, run, topics, "", Clock.systemUTC());
@@ -77,7 +83,8 @@ public final class SyntheticRun implements AutoCloseable {
     /** A rollout as it goes to the log. */
     public ProducerRecord<byte[], byte[]> record(Rollout rollout, long timestampMs) {
         String topic = connection.topics().rollouts();
-        return new ProducerRecord<>(topic, null, timestampMs, key(rollout.getGroupId()), rollouts.serialize(topic, rollout));
+        return new ProducerRecord<>(
+                topic, null, timestampMs, key(rollout.getGroupId()), rollouts.serialize(topic, rollout));
     }
 
     /** A score as it goes to the log. */
@@ -90,7 +97,11 @@ public final class SyntheticRun implements AutoCloseable {
     public ProducerRecord<byte[], byte[]> record(PolicyVersion version, long timestampMs) {
         String topic = connection.topics().policyVersions();
         return new ProducerRecord<>(
-            topic, null, timestampMs, key(version.getPolicyId() + "/" + version.getVersion()), versions.serialize(topic, version));
+                topic,
+                null,
+                timestampMs,
+                key(version.getPolicyId() + "/" + version.getVersion()),
+                versions.serialize(topic, version));
     }
 
     private static byte[] key(String text) {
@@ -102,10 +113,12 @@ public final class SyntheticRun implements AutoCloseable {
         try (Producer<byte[], byte[]> producer = producer(0)) {
             for (long version = 0; version <= newest; version++) {
                 long atMs = lastMs - newest + version;
-                producer.send(record(records.version(version, version - 1, atMs), atMs)).get();
+                producer.send(record(records.version(version, version - 1, atMs), atMs))
+                        .get();
             }
         } catch (ExecutionException e) {
-            throw new LoadException("a version could not be published: " + e.getCause().getMessage(), e.getCause());
+            throw new LoadException(
+                    "a version could not be published: " + e.getCause().getMessage(), e.getCause());
         }
     }
 
@@ -113,10 +126,15 @@ public final class SyntheticRun implements AutoCloseable {
     public void delete() throws InterruptedException {
         try (Admin admin = Admin.create(connection.admin())) {
             admin.deleteTopics(admin.listTopics().names().get().stream()
-                .filter(name -> name.startsWith(connection.topics().prefix())).toList()).all().get();
+                            .filter(name -> name.startsWith(connection.topics().prefix()))
+                            .toList())
+                    .all()
+                    .get();
         } catch (ExecutionException e) {
-            throw new LoadException("the topics of run " + connection.run().runId() + " could not be deleted: "
-                + e.getCause().getMessage(), e.getCause());
+            throw new LoadException(
+                    "the topics of run " + connection.run().runId() + " could not be deleted: "
+                            + e.getCause().getMessage(),
+                    e.getCause());
         }
     }
 

@@ -43,12 +43,14 @@ public final class AddedLatency {
     private static final Duration LIMIT = Duration.ofMinutes(2);
     /** Bytes of input per second at which the search begins. */
     private static final double FIRST_BYTES_PER_SECOND = 8e6;
+
     private static final int WARM_UPS = 4;
     private static final int KNEE_POINTS = 6;
     private static final int KNEE_SECONDS = 10;
     private static final int SECONDS = 90;
     /** Batches of long rollouts have fewer of them, so that there are enough batches to speak of a percentile. */
     private static final int MOST_TOKENS_OF_A_BATCH = 1 << 20;
+
     private static final int LEAST_BATCHES = 20;
 
     private final Map<String, Object> client;
@@ -74,36 +76,63 @@ public final class AddedLatency {
      * @param limitMs three commit intervals
      * @param publishDelayP99 how late the load itself was
      */
-    public record Result(int responseTokens, int batchSequences, double followed, double rolloutsPerSecond, long batches, double p50, double p95,
-        double p99, double max, double limitMs, double publishDelayP99) {
-    }
+    public record Result(
+            int responseTokens,
+            int batchSequences,
+            double followed,
+            double rolloutsPerSecond,
+            long batches,
+            double p50,
+            double p95,
+            double p99,
+            double max,
+            double limitMs,
+            double publishDelayP99) {}
 
     /** What one load came to. */
-    private record Round(double achieved, Histogram added, double publishDelayP99) {
-    }
+    private record Round(double achieved, Histogram added, double publishDelayP99) {}
 
     /** Finds the highest rate that is followed, then measures at half of it. */
-    public Result measure(int responseTokens, int bytesPerRollout, Consumer<String> progress) throws InterruptedException {
+    public Result measure(int responseTokens, int bytesPerRollout, Consumer<String> progress)
+            throws InterruptedException {
         double first = FIRST_BYTES_PER_SECOND / bytesPerRollout;
         boolean warm = false;
         for (int i = 0; i < WARM_UPS && !warm; i++) {
             warm = new Knee.Point(first, achieved("warming up, ", responseTokens, first, progress)).followed();
         }
-        List<Knee.Point> points = KneeSearch.run(first, KNEE_POINTS, offered -> achieved("", responseTokens, offered, progress));
+        List<Knee.Point> points =
+                KneeSearch.run(first, KNEE_POINTS, offered -> achieved("", responseTokens, offered, progress));
         double followed = Knee.highestFollowed(points);
         if (followed == 0) {
-            throw new LoadException("at " + responseTokens + " tokens the topology followed none of the rates that were offered: " + points);
+            throw new LoadException("at " + responseTokens
+                    + " tokens the topology followed none of the rates that were offered: " + points);
         }
         Round half = round(responseTokens, followed / 2, SECONDS);
         Histogram added = half.added();
-        return new Result(responseTokens, batchSequences(responseTokens), followed, followed / 2, added.getTotalCount(),
-            added.getValueAtPercentile(50) / 1e6, added.getValueAtPercentile(95) / 1e6, added.getValueAtPercentile(99) / 1e6,
-            added.getMaxValue() / 1e6, 3.0 * config.runtime().commitIntervalMs(), half.publishDelayP99());
+        return new Result(
+                responseTokens,
+                batchSequences(responseTokens),
+                followed,
+                followed / 2,
+                added.getTotalCount(),
+                added.getValueAtPercentile(50) / 1e6,
+                added.getValueAtPercentile(95) / 1e6,
+                added.getValueAtPercentile(99) / 1e6,
+                added.getMaxValue() / 1e6,
+                3.0 * config.runtime().commitIntervalMs(),
+                half.publishDelayP99());
     }
 
-    private double achieved(String why, int responseTokens, double offered, Consumer<String> progress) throws InterruptedException {
+    private double achieved(String why, int responseTokens, double offered, Consumer<String> progress)
+            throws InterruptedException {
         double achieved = round(responseTokens, offered, KNEE_SECONDS).achieved();
-        progress.accept(String.format(Locale.ROOT, "%s%d tokens under load: %.0f rollouts/s of %.0f", why, responseTokens, achieved, offered));
+        progress.accept(String.format(
+                Locale.ROOT,
+                "%s%d tokens under load: %.0f rollouts/s of %.0f",
+                why,
+                responseTokens,
+                achieved,
+                offered));
         return achieved;
     }
 
@@ -115,44 +144,59 @@ public final class AddedLatency {
         RolloutShape shape = RolloutShape.defaults().withResponseTokens(responseTokens);
         int group = shape.groupSize();
         int size = batchSequences(responseTokens);
-        TopologyConfig batched = config.with(new BatchConfig(size, 0, config.batch().order(), config.batch().maxOutstanding()));
+        TopologyConfig batched = config.with(
+                new BatchConfig(size, 0, config.batch().order(), config.batch().maxOutstanding()));
         long expected = Math.max(LEAST_BATCHES, Math.round(rolloutsPerSecond * seconds / size));
         LoadPlan plan = LoadPlan.defaults().withRate(rolloutsPerSecond).withScoreAfterMs(0);
         Histogram added = new Histogram(3);
         AtomicLong batches = new AtomicLong();
         AtomicLong lastSeen = new AtomicLong();
         String name = "latency-" + runs++;
-        try (SyntheticRun run = new SyntheticRun(client, name, topics, shape, SEED, config.runtime().compression())) {
+        try (SyntheticRun run = new SyntheticRun(
+                client, name, topics, shape, SEED, config.runtime().compression())) {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
-            OpenLoop load = new OpenLoop(run, plan, Schedule.of(plan.arrivals(), rolloutsPerSecond, expected * size, SEED), 0, () -> NEWEST_VERSION);
+            OpenLoop load = new OpenLoop(
+                    run,
+                    plan,
+                    Schedule.of(plan.arrivals(), rolloutsPerSecond, expected * size, SEED),
+                    0,
+                    () -> NEWEST_VERSION);
             try (RunningTopology topology = new RunningTopology(batched, run.connection(), scratch.resolve(name), 1);
-                 TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().batches(),
-                     BatchedRollouts.batches(run.connection(), batch -> {
-                         long now = System.nanoTime();
-                         long ready = 0;
-                         for (BatchEntry entry : batch.getEntries()) {
-                             ready = Math.max(ready, load.timeline().scoredAt(BatchedRollouts.index(entry, group)));
-                         }
-                         if (batches.get() >= expected / 3) {
-                             added.recordValue(Math.max(0, now - ready));
-                         }
-                         lastSeen.set(now);
-                         batches.incrementAndGet();
-                     }))) {
+                    TopicWatch watch = new TopicWatch(
+                            run.connection(),
+                            run.connection().topics().batches(),
+                            BatchedRollouts.batches(run.connection(), batch -> {
+                                long now = System.nanoTime();
+                                long ready = 0;
+                                for (BatchEntry entry : batch.getEntries()) {
+                                    ready = Math.max(
+                                            ready, load.timeline().scoredAt(BatchedRollouts.index(entry, group)));
+                                }
+                                if (batches.get() >= expected / 3) {
+                                    added.recordValue(Math.max(0, now - ready));
+                                }
+                                lastSeen.set(now);
+                                batches.incrementAndGet();
+                            }))) {
                 topology.awaitRunning();
                 load.start();
-                Patience.await("the last batch at " + Math.round(rolloutsPerSecond) + " rollouts/s", LIMIT.plusSeconds(seconds), () -> {
-                    load.requireHealthy();
-                    watch.requireWatching();
-                    topology.requireRunning();
-                    return batches.get() >= expected;
-                });
+                Patience.await(
+                        "the last batch at " + Math.round(rolloutsPerSecond) + " rollouts/s",
+                        LIMIT.plusSeconds(seconds),
+                        () -> {
+                            load.requireHealthy();
+                            watch.requireWatching();
+                            topology.requireRunning();
+                            return batches.get() >= expected;
+                        });
             } finally {
                 load.close();
             }
             run.delete();
-            return new Round(expected * size / ((lastSeen.get() - load.timeline().intended(0)) / 1e9), added,
-                load.publishDelay().getIntervalHistogram().getValueAtPercentile(99) / 1e6);
+            return new Round(
+                    expected * size / ((lastSeen.get() - load.timeline().intended(0)) / 1e9),
+                    added,
+                    load.publishDelay().getIntervalHistogram().getValueAtPercentile(99) / 1e6);
         }
     }
 }

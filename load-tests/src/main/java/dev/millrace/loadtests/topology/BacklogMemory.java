@@ -51,38 +51,68 @@ public final class BacklogMemory {
      * @param lastWords what it said last if it did not
      * @param liveHeapBytes after a full collection; 0 if it did not survive
      */
-    public record Result(long rollouts, int responseTokens, int maxOutstanding, int heapLimitMegabytes, boolean survived, String lastWords,
-        long liveHeapBytes, long stateBytes) {
-    }
+    public record Result(
+            long rollouts,
+            int responseTokens,
+            int maxOutstanding,
+            int heapLimitMegabytes,
+            boolean survived,
+            String lastWords,
+            long liveHeapBytes,
+            long stateBytes) {}
 
     /** Has an instance read a backlog of whole groups. */
-    public Result measure(int rollouts, int responseTokens, int maxOutstanding, int heapMegabytes) throws InterruptedException {
+    public Result measure(int rollouts, int responseTokens, int maxOutstanding, int heapMegabytes)
+            throws InterruptedException {
         String name = "memory-" + maxOutstanding;
         Path state = scratch.resolve(name);
         AtomicLong trajectories = new AtomicLong();
         AtomicLong lastOffset = new AtomicLong();
-        try (SyntheticRun run = new SyntheticRun(Map.of("bootstrap.servers", bootstrapServers), name, topics,
-                RolloutShape.defaults().withResponseTokens(responseTokens), SEED, "lz4")) {
+        try (SyntheticRun run = new SyntheticRun(
+                Map.of("bootstrap.servers", bootstrapServers),
+                name,
+                topics,
+                RolloutShape.defaults().withResponseTokens(responseTokens),
+                SEED,
+                "lz4")) {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
             Backlog backlog = Backlog.publish(run, 0, rollouts, NEWEST_VERSION);
-            try (InstanceProcess instance = InstanceProcess.start(bootstrapServers, name, state, "one", heapMegabytes,
-                     TopologyConfig.defaults().with(new BatchConfig(256, 0, BatchConfig.Order.COMPLETION, maxOutstanding)), topics);
-                 TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().trajectories(),
-                     trajectory -> {
-                         lastOffset.set(trajectory.offset());
-                         trajectories.incrementAndGet();
-                     });
-                 Admin admin = Admin.create(run.connection().admin())) {
+            try (InstanceProcess instance = InstanceProcess.start(
+                            bootstrapServers,
+                            name,
+                            state,
+                            "one",
+                            heapMegabytes,
+                            TopologyConfig.defaults()
+                                    .with(new BatchConfig(256, 0, BatchConfig.Order.COMPLETION, maxOutstanding)),
+                            topics);
+                    TopicWatch watch = new TopicWatch(
+                            run.connection(), run.connection().topics().trajectories(), trajectory -> {
+                                lastOffset.set(trajectory.offset());
+                                trajectories.incrementAndGet();
+                            });
+                    Admin admin = Admin.create(run.connection().admin())) {
                 Patience.await("trajectories of " + rollouts + " rollouts", LIMIT, () -> {
                     watch.requireWatching();
                     return trajectories.get() >= rollouts || !instance.isAlive();
                 });
-                TopicPartition read = new TopicPartition(run.connection().topics().trajectories(), 0);
-                Patience.await("the assembly to have read them", LIMIT,
-                    () -> !instance.isAlive() || committed(admin, run.connection().scoped("topology"), read) > lastOffset.get());
+                TopicPartition read =
+                        new TopicPartition(run.connection().topics().trajectories(), 0);
+                Patience.await(
+                        "the assembly to have read them",
+                        LIMIT,
+                        () -> !instance.isAlive()
+                                || committed(admin, run.connection().scoped("topology"), read) > lastOffset.get());
                 boolean survived = instance.isAlive();
-                Result result = new Result(backlog.rollouts(), responseTokens, maxOutstanding, heapMegabytes, survived,
-                    survived ? "" : instance.lastWords(), survived ? instance.heapBytes() : 0, bytesUnder(state));
+                Result result = new Result(
+                        backlog.rollouts(),
+                        responseTokens,
+                        maxOutstanding,
+                        heapMegabytes,
+                        survived,
+                        survived ? "" : instance.lastWords(),
+                        survived ? instance.heapBytes() : 0,
+                        bytesUnder(state));
                 if (survived) {
                     instance.stop();
                 }
@@ -95,10 +125,16 @@ public final class BacklogMemory {
     /** The next offset that a group reads; 0 if it has not committed any. */
     private static long committed(Admin admin, String group, TopicPartition partition) {
         try {
-            OffsetAndMetadata offset = admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().get(partition);
+            OffsetAndMetadata offset = admin.listConsumerGroupOffsets(group)
+                    .partitionsToOffsetAndMetadata()
+                    .get()
+                    .get(partition);
             return offset == null ? 0 : offset.offset();
         } catch (ExecutionException e) {
-            throw new LoadException("the progress of " + group + " cannot be asked for: " + e.getCause().getMessage(), e.getCause());
+            throw new LoadException(
+                    "the progress of " + group + " cannot be asked for: "
+                            + e.getCause().getMessage(),
+                    e.getCause());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new LoadException("interrupted while a backlog is read", e);
@@ -110,7 +146,9 @@ public final class BacklogMemory {
             return 0; // it ended before it kept anything
         }
         try (Stream<Path> files = Files.walk(directory)) {
-            return files.filter(Files::isRegularFile).mapToLong(file -> file.toFile().length()).sum();
+            return files.filter(Files::isRegularFile)
+                    .mapToLong(file -> file.toFile().length())
+                    .sum();
         } catch (IOException e) {
             throw new LoadException("the state in " + directory + " cannot be measured: " + e.getMessage(), e);
         }

@@ -40,14 +40,14 @@ import java.util.function.Predicate;
 public final class InstanceProcess implements AutoCloseable {
     /** System property: options of a Java machine that runs an instance and nothing else, with spaces between them. */
     private static final String OPTIONS = "millrace.instance.options";
+
     private static final long LIMIT_S = 90;
     private static final String HEAP = "heap";
     private static final String STARTED = "started";
     private static final String RUNNING = "running";
 
     /** What the child is told. */
-    record Settings(TopologyConfig topology, TopicsConfig topics) {
-    }
+    record Settings(TopologyConfig topology, TopicsConfig topics) {}
 
     private final Process process;
     private final Path log;
@@ -58,7 +58,8 @@ public final class InstanceProcess implements AutoCloseable {
     private InstanceProcess(Process process, Path log) {
         this.process = process;
         this.log = log;
-        this.requests = new PrintWriter(new OutputStreamWriter(process.getOutputStream(), StandardCharsets.UTF_8), true);
+        this.requests =
+                new PrintWriter(new OutputStreamWriter(process.getOutputStream(), StandardCharsets.UTF_8), true);
         this.answers = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
     }
 
@@ -71,20 +72,42 @@ public final class InstanceProcess implements AutoCloseable {
      * @param topics that the run was made with
      */
     public static InstanceProcess start(
-            String bootstrapServers, String run, Path state, String instanceId, int heapMegabytes,
-            TopologyConfig config, TopicsConfig topics) {
+            String bootstrapServers,
+            String run,
+            Path state,
+            String instanceId,
+            int heapMegabytes,
+            TopologyConfig config,
+            TopicsConfig topics) {
         Path log = state.resolveSibling(state.getFileName() + ".log");
         Path file = state.resolveSibling(state.getFileName() + ".json");
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        ManagementFactory.getRuntimeMXBean().getInputArguments().stream().filter(InstanceProcess::isOfTheMachine).forEach(command::add);
-        Arrays.stream(System.getProperty(OPTIONS, "").split(" ")).filter(option -> !option.isEmpty()).forEach(command::add);
-        command.addAll(List.of("-Xmx" + heapMegabytes + "m", "-cp", System.getProperty("java.class.path"),
-            InstanceProcess.class.getName(), bootstrapServers, run, state.toString(), file.toString()));
+        ManagementFactory.getRuntimeMXBean().getInputArguments().stream()
+                .filter(InstanceProcess::isOfTheMachine)
+                .forEach(command::add);
+        Arrays.stream(System.getProperty(OPTIONS, "").split(" "))
+                .filter(option -> !option.isEmpty())
+                .forEach(command::add);
+        command.addAll(List.of(
+                "-Xmx" + heapMegabytes + "m",
+                "-cp",
+                System.getProperty("java.class.path"),
+                InstanceProcess.class.getName(),
+                bootstrapServers,
+                run,
+                state.toString(),
+                file.toString()));
         try {
-            JsonFile.write(file, new Settings(config.with(config.runtime().with(config.runtime().threads(), instanceId)), topics));
-            return new InstanceProcess(new ProcessBuilder(command)
-                .redirectError(ProcessBuilder.Redirect.appendTo(log.toFile())).start(), log);
+            JsonFile.write(
+                    file,
+                    new Settings(
+                            config.with(config.runtime().with(config.runtime().threads(), instanceId)), topics));
+            return new InstanceProcess(
+                    new ProcessBuilder(command)
+                            .redirectError(ProcessBuilder.Redirect.appendTo(log.toFile()))
+                            .start(),
+                    log);
         } catch (IOException e) {
             throw new LoadException("an instance of the topology did not start: " + e.getMessage(), e);
         }
@@ -98,8 +121,10 @@ public final class InstanceProcess implements AutoCloseable {
     public String lastWords() {
         try {
             List<String> lines = Files.readAllLines(log);
-            return lines.stream().filter(line -> line.contains("Error") || line.contains("Exception")).findFirst()
-                .orElse(lines.isEmpty() ? "nothing" : lines.get(lines.size() - 1));
+            return lines.stream()
+                    .filter(line -> line.contains("Error") || line.contains("Exception"))
+                    .findFirst()
+                    .orElse(lines.isEmpty() ? "nothing" : lines.get(lines.size() - 1));
         } catch (IOException e) {
             return "its log cannot be read: " + e.getMessage();
         }
@@ -108,7 +133,8 @@ public final class InstanceProcess implements AutoCloseable {
     /** Collector and class archive are the parent's, as the launcher starts it; heap, agents and properties are not. */
     private static boolean isOfTheMachine(String argument) {
         return argument.startsWith("-XX:") && !argument.contains("Heap") && !argument.contains("ArchiveClassesAtExit")
-            || argument.startsWith("-Xlog:cds") || argument.startsWith("--");
+                || argument.startsWith("-Xlog:cds")
+                || argument.startsWith("--");
     }
 
     /** Waits until its main method runs. */
@@ -147,7 +173,9 @@ public final class InstanceProcess implements AutoCloseable {
         try {
             return found.get(LIMIT_S, TimeUnit.SECONDS);
         } catch (ExecutionException | TimeoutException e) {
-            throw new LoadException("an instance of the topology did not say " + what + " within " + LIMIT_S + " s: " + e.getMessage(), e);
+            throw new LoadException(
+                    "an instance of the topology did not say " + what + " within " + LIMIT_S + " s: " + e.getMessage(),
+                    e);
         }
     }
 
@@ -180,9 +208,14 @@ public final class InstanceProcess implements AutoCloseable {
     public static void main(String[] args) throws IOException {
         System.out.println(STARTED);
         Settings settings = JsonFile.read(Path.of(args[3]), Settings.class);
-        try (RunLog log = RunLog.join(Map.of("bootstrap.servers", args[0]), new RunTopics(args[1] + "."),
-                new RunIdentity(args[1], 0, "policy"), settings.topics(), "")) {
-            TopologyRunner runner = new TopologyRunner(settings.topology(), log.connection(), Path.of(args[2]), new SimpleMeterRegistry());
+        try (RunLog log = RunLog.join(
+                Map.of("bootstrap.servers", args[0]),
+                new RunTopics(args[1] + "."),
+                new RunIdentity(args[1], 0, "policy"),
+                settings.topics(),
+                "")) {
+            TopologyRunner runner = new TopologyRunner(
+                    settings.topology(), log.connection(), Path.of(args[2]), new SimpleMeterRegistry());
             Thread listener = new Thread(() -> listen(runner), "requests");
             listener.setDaemon(true);
             listener.start();
@@ -207,7 +240,9 @@ public final class InstanceProcess implements AutoCloseable {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 if (line.equals(HEAP)) {
                     ManagementFactory.getMemoryMXBean().gc();
-                    System.out.println(ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed());
+                    System.out.println(ManagementFactory.getMemoryMXBean()
+                            .getHeapMemoryUsage()
+                            .getUsed());
                 }
             }
         } catch (IOException e) {

@@ -62,7 +62,14 @@ public final class Restart {
      * @param lost rollouts in no batch
      * @param repeated rollouts in more than one
      */
-    public record Result(Way way, double gapSeconds, double toMainSeconds, double toRunningSeconds, long rollouts, long lost, long repeated) {
+    public record Result(
+            Way way,
+            double gapSeconds,
+            double toMainSeconds,
+            double toRunningSeconds,
+            long rollouts,
+            long lost,
+            long repeated) {
         /** Whether every rollout was there once. */
         public boolean isExact() {
             return lost == 0 && repeated == 0;
@@ -75,20 +82,29 @@ public final class Restart {
         int group = shape.groupSize();
         long count = Math.round(ROLLOUTS_PER_SECOND * SECONDS) / group * group;
         String name = "restart-" + way.name().toLowerCase(java.util.Locale.ROOT);
-        TopologyConfig config = TopologyConfig.defaults().with(new BatchConfig(group, 0, BatchConfig.Order.COMPLETION, 0));
+        TopologyConfig config =
+                TopologyConfig.defaults().with(new BatchConfig(group, 0, BatchConfig.Order.COMPLETION, 0));
         AtomicLong lastBatch = new AtomicLong();
         AtomicLong longestGap = new AtomicLong();
         AtomicLong entries = new AtomicLong();
         Map<Long, Boolean> seen = new ConcurrentHashMap<>();
-        try (SyntheticRun run = new SyntheticRun(Map.of("bootstrap.servers", bootstrapServers), name, topics, shape, SEED, "lz4")) {
+        try (SyntheticRun run =
+                new SyntheticRun(Map.of("bootstrap.servers", bootstrapServers), name, topics, shape, SEED, "lz4")) {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
-            OpenLoop load = new OpenLoop(run, new LoadPlan(ROLLOUTS_PER_SECOND, Arrivals.EVEN, 1, Distribution.fixed(0), 0),
-                Schedule.of(Arrivals.EVEN, ROLLOUTS_PER_SECOND, count, SEED), 0, () -> NEWEST_VERSION);
-            InstanceProcess first = InstanceProcess.start(bootstrapServers, name, scratch.resolve(name + "-1"), "one", HEAP_MEGABYTES, config, topics);
+            OpenLoop load = new OpenLoop(
+                    run,
+                    new LoadPlan(ROLLOUTS_PER_SECOND, Arrivals.EVEN, 1, Distribution.fixed(0), 0),
+                    Schedule.of(Arrivals.EVEN, ROLLOUTS_PER_SECOND, count, SEED),
+                    0,
+                    () -> NEWEST_VERSION);
+            InstanceProcess first = InstanceProcess.start(
+                    bootstrapServers, name, scratch.resolve(name + "-1"), "one", HEAP_MEGABYTES, config, topics);
             InstanceProcess second = null;
             long toMain = 0;
             long toRunning = 0;
-            try (TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().batches(),
+            try (TopicWatch watch = new TopicWatch(
+                    run.connection(),
+                    run.connection().topics().batches(),
                     BatchedRollouts.batches(run.connection(), made -> {
                         long now = System.nanoTime();
                         long before = lastBatch.getAndSet(now);
@@ -108,7 +124,8 @@ public final class Restart {
                 });
                 if (load.isDone()) {
                     throw new LoadException("the load of " + SECONDS + " s was over before the topology kept up with "
-                        + Math.round(ROLLOUTS_PER_SECOND) + " rollouts/s, so no restart under load was seen; leave the machine to the measurement");
+                            + Math.round(ROLLOUTS_PER_SECOND)
+                            + " rollouts/s, so no restart under load was seen; leave the machine to the measurement");
                 }
                 longestGap.set(0);
                 if (way == Way.KILLED) {
@@ -117,7 +134,8 @@ public final class Restart {
                     first.stop();
                 }
                 long gone = System.nanoTime();
-                second = InstanceProcess.start(bootstrapServers, name, scratch.resolve(name + "-2"), "one", HEAP_MEGABYTES, config, topics);
+                second = InstanceProcess.start(
+                        bootstrapServers, name, scratch.resolve(name + "-2"), "one", HEAP_MEGABYTES, config, topics);
                 second.awaitMain();
                 toMain = System.nanoTime() - gone;
                 second.awaitRunning();
@@ -135,7 +153,14 @@ public final class Restart {
                 }
             }
             run.delete();
-            return new Result(way, longestGap.get() / 1e9, toMain / 1e9, toRunning / 1e9, count, count - seen.size(), entries.get() - seen.size());
+            return new Result(
+                    way,
+                    longestGap.get() / 1e9,
+                    toMain / 1e9,
+                    toRunning / 1e9,
+                    count,
+                    count - seen.size(),
+                    entries.get() - seen.size());
         }
     }
 }

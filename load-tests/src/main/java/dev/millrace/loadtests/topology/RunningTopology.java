@@ -40,8 +40,11 @@ public final class RunningTopology implements AutoCloseable {
     /** As above, with instances made in another way. */
     public RunningTopology(TopologyConfig config, LogConnection connection, Path state, int instances, Maker maker) {
         for (int i = 0; i < instances; i++) {
-            TopologyRunner runner = maker.make(config.with(config.runtime().with(config.runtime().threads(), "instance-" + i)),
-                connection, state.resolve("instance-" + i), new SimpleMeterRegistry());
+            TopologyRunner runner = maker.make(
+                    config.with(config.runtime().with(config.runtime().threads(), "instance-" + i)),
+                    connection,
+                    state.resolve("instance-" + i),
+                    new SimpleMeterRegistry());
             Thread thread = new Thread(() -> run(runner), "topology instance " + i);
             runners.add(runner);
             threads.add(thread);
@@ -76,7 +79,8 @@ public final class RunningTopology implements AutoCloseable {
     /** Refuses to go on if one has failed. */
     public void requireRunning() {
         if (failure.get() != null) {
-            throw new LoadException("the topology failed under load: " + failure.get().getMessage(), failure.get());
+            throw new LoadException(
+                    "the topology failed under load: " + failure.get().getMessage(), failure.get());
         }
     }
 

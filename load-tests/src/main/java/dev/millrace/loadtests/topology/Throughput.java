@@ -49,7 +49,12 @@ public final class Throughput {
      * @param broker the process of the broker that {@code client} leads to
      * @param scratch for state
      */
-    public Throughput(Map<String, Object> client, ProcessHandle broker, TopologyConfig config, TopicsConfig topics, Path scratch) {
+    public Throughput(
+            Map<String, Object> client,
+            ProcessHandle broker,
+            TopologyConfig config,
+            TopicsConfig topics,
+            Path scratch) {
         this.client = client;
         this.broker = broker;
         this.config = config;
@@ -78,8 +83,7 @@ public final class Throughput {
      * @param seconds from the first read to the last commit
      * @param processorSeconds of this process and the broker's meanwhile, starting threads and clients included
      */
-    record Cost(double seconds, double processorSeconds) {
-    }
+    record Cost(double seconds, double processorSeconds) {}
 
     /**
      * What came out for one case.
@@ -89,9 +93,16 @@ public final class Throughput {
      *     {@code ratio} would be if processors were all that both wait for; it depends less on what else runs on the machine
      * @param bytesWritten bytes on the broker's disk, input included, per byte of input on it; copies not counted
      */
-    public record Result(ThroughputCase of, Backlog backlog, Sample copyMegabytes, Sample megabytes, Sample rollouts, Sample tokens,
-        Sample ratio, Sample processorRatio, Sample bytesWritten) {
-    }
+    public record Result(
+            ThroughputCase of,
+            Backlog backlog,
+            Sample copyMegabytes,
+            Sample megabytes,
+            Sample rollouts,
+            Sample tokens,
+            Sample ratio,
+            Sample processorRatio,
+            Sample bytesWritten) {}
 
     /** Measures a case so many times, one after the other. */
     public Result measure(ThroughputCase what, int repetitions, Consumer<String> progress) throws InterruptedException {
@@ -102,12 +113,18 @@ public final class Throughput {
             progress.accept(line(what, round));
         }
         Backlog backlog = rounds.get(0).backlog();
-        return new Result(what, backlog,
-            sample(rounds, round -> backlog.bytes() / 1e6 / round.copy().seconds()),
-            sample(rounds, round -> backlog.bytes() / 1e6 / round.topology().seconds()),
-            sample(rounds, round -> backlog.rollouts() / round.topology().seconds()),
-            sample(rounds, round -> backlog.responseTokens() / round.topology().seconds()),
-            sample(rounds, Round::ratio), sample(rounds, Round::processorRatio), sample(rounds, Round::written));
+        return new Result(
+                what,
+                backlog,
+                sample(rounds, round -> backlog.bytes() / 1e6 / round.copy().seconds()),
+                sample(rounds, round -> backlog.bytes() / 1e6 / round.topology().seconds()),
+                sample(rounds, round -> backlog.rollouts() / round.topology().seconds()),
+                sample(
+                        rounds,
+                        round -> backlog.responseTokens() / round.topology().seconds()),
+                sample(rounds, Round::ratio),
+                sample(rounds, Round::processorRatio),
+                sample(rounds, Round::written));
     }
 
     /** Repeats a case until two rounds in a row gain less than a tenth, which is when what matters is compiled. */
@@ -123,9 +140,16 @@ public final class Throughput {
     }
 
     private static String line(ThroughputCase what, Round round) {
-        return String.format(Locale.ROOT, "%s: copy %.2f s (%.2f s of processors), topology %.2f s (%.2f s), ratio %.2f (%.2f)",
-            what.label(), round.copy().seconds(), round.copy().processorSeconds(), round.topology().seconds(),
-            round.topology().processorSeconds(), round.ratio(), round.processorRatio());
+        return String.format(
+                Locale.ROOT,
+                "%s: copy %.2f s (%.2f s of processors), topology %.2f s (%.2f s), ratio %.2f (%.2f)",
+                what.label(),
+                round.copy().seconds(),
+                round.copy().processorSeconds(),
+                round.topology().seconds(),
+                round.topology().processorSeconds(),
+                round.ratio(),
+                round.processorRatio());
     }
 
     private static Sample sample(List<Round> rounds, java.util.function.ToDoubleFunction<Round> of) {
@@ -134,8 +158,13 @@ public final class Throughput {
 
     private Round round(ThroughputCase what, boolean copyFirst) throws InterruptedException {
         String name = "throughput-" + runs++;
-        try (SyntheticRun run = new SyntheticRun(client, name, topics,
-                RolloutShape.defaults().withResponseTokens(what.responseTokens()), SEED, config.runtime().compression())) {
+        try (SyntheticRun run = new SyntheticRun(
+                client,
+                name,
+                topics,
+                RolloutShape.defaults().withResponseTokens(what.responseTokens()),
+                SEED,
+                config.runtime().compression())) {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
             Backlog backlog = Backlog.publish(run, 0, what.rollouts(), NEWEST_VERSION);
             Cost copy = copyFirst ? copy(run, what) : null;
@@ -143,9 +172,13 @@ public final class Throughput {
             Map<String, Long> bytes = LogBytes.byTopic(client);
             copy = copyFirst ? copy : copy(run, what);
             String prefix = run.connection().topics().prefix();
-            long input = bytes.get(run.connection().topics().rollouts()) + bytes.get(run.connection().topics().scores());
-            long all = bytes.entrySet().stream().filter(topic -> topic.getKey().startsWith(prefix) && !topic.getKey().endsWith(COPY))
-                .mapToLong(Map.Entry::getValue).sum();
+            long input = bytes.get(run.connection().topics().rollouts())
+                    + bytes.get(run.connection().topics().scores());
+            long all = bytes.entrySet().stream()
+                    .filter(topic ->
+                            topic.getKey().startsWith(prefix) && !topic.getKey().endsWith(COPY))
+                    .mapToLong(Map.Entry::getValue)
+                    .sum();
             run.delete();
             return new Round(backlog, copy, topology, input, all);
         }
@@ -153,15 +186,24 @@ public final class Throughput {
 
     /** Processor time of this process and the broker's so far. */
     private double processorSeconds() {
-        return Stream.of(ProcessHandle.current(), broker).map(process -> process.info().totalCpuDuration().orElse(Duration.ZERO))
-            .mapToDouble(spent -> spent.toNanos() / 1e9).sum();
+        return Stream.of(ProcessHandle.current(), broker)
+                .map(process -> process.info().totalCpuDuration().orElse(Duration.ZERO))
+                .mapToDouble(spent -> spent.toNanos() / 1e9)
+                .sum();
     }
 
     private Cost copy(SyntheticRun run, ThroughputCase what) throws InterruptedException {
         double before = processorSeconds();
-        double seconds = new RawCopy(run.connection(), List.of(run.connection().topics().rollouts(), run.connection().topics().scores()),
-            topics.partitions(), config.runtime().commitIntervalMs(), config.runtime().compression())
-            .run(COPY, what.allThreads()) / 1e9;
+        double seconds = new RawCopy(
+                                run.connection(),
+                                List.of(
+                                        run.connection().topics().rollouts(),
+                                        run.connection().topics().scores()),
+                                topics.partitions(),
+                                config.runtime().commitIntervalMs(),
+                                config.runtime().compression())
+                        .run(COPY, what.allThreads())
+                / 1e9;
         return new Cost(seconds, processorSeconds() - before);
     }
 
@@ -169,12 +211,17 @@ public final class Throughput {
         double before = processorSeconds();
         int batches = what.rollouts() / config.batch().sequences();
         if (batches * config.batch().sequences() != what.rollouts()) {
-            throw new LoadException("a backlog must be whole batches of " + config.batch().sequences() + ": " + what.rollouts());
+            throw new LoadException(
+                    "a backlog must be whole batches of " + config.batch().sequences() + ": " + what.rollouts());
         }
         AtomicLong seen = new AtomicLong();
-        try (TopicWatch watch = new TopicWatch(run.connection(), run.connection().topics().batches(), batch -> seen.incrementAndGet());
-             RunningTopology topology = new RunningTopology(
-                 config.with(config.runtime().with(what.threads(), "")), run.connection(), state, what.instances())) {
+        try (TopicWatch watch = new TopicWatch(
+                        run.connection(), run.connection().topics().batches(), batch -> seen.incrementAndGet());
+                RunningTopology topology = new RunningTopology(
+                        config.with(config.runtime().with(what.threads(), "")),
+                        run.connection(),
+                        state,
+                        what.instances())) {
             topology.awaitRunning();
             long began = System.nanoTime();
             Patience.await("batch " + batches + " of " + what.label(), LIMIT, () -> {

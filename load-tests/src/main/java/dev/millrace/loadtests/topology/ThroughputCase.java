@@ -17,6 +17,7 @@ public record ThroughputCase(int responseTokens, int rollouts, int instances, in
 
     /** For a table. */
     public String label() {
-        return responseTokens + " tokens, " + (instances > 1 ? instances + " instances" : threads + (threads == 1 ? " thread" : " threads"));
+        return responseTokens + " tokens, "
+                + (instances > 1 ? instances + " instances" : threads + (threads == 1 ? " thread" : " threads"));
     }
 }

@@ -23,11 +23,13 @@ import java.util.function.Consumer;
 public final class TopologyBenchmark {
     /** The least that is asked of the throughput. */
     private static final double LEAST_RATIO = 0.5;
+
     private static final double MOST_WRITTEN = 2.2;
     private static final double MOST_GAP_SECONDS = 5;
     private static final int MEMORY_TOKENS = 512;
     /** So that state that grows with the payloads of a backlog does not fit. */
     private static final int MEMORY_HEAP_MEGABYTES = 384;
+
     private static final int LEARNER_STOPPED_AT = 4;
     /** Beside its response a rollout and its score have a prompt and their fields. */
     private static final int BYTES_PER_TOKEN = 17;
@@ -44,7 +46,12 @@ public final class TopologyBenchmark {
     }
 
     /** What can be measured by itself. */
-    public enum Part { THROUGHPUT, LATENCY, RESTARTS, MEMORY }
+    public enum Part {
+        THROUGHPUT,
+        LATENCY,
+        RESTARTS,
+        MEMORY
+    }
 
     /**
      * How much is measured.
@@ -57,12 +64,25 @@ public final class TopologyBenchmark {
      * @param repetitions of each case, beside the warm-up
      * @param memoryRollouts rollouts of the backlog under which memory is measured
      */
-    public record Plan(Set<Part> parts, List<Integer> responseTokens, List<Integer> threads, List<Integer> instances, int backlogMegabytes,
-        int repetitions, int memoryRollouts) {
+    public record Plan(
+            Set<Part> parts,
+            List<Integer> responseTokens,
+            List<Integer> threads,
+            List<Integer> instances,
+            int backlogMegabytes,
+            int repetitions,
+            int memoryRollouts) {
 
         /** Everything. */
         public static Plan whole() {
-            return new Plan(EnumSet.allOf(Part.class), List.of(512, 4096, 32_768), List.of(1, 2, 4), List.of(2), 128, 5, 100_000);
+            return new Plan(
+                    EnumSet.allOf(Part.class),
+                    List.of(512, 4096, 32_768),
+                    List.of(1, 2, 4),
+                    List.of(2),
+                    128,
+                    5,
+                    100_000);
         }
 
         /** One length, one thread, small backlogs: a few minutes. */
@@ -82,8 +102,14 @@ public final class TopologyBenchmark {
     }
 
     /** What was measured, and what it means. */
-    public record Report(Origin origin, TopologyConfigFacts config, List<Throughput.Result> throughput, List<AddedLatency.Result> latency,
-        List<Restart.Result> restarts, List<BacklogMemory.Result> memory, List<Goal> goals) {
+    public record Report(
+            Origin origin,
+            TopologyConfigFacts config,
+            List<Throughput.Result> throughput,
+            List<AddedLatency.Result> latency,
+            List<Restart.Result> restarts,
+            List<BacklogMemory.Result> memory,
+            List<Goal> goals) {
 
         /** Whether every goal was reached. */
         public boolean allHold() {
@@ -92,8 +118,8 @@ public final class TopologyBenchmark {
     }
 
     /** What of the configuration the numbers depend on. */
-    public record TopologyConfigFacts(int partitions, int batchSequences, long commitIntervalMs, String compression, String stateStores) {
-    }
+    public record TopologyConfigFacts(
+            int partitions, int batchSequences, long commitIntervalMs, String compression, String stateStores) {}
 
     /** Measures everything, one after the other. */
     public Report run(String command) throws InterruptedException {
@@ -104,10 +130,12 @@ public final class TopologyBenchmark {
         List<AddedLatency.Result> latency = new ArrayList<>();
         List<Restart.Result> restarts = new ArrayList<>();
         List<BacklogMemory.Result> memory = new ArrayList<>();
-        try (BrokerProcess broker = BrokerProcess.start(scratch.resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx1g"))) {
+        try (BrokerProcess broker =
+                BrokerProcess.start(scratch.resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx1g"))) {
             Map<String, Object> client = Map.of("bootstrap.servers", broker.bootstrapServers());
             if (plan.parts().contains(Part.THROUGHPUT)) {
-                Throughput meter = new Throughput(client, ProcessHandle.of(broker.pid()).orElseThrow(), config, topics, scratch);
+                Throughput meter =
+                        new Throughput(client, ProcessHandle.of(broker.pid()).orElseThrow(), config, topics, scratch);
                 for (int tokens : plan.responseTokens()) {
                     List<ThroughputCase> cases = cases(tokens, config.batch().sequences());
                     meter.warmUp(cases.get(0), line -> progress.accept("warming up: " + line));
@@ -132,14 +160,24 @@ public final class TopologyBenchmark {
             if (plan.parts().contains(Part.MEMORY)) {
                 for (int outstanding : List.of(0, LEARNER_STOPPED_AT)) {
                     memory.add(new BacklogMemory(broker.bootstrapServers(), topics, scratch)
-                        .measure(plan.memoryRollouts(), MEMORY_TOKENS, outstanding, MEMORY_HEAP_MEGABYTES));
+                            .measure(plan.memoryRollouts(), MEMORY_TOKENS, outstanding, MEMORY_HEAP_MEGABYTES));
                     progress.accept("memory: " + memory.get(memory.size() - 1));
                 }
             }
         }
-        return new Report(origin, new TopologyConfigFacts(topics.partitions(), config.batch().sequences(), config.runtime().commitIntervalMs(),
-            config.runtime().compression(), config.runtime().stateStores().name()), throughput, latency, restarts, memory,
-            goals(throughput, latency, restarts, memory));
+        return new Report(
+                origin,
+                new TopologyConfigFacts(
+                        topics.partitions(),
+                        config.batch().sequences(),
+                        config.runtime().commitIntervalMs(),
+                        config.runtime().compression(),
+                        config.runtime().stateStores().name()),
+                throughput,
+                latency,
+                restarts,
+                memory,
+                goals(throughput, latency, restarts, memory));
     }
 
     private List<ThroughputCase> cases(int tokens, int batch) {
@@ -151,36 +189,65 @@ public final class TopologyBenchmark {
         return cases;
     }
 
-    private static List<Goal> goals(List<Throughput.Result> throughput, List<AddedLatency.Result> latency, List<Restart.Result> restarts,
+    private static List<Goal> goals(
+            List<Throughput.Result> throughput,
+            List<AddedLatency.Result> latency,
+            List<Restart.Result> restarts,
             List<BacklogMemory.Result> memory) {
         List<Goal> goals = new ArrayList<>();
         for (Throughput.Result result : throughput) {
-            goals.add(new Goal("throughput against a copy, " + result.of().label(), format("%.2f", result.ratio().median()),
-                format("at least %.1f (goal 0.8)", LEAST_RATIO), result.ratio().median() >= LEAST_RATIO));
+            goals.add(new Goal(
+                    "throughput against a copy, " + result.of().label(),
+                    format("%.2f", result.ratio().median()),
+                    format("at least %.1f (goal 0.8)", LEAST_RATIO),
+                    result.ratio().median() >= LEAST_RATIO));
         }
         for (Throughput.Result result : throughput) {
             if (result.of().allThreads() == 1) {
-                goals.add(new Goal("bytes written per byte of input, " + result.of().responseTokens() + " tokens",
-                    format("%.2f", result.bytesWritten().median()), format("at most %.1f", MOST_WRITTEN),
-                    result.bytesWritten().median() <= MOST_WRITTEN));
+                goals.add(new Goal(
+                        "bytes written per byte of input, " + result.of().responseTokens() + " tokens",
+                        format("%.2f", result.bytesWritten().median()),
+                        format("at most %.1f", MOST_WRITTEN),
+                        result.bytesWritten().median() <= MOST_WRITTEN));
             }
         }
         for (AddedLatency.Result result : latency) {
-            goals.add(new Goal("latency added at half load, " + result.responseTokens() + " tokens",
-                format("p50 %.0f ms, p95 %.0f ms, p99 %.0f ms of %d batches at %.0f of %.0f rollouts/s", result.p50(), result.p95(), result.p99(),
-                    result.batches(), result.rolloutsPerSecond(), result.followed()), format("p99 below %.0f ms", result.limitMs()),
-                result.p99() < result.limitMs()));
+            goals.add(new Goal(
+                    "latency added at half load, " + result.responseTokens() + " tokens",
+                    format(
+                            "p50 %.0f ms, p95 %.0f ms, p99 %.0f ms of %d batches at %.0f of %.0f rollouts/s",
+                            result.p50(),
+                            result.p95(),
+                            result.p99(),
+                            result.batches(),
+                            result.rolloutsPerSecond(),
+                            result.followed()),
+                    format("p99 below %.0f ms", result.limitMs()),
+                    result.p99() < result.limitMs()));
         }
         for (Restart.Result result : restarts) {
-            goals.add(new Goal("restart, instance " + result.way().name().toLowerCase(Locale.ROOT),
-                format("%.1f s (%.1f to its main, %.1f until it runs), %d lost, %d repeated", result.gapSeconds(), result.toMainSeconds(),
-                    result.toRunningSeconds(), result.lost(), result.repeated()),
-                format("below %.0f s, counts exact", MOST_GAP_SECONDS), result.gapSeconds() < MOST_GAP_SECONDS && result.isExact()));
+            goals.add(new Goal(
+                    "restart, instance " + result.way().name().toLowerCase(Locale.ROOT),
+                    format(
+                            "%.1f s (%.1f to its main, %.1f until it runs), %d lost, %d repeated",
+                            result.gapSeconds(),
+                            result.toMainSeconds(),
+                            result.toRunningSeconds(),
+                            result.lost(),
+                            result.repeated()),
+                    format("below %.0f s, counts exact", MOST_GAP_SECONDS),
+                    result.gapSeconds() < MOST_GAP_SECONDS && result.isExact()));
         }
         for (BacklogMemory.Result result : memory) {
-            goals.add(new Goal(format("backlog of %d rollouts, max_outstanding %d", result.rollouts(), result.maxOutstanding()),
-                result.survived() ? format("live heap %.0f MiB, state %.1f MiB", result.liveHeapBytes() / 1048576.0, result.stateBytes() / 1048576.0)
-                    : "ended: " + result.lastWords(), format("within %d MiB of heap", result.heapLimitMegabytes()), result.survived()));
+            goals.add(new Goal(
+                    format("backlog of %d rollouts, max_outstanding %d", result.rollouts(), result.maxOutstanding()),
+                    result.survived()
+                            ? format(
+                                    "live heap %.0f MiB, state %.1f MiB",
+                                    result.liveHeapBytes() / 1048576.0, result.stateBytes() / 1048576.0)
+                            : "ended: " + result.lastWords(),
+                    format("within %d MiB of heap", result.heapLimitMegabytes()),
+                    result.survived()));
         }
         return goals;
     }

@@ -3,20 +3,21 @@ package dev.millrace.loadtests.watch;
 import dev.millrace.loadtests.synthetic.LoadException;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.run.LogConnection;
 import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /** Makes sense of records that are watched: which synthetic rollouts a batch holds. */
 public final class BatchedRollouts {
-    private BatchedRollouts() {
-    }
+    private BatchedRollouts() {}
 
     /** Turns records of the batches topic into batches. */
-    public static Consumer<ConsumerRecord<byte[], byte[]>> batches(LogConnection connection, Consumer<LearnerBatch> viewer) {
-        AvroRecordDeserializer<LearnerBatch> decoder = AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
+    public static Consumer<ConsumerRecord<byte[], byte[]>> batches(
+            LogConnection connection, Consumer<LearnerBatch> viewer) {
+        AvroRecordDeserializer<LearnerBatch> decoder =
+                AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
         return record -> viewer.accept(decoder.deserialize(record.topic(), record.value()));
     }
 
@@ -25,7 +26,8 @@ public final class BatchedRollouts {
         String name = entry.getRolloutId();
         int slash = name.indexOf('/');
         try {
-            return Long.parseLong(name, name.indexOf('-') + 1, slash, 10) * groupSize + Long.parseLong(name, slash + 1, name.length(), 10);
+            return Long.parseLong(name, name.indexOf('-') + 1, slash, 10) * groupSize
+                    + Long.parseLong(name, slash + 1, name.length(), 10);
         } catch (NumberFormatException | IndexOutOfBoundsException e) {
             throw new LoadException("rollout '" + name + "' is none of this load's", e);
         }

@@ -8,8 +8,7 @@ import java.util.function.BooleanSupplier;
 public final class Patience {
     private static final long LOOK_EVERY_MS = 5;
 
-    private Patience() {
-    }
+    private Patience() {}
 
     /**
      * Waits until something is so.

@@ -34,11 +34,15 @@ public final class TopicWatch implements AutoCloseable {
      * @param viewer called by the watch's thread alone
      */
     public TopicWatch(LogConnection connection, String topic, Consumer<ConsumerRecord<byte[], byte[]>> viewer) {
-        consumer = new KafkaConsumer<>(connection.consumer(Map.of(
-            ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
-            ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")), new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        List<TopicPartition> partitions =
-            consumer.partitionsFor(topic).stream().map(info -> new TopicPartition(topic, info.partition())).toList();
+        consumer = new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
+                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
+        List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
+                .map(info -> new TopicPartition(topic, info.partition()))
+                .toList();
         consumer.assign(partitions);
         consumer.seekToBeginning(partitions);
         thread = new Thread(() -> watch(viewer), "watch of " + topic);
@@ -64,7 +68,8 @@ public final class TopicWatch implements AutoCloseable {
     /** Refuses to go on if watching has failed. */
     public void requireWatching() {
         if (failure.get() != null) {
-            throw new LoadException("a topic could not be watched: " + failure.get().getMessage(), failure.get());
+            throw new LoadException(
+                    "a topic could not be watched: " + failure.get().getMessage(), failure.get());
         }
     }
 

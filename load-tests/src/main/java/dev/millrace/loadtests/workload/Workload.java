@@ -26,8 +26,22 @@ import dev.millrace.topology.TopologyConfig;
  * @param topics how topics are made
  * @param topology what is under test
  */
-public record Workload(int warmUpSeconds, int seconds, int instances, int brokers, int brokerHeapMb, boolean exactlyOnce, long seed,
-    LoadPlan load, RolloutShape rollouts, LearnerPlan learner, BacklogPlan backlog, FaultPlan fault, KneePlan knee, TopicsConfig topics, TopologyConfig topology) {
+public record Workload(
+        int warmUpSeconds,
+        int seconds,
+        int instances,
+        int brokers,
+        int brokerHeapMb,
+        boolean exactlyOnce,
+        long seed,
+        LoadPlan load,
+        RolloutShape rollouts,
+        LearnerPlan learner,
+        BacklogPlan backlog,
+        FaultPlan fault,
+        KneePlan knee,
+        TopicsConfig topics,
+        TopologyConfig topology) {
 
     /** Longest load that is kept track of, rollout by rollout. */
     private static final double MOST_ROLLOUTS = 1e8;
@@ -39,24 +53,27 @@ public record Workload(int warmUpSeconds, int seconds, int instances, int broker
         requireIn("brokers", brokers, 1, 9);
         requireIn("broker_heap_mb", brokerHeapMb, 256, 65_536);
         if (load.rolloutsPerSecond() * (warmUpSeconds + seconds) > MOST_ROLLOUTS) {
-            throw new IllegalArgumentException("load.rollouts_per_second times warm_up_seconds + seconds must be at most 1e8 rollouts: "
-                + load.rolloutsPerSecond() + " * " + (warmUpSeconds + seconds));
+            throw new IllegalArgumentException(
+                    "load.rollouts_per_second times warm_up_seconds + seconds must be at most 1e8 rollouts: "
+                            + load.rolloutsPerSecond() + " * " + (warmUpSeconds + seconds));
         }
         if (backlog.rollouts() % rollouts.groupSize() != 0) {
-            throw new IllegalArgumentException("backlog.rollouts must be whole groups of rollouts.group_size " + rollouts.groupSize() + ": "
-                + backlog.rollouts());
+            throw new IllegalArgumentException("backlog.rollouts must be whole groups of rollouts.group_size "
+                    + rollouts.groupSize() + ": " + backlog.rollouts());
         }
         if (fault.killAfterSeconds() >= seconds) {
             throw new IllegalArgumentException("fault.kill_after_seconds must be below seconds " + seconds
-                + ", or nothing is seen of the recovery: " + fault.killAfterSeconds());
+                    + ", or nothing is seen of the recovery: " + fault.killAfterSeconds());
         }
         if (!exactlyOnce && fault.killAfterSeconds() > 0) {
-            throw new IllegalArgumentException("fault.kill_after_seconds must be 0 with exactly_once=false, or rollouts are batched twice and"
-                + " counted twice: " + fault.killAfterSeconds());
+            throw new IllegalArgumentException(
+                    "fault.kill_after_seconds must be 0 with exactly_once=false, or rollouts are batched twice and"
+                            + " counted twice: " + fault.killAfterSeconds());
         }
         if (topology.batch().maxOutstanding() > 0 && !learner.enabled()) {
-            throw new IllegalArgumentException("topology.batch.max_outstanding " + topology.batch().maxOutstanding()
-                + " waits for a learner, and learner.enabled is false; enable it, or set max_outstanding to 0");
+            throw new IllegalArgumentException(
+                    "topology.batch.max_outstanding " + topology.batch().maxOutstanding()
+                            + " waits for a learner, and learner.enabled is false; enable it, or set max_outstanding to 0");
         }
     }
 
@@ -68,19 +85,61 @@ public record Workload(int warmUpSeconds, int seconds, int instances, int broker
 
     /** Ten seconds of the default load after three of warm-up. */
     public static Workload defaults() {
-        return new Workload(3, 10, 1, 1, 512, true, 1, LoadPlan.defaults(), RolloutShape.defaults(), LearnerPlan.defaults(), BacklogPlan.defaults(),
-            FaultPlan.defaults(), KneePlan.defaults(), TopicsConfig.defaults(), TopologyConfig.defaults());
+        return new Workload(
+                3,
+                10,
+                1,
+                1,
+                512,
+                true,
+                1,
+                LoadPlan.defaults(),
+                RolloutShape.defaults(),
+                LearnerPlan.defaults(),
+                BacklogPlan.defaults(),
+                FaultPlan.defaults(),
+                KneePlan.defaults(),
+                TopicsConfig.defaults(),
+                TopologyConfig.defaults());
     }
 
     /** The same with other rollouts. */
     public Workload with(RolloutShape other) {
-        return new Workload(warmUpSeconds, seconds, instances, brokers, brokerHeapMb, exactlyOnce, seed, load, other, learner, backlog, fault, knee,
-            topics, topology);
+        return new Workload(
+                warmUpSeconds,
+                seconds,
+                instances,
+                brokers,
+                brokerHeapMb,
+                exactlyOnce,
+                seed,
+                load,
+                other,
+                learner,
+                backlog,
+                fault,
+                knee,
+                topics,
+                topology);
     }
 
     /** The same at another rate. */
     public Workload withRate(double perSecond) {
-        return new Workload(warmUpSeconds, seconds, instances, brokers, brokerHeapMb, exactlyOnce, seed, load.withRate(perSecond), rollouts, learner,
-            backlog, fault, knee, topics, topology);
+        return new Workload(
+                warmUpSeconds,
+                seconds,
+                instances,
+                brokers,
+                brokerHeapMb,
+                exactlyOnce,
+                seed,
+                load.withRate(perSecond),
+                rollouts,
+                learner,
+                backlog,
+                fault,
+                knee,
+                topics,
+                topology);
     }
 }

@@ -40,13 +40,16 @@ class SlowEnvironmentTest {
     @Test
     void shouldReactAsTheOtherAndLater() {
         Episode episode = episode(50);
-        assertThat(episode.afterToken(written(1))).as("nothing is said, nothing is waited for").isEqualTo(Reaction.GO_ON);
+        assertThat(episode.afterToken(written(1)))
+                .as("nothing is said, nothing is waited for")
+                .isEqualTo(Reaction.GO_ON);
         assertThat(episode.afterToken(written(2))).isEqualTo(Reaction.LATER);
         nanos.addAndGet(TimeUnit.MILLISECONDS.toNanos(49));
         assertThat(episode.afterToken(written(2))).isEqualTo(Reaction.LATER);
         nanos.addAndGet(TimeUnit.MILLISECONDS.toNanos(1));
         assertThat(episode.afterToken(written(2))).isEqualTo(Reaction.END);
-        assertThat(episode.verify(written(2)).reward()).isEqualTo(new FixedAnswer().begin("12").verify(written(2)).reward());
+        assertThat(episode.verify(written(2)).reward())
+                .isEqualTo(new FixedAnswer().begin("12").verify(written(2)).reward());
     }
 
     @Test

@@ -26,7 +26,9 @@ class KneeTest {
 
     @Test
     void shouldNotLetAnOverloadDecide() {
-        assertThat(Knee.of(List.of(new Point(200, 200), new Point(300, 290), new Point(800, 120))).rate()).isEqualTo(290);
+        assertThat(Knee.of(List.of(new Point(200, 200), new Point(300, 290), new Point(800, 120)))
+                        .rate())
+                .isEqualTo(290);
     }
 
     @Test
@@ -36,7 +38,8 @@ class KneeTest {
 
     @Test
     void shouldTakeAPlateauThatBeginsWithTheFirstPoint() {
-        assertThat(Knee.of(List.of(new Point(100, 40), new Point(200, 40))).rate()).isCloseTo(40, within(1e-9));
+        assertThat(Knee.of(List.of(new Point(100, 40), new Point(200, 40))).rate())
+                .isCloseTo(40, within(1e-9));
     }
 
     /** Twelve percent of noise on every point moves the knee by less than fifteen, whatever the order of the points. */
@@ -47,7 +50,8 @@ class KneeTest {
             double knee = 50 * Math.pow(2, 4 * random.nextDouble());
             List<Point> curve = new ArrayList<>();
             for (double rate = 25; rate <= 3200; rate *= 2) {
-                curve.add(new Point(rate, Math.min(rate, knee) * (rate < knee ? 1 : 1 + 0.12 * (2 * random.nextDouble() - 1))));
+                curve.add(new Point(
+                        rate, Math.min(rate, knee) * (rate < knee ? 1 : 1 + 0.12 * (2 * random.nextDouble() - 1))));
             }
             Collections.shuffle(curve, random);
             Knee found = Knee.of(curve);
@@ -86,7 +90,10 @@ class KneeTest {
             asked.add(rate);
             return asked.size() == 3 ? 0.5 * rate : Math.min(rate, 430);
         });
-        assertThat(asked).startsWith(100.0, 200.0, 400.0).filteredOn(rate -> rate == 400).hasSize(2);
+        assertThat(asked)
+                .startsWith(100.0, 200.0, 400.0)
+                .filteredOn(rate -> rate == 400)
+                .hasSize(2);
         assertThat(Knee.of(measured).rate()).isCloseTo(430, within(0.05 * 430));
     }
 

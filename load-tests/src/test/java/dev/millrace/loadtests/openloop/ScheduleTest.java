@@ -44,6 +44,7 @@ class ScheduleTest {
         assertThatThrownBy(() -> Schedule.of(Arrivals.EVEN, 0, 10, 1)).hasMessageContaining("0.0");
         assertThatThrownBy(() -> Schedule.of(Arrivals.EVEN, Double.NaN, 10, 1)).hasMessageContaining("NaN");
         assertThatThrownBy(() -> Schedule.of(Arrivals.EVEN, 1, 0, 1)).hasMessageContaining("at least one record: 0");
-        assertThatThrownBy(() -> Schedule.of(Arrivals.EVEN, 1, 5, 1).nanos(5)).hasMessageContaining("record 5 of a schedule of 5");
+        assertThatThrownBy(() -> Schedule.of(Arrivals.EVEN, 1, 5, 1).nanos(5))
+                .hasMessageContaining("record 5 of a schedule of 5");
     }
 }

@@ -16,7 +16,10 @@ class DistributionTest {
 
     private static long[] drawn(Distribution distribution) {
         SplittableRandom random = new SplittableRandom(3);
-        return LongStream.generate(() -> distribution.draw(random)).limit(DRAWS).sorted().toArray();
+        return LongStream.generate(() -> distribution.draw(random))
+                .limit(DRAWS)
+                .sorted()
+                .toArray();
     }
 
     @Test
@@ -29,7 +32,8 @@ class DistributionTest {
         long[] drawn = drawn(Distribution.uniform(2, 5));
         for (long number = 2; number <= 5; number++) {
             long wanted = number;
-            assertThat(LongStream.of(drawn).filter(n -> n == wanted).count()).isCloseTo(DRAWS / 4, within(DRAWS / 100L));
+            assertThat(LongStream.of(drawn).filter(n -> n == wanted).count())
+                    .isCloseTo(DRAWS / 4, within(DRAWS / 100L));
         }
         assertThat(drawn[0]).isEqualTo(2);
         assertThat(drawn[DRAWS - 1]).isEqualTo(5);
@@ -62,9 +66,12 @@ class DistributionTest {
     @Test
     void shouldRefuseWhatIsNoDistribution() {
         assertThatThrownBy(() -> new Distribution(Kind.UNIFORM, 0, 0, 5, 2)).hasMessageContaining("least=5, most=2");
-        assertThatThrownBy(() -> new Distribution(Kind.LOG_NORMAL, 100, 0, 0, 200)).hasMessageContaining("spread").hasMessageContaining("0.0");
+        assertThatThrownBy(() -> new Distribution(Kind.LOG_NORMAL, 100, 0, 0, 200))
+                .hasMessageContaining("spread")
+                .hasMessageContaining("0.0");
         assertThatThrownBy(() -> new Distribution(Kind.FIXED, 300, 0, 0, 200)).hasMessageContaining("300");
-        assertThatThrownBy(() -> new Distribution(Kind.LOG_NORMAL, Double.NaN, 1, 0, 200)).hasMessageContaining("NaN");
+        assertThatThrownBy(() -> new Distribution(Kind.LOG_NORMAL, Double.NaN, 1, 0, 200))
+                .hasMessageContaining("NaN");
     }
 
     @Test
@@ -89,8 +96,11 @@ class DistributionTest {
 
     @Test
     void shouldRefuseQuantilesThatAreNone() {
-        assertThatThrownBy(() -> new Distribution(Kind.EMPIRICAL, 0, 0, 0, 9, List.of(1L))).hasMessageContaining("1 quantiles");
-        assertThatThrownBy(() -> new Distribution(Kind.FIXED, 1, 0, 0, 9, List.of(1L, 2L))).hasMessageContaining("kind=fixed");
-        assertThatThrownBy(() -> new Distribution(Kind.EMPIRICAL, 0, 0, 0, 9, List.of(3L, 2L))).hasMessageContaining("3 before 2");
+        assertThatThrownBy(() -> new Distribution(Kind.EMPIRICAL, 0, 0, 0, 9, List.of(1L)))
+                .hasMessageContaining("1 quantiles");
+        assertThatThrownBy(() -> new Distribution(Kind.FIXED, 1, 0, 0, 9, List.of(1L, 2L)))
+                .hasMessageContaining("kind=fixed");
+        assertThatThrownBy(() -> new Distribution(Kind.EMPIRICAL, 0, 0, 0, 9, List.of(3L, 2L)))
+                .hasMessageContaining("3 before 2");
     }
 }

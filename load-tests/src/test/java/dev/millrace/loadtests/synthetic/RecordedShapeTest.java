@@ -38,18 +38,36 @@ class RecordedShapeTest {
         SyntheticRecords records = new SyntheticRecords(RUN, TOPICS, shape, 1);
         for (int i = 0; i < count; i++) {
             Draw draw = records.draw(i);
-            rollouts.add(draw.fate() == Fate.GARBAGE ? new byte[] {1, 2}
-                : AvroSerde.of(Rollout.class, registry).serializer().serialize(TOPICS.rollouts(), records.rollout(draw, 100, 0)));
+            rollouts.add(
+                    draw.fate() == Fate.GARBAGE
+                            ? new byte[] {1, 2}
+                            : AvroSerde.of(Rollout.class, registry)
+                                    .serializer()
+                                    .serialize(TOPICS.rollouts(), records.rollout(draw, 100, 0)));
             if (draw.fate() == Fate.SCORED) {
-                scores.add(AvroSerde.of(Score.class, registry).serializer()
-                    .serialize(TOPICS.scores(), records.score(draw, new LogCoordinates(TOPICS.rollouts(), 0, (long) i), 100, 0)));
+                scores.add(AvroSerde.of(Score.class, registry)
+                        .serializer()
+                        .serialize(
+                                TOPICS.scores(),
+                                records.score(draw, new LogCoordinates(TOPICS.rollouts(), 0, (long) i), 100, 0)));
             }
         }
     }
 
     @Test
     void shouldFindWhatWasDrawn() {
-        record(new RolloutShape("", 4, Distribution.uniform(10, 20), Distribution.uniform(1, 300), Distribution.uniform(0, 6), 0, 0, 0.1, 0.05), 4000);
+        record(
+                new RolloutShape(
+                        "",
+                        4,
+                        Distribution.uniform(10, 20),
+                        Distribution.uniform(1, 300),
+                        Distribution.uniform(0, 6),
+                        0,
+                        0,
+                        0.1,
+                        0.05),
+                4000);
         RecordedShape found = RecordedShape.of(run());
         assertThat(found.groupSize()).isEqualTo(4);
         assertThat(found.garbageShare()).isCloseTo(0.05, within(0.015));
@@ -75,10 +93,17 @@ class RecordedShapeTest {
 
     @Test
     void shouldRefuseARunThatSaysNothing() {
-        record(new RolloutShape("", 4, Distribution.fixed(1), Distribution.fixed(1), Distribution.fixed(0), 0, 0, 1, 0), 8);
-        assertThatThrownBy(() -> RecordedShape.of(run())).isInstanceOf(LoadException.class).hasMessageContaining("no rollout with a score");
+        record(
+                new RolloutShape(
+                        "", 4, Distribution.fixed(1), Distribution.fixed(1), Distribution.fixed(0), 0, 0, 1, 0),
+                8);
+        assertThatThrownBy(() -> RecordedShape.of(run()))
+                .isInstanceOf(LoadException.class)
+                .hasMessageContaining("no rollout with a score");
         record(RolloutShape.defaults(), 8);
-        assertThatThrownBy(() -> RecordedShape.of(run())).isInstanceOf(LoadException.class).hasMessageContaining("several sizes [4, 8]");
+        assertThatThrownBy(() -> RecordedShape.of(run()))
+                .isInstanceOf(LoadException.class)
+                .hasMessageContaining("several sizes [4, 8]");
     }
 
     private RecordedRun run() {
@@ -120,7 +145,9 @@ class RecordedShapeTest {
                 return new RecordCursor() {
                     @Override
                     public Optional<ConsumerRecord<byte[], byte[]>> next() {
-                        return values.hasNext() ? Optional.of(new ConsumerRecord<>(partition.topic(), 0, 0, null, values.next())) : Optional.empty();
+                        return values.hasNext()
+                                ? Optional.of(new ConsumerRecord<>(partition.topic(), 0, 0, null, values.next()))
+                                : Optional.empty();
                     }
 
                     @Override

@@ -23,8 +23,16 @@ import org.junit.jupiter.api.Test;
 class SyntheticRecordsTest {
     private static final RunIdentity RUN = new RunIdentity("load", 0, "policy");
     private static final RunTopics TOPICS = new RunTopics("load.");
-    private static final RolloutShape SHAPE = new RolloutShape("", 4, Distribution.uniform(1, 50), Distribution.uniform(1, 300),
-        Distribution.uniform(0, 5), 0.01, 0.1, 0.1, 0.05);
+    private static final RolloutShape SHAPE = new RolloutShape(
+            "",
+            4,
+            Distribution.uniform(1, 50),
+            Distribution.uniform(1, 300),
+            Distribution.uniform(0, 5),
+            0.01,
+            0.1,
+            0.1,
+            0.05);
 
     private static SyntheticRecords records(long seed) {
         return new SyntheticRecords(RUN, TOPICS, SHAPE, seed);
@@ -41,10 +49,12 @@ class SyntheticRecordsTest {
             Rollout rollout = records.rollout(draw, 3, 1000);
             Score score = records.score(draw, new LogCoordinates(TOPICS.rollouts(), 2, i), 3, 1000);
             assertThatCode(() -> {
-                assertThat(rollouts.check(rollout, key).rolloutId()).isEqualTo(records.rolloutId(draw.index()));
-                scores.check(score, key, 2);
-            }).doesNotThrowAnyException();
-            assertThat(score.getVectors()).allMatch(vector -> PackedFloats.length(vector.getLogProbs()) == draw.responseTokens());
+                        assertThat(rollouts.check(rollout, key).rolloutId()).isEqualTo(records.rolloutId(draw.index()));
+                        scores.check(score, key, 2);
+                    })
+                    .doesNotThrowAnyException();
+            assertThat(score.getVectors())
+                    .allMatch(vector -> PackedFloats.length(vector.getLogProbs()) == draw.responseTokens());
             assertThat(score.getVectors().get(0).getVersionSpans()).isEqualTo(rollout.getVersionSpans());
         }
     }
@@ -65,15 +75,19 @@ class SyntheticRecordsTest {
         SyntheticRecords records = records(5);
         for (long i = 0; i < 40; i++) {
             assertThat(records.rollout(records.draw(i), 3, 1000).getPromptTokens())
-                .isEqualTo(records.rollout(records.draw(i / 4 * 4), 3, 1000).getPromptTokens());
+                    .isEqualTo(records.rollout(records.draw(i / 4 * 4), 3, 1000).getPromptTokens());
         }
     }
 
     @Test
     void shouldFailAsOftenAsItWasAsked() {
         SyntheticRecords records = records(5);
-        long unscored = LongStream.range(0, 10_000).filter(i -> records.draw(i).fate() == Fate.UNSCORED).count();
-        long garbage = LongStream.range(0, 10_000).filter(i -> records.draw(i).fate() == Fate.GARBAGE).count();
+        long unscored = LongStream.range(0, 10_000)
+                .filter(i -> records.draw(i).fate() == Fate.UNSCORED)
+                .count();
+        long garbage = LongStream.range(0, 10_000)
+                .filter(i -> records.draw(i).fate() == Fate.GARBAGE)
+                .count();
         assertThat(unscored).isCloseTo(1000, within(100L));
         assertThat(garbage).isCloseTo(500, within(70L));
     }
@@ -81,8 +95,20 @@ class SyntheticRecordsTest {
     /** Drift of n versions is a random walk: its variance is n times that of one, as far as log-probs do not reach 0. */
     @Test
     void shouldDriftWithTheSquareRootOfTheVersionsBehind() {
-        SyntheticRecords records = new SyntheticRecords(RUN, TOPICS, new RolloutShape("", 4, Distribution.fixed(1), Distribution.fixed(20_000),
-            Distribution.uniform(0, 4), 0, 0.01, 0, 0), 5);
+        SyntheticRecords records = new SyntheticRecords(
+                RUN,
+                TOPICS,
+                new RolloutShape(
+                        "",
+                        4,
+                        Distribution.fixed(1),
+                        Distribution.fixed(20_000),
+                        Distribution.uniform(0, 4),
+                        0,
+                        0.01,
+                        0,
+                        0),
+                5);
         for (long i = 0; i < 30; i++) {
             Draw draw = records.draw(i);
             Score score = records.score(draw, new LogCoordinates(TOPICS.rollouts(), 0, i), 9, 1000);

@@ -57,11 +57,13 @@ final class Backward {
         Value result = extra > 0 ? ops.reduceSum(gradient, false, leading) : gradient;
         Shape shape = result.shape();
         int[] stretched = IntStream.range(0, target.rank())
-            .filter(axis -> target.dim(axis).equals(Dim.ONE) && !shape.dim(axis).equals(Dim.ONE)).toArray();
+                .filter(axis ->
+                        target.dim(axis).equals(Dim.ONE) && !shape.dim(axis).equals(Dim.ONE))
+                .toArray();
         result = stretched.length > 0 ? ops.reduceSum(result, true, stretched) : result;
         if (!result.shape().equals(target)) {
-            throw new IllegalStateException("a gradient of shape " + gradient.shape() + " arrived at a value of shape "
-                + target);
+            throw new IllegalStateException(
+                    "a gradient of shape " + gradient.shape() + " arrived at a value of shape " + target);
         }
         return result;
     }

@@ -60,23 +60,21 @@ public final class ExampleNorms {
                     return ops.reshape(rows, new Shape(dims));
                 }
             }
-            throw new IllegalArgumentException(rows + " has no rows of examples: its first axis is none of " + lengths + " times " + count);
+            throw new IllegalArgumentException(
+                    rows + " has no rows of examples: its first axis is none of " + lengths + " times " + count);
         }
     }
 
     /** What one use of a weight adds to the weight's gradient, a sum over the rows of an example. */
     private sealed interface Use {
         /** {@code Σ_t dy_t x_t^T}. */
-        record Product(Value dy, Value x) implements Use {
-        }
+        record Product(Value dy, Value x) implements Use {}
 
         /** {@code Σ_t e(index_t) dy_t^T}, e being unit vectors. */
-        record Lookup(Value indices, Value dy) implements Use {
-        }
+        record Lookup(Value indices, Value dy) implements Use {}
 
         /** {@code Σ_t dy_t}. */
-        record Sum(Value dy) implements Use {
-        }
+        record Sum(Value dy) implements Use {}
     }
 
     private ExampleNorms(Operators ops, Examples examples, Predicate<Value> byGram) {
@@ -97,36 +95,52 @@ public final class ExampleNorms {
      *     example's gradient by all the weights
      * @throws UnsupportedOperationException if an operator that reads a weight is not known here, or has no gradient rule
      */
-    public static Value append(GraphBuilder graph, Map<Value, Value> seeds, Value source, Collection<Value> weights,
-                               Examples examples, Predicate<Value> byGram) {
+    public static Value append(
+            GraphBuilder graph,
+            Map<Value, Value> seeds,
+            Value source,
+            Collection<Value> weights,
+            Examples examples,
+            Predicate<Value> byGram) {
         List<Node> readers = new ArrayList<>(graph.nodes().stream()
-            .filter(node -> node.inputs().stream().anyMatch(weights::contains)).toList());
+                .filter(node -> node.inputs().stream().anyMatch(weights::contains))
+                .toList());
         readers.forEach(reader -> requireKnown(reader, weights));
-        List<Value> passed = readers.stream().map(Node::output).filter(output -> !output.equals(source)).toList();
+        List<Value> passed = readers.stream()
+                .map(Node::output)
+                .filter(output -> !output.equals(source))
+                .toList();
         Map<Value, Value> gradients = ReverseMode.append(graph, seeds, List.of(source), passed);
         ExampleNorms norms = new ExampleNorms(new Operators(graph), examples, byGram);
         Map<Value, List<Use>> seen = new LinkedHashMap<>();
-        for (int i = readers.size() - 1; i >= 0; i--) { // the order in which the gradients become known: none is kept for long
-            norms.uses(readers.get(i), gradients.get(readers.get(i).output()), weights).forEach((weight, use) -> {
-                List<Use> before = seen.computeIfAbsent(weight, absent -> new ArrayList<>());
-                norms.count(weight, before, use);
-                before.add(use);
-            });
+        for (int i = readers.size() - 1;
+                i >= 0;
+                i--) { // the order in which the gradients become known: none is kept for long
+            norms.uses(readers.get(i), gradients.get(readers.get(i).output()), weights)
+                    .forEach((weight, use) -> {
+                        List<Use> before = seen.computeIfAbsent(weight, absent -> new ArrayList<>());
+                        norms.count(weight, before, use);
+                        before.add(use);
+                    });
         }
         return norms.ops.concat(1, Dim.symbol("summands"), norms.parts.toArray(Value[]::new));
     }
 
     private static void requireKnown(Node reader, Collection<Value> weights) {
         boolean known = switch (reader.operator()) {
-            case "Gemm" -> reader.attribute("transA", 0) == 0 && reader.attribute("transB", 0) == 1
-                && reader.attribute("alpha", 1f) == 1f && reader.attribute("beta", 1f) == 1f && !weights.contains(reader.input(0));
+            case "Gemm" ->
+                reader.attribute("transA", 0) == 0
+                        && reader.attribute("transB", 0) == 1
+                        && reader.attribute("alpha", 1f) == 1f
+                        && reader.attribute("beta", 1f) == 1f
+                        && !weights.contains(reader.input(0));
             case "SimplifiedLayerNormalization", "Gather" -> true;
             default -> false;
         };
         if (!known) {
             throw new UnsupportedOperationException("no rule for an example's own gradient by a weight that operator "
-                + reader.operator() + " reads, which produces " + reader.output()
-                + "; known are x W^T + bias as Gemm, the scale of SimplifiedLayerNormalization, and Gather");
+                    + reader.operator() + " reads, which produces " + reader.output()
+                    + "; known are x W^T + bias as Gemm, the scale of SimplifiedLayerNormalization, and Gather");
         }
     }
 
@@ -139,8 +153,11 @@ public final class ExampleNorms {
                     uses.put(reader.input(2), new Use.Sum(dy));
                 }
             }
-            case "SimplifiedLayerNormalization" -> uses.put(reader.input(1),
-                new Use.Sum(ops.mul(dy, ops.mul(reader.input(0), reader.outputs().get(1)))));
+            case "SimplifiedLayerNormalization" ->
+                uses.put(
+                        reader.input(1),
+                        new Use.Sum(ops.mul(
+                                dy, ops.mul(reader.input(0), reader.outputs().get(1)))));
             case "Gather" -> uses.put(reader.input(0), new Use.Lookup(reader.input(1), dy));
             default -> throw new IllegalStateException("not refused: " + reader);
         }
@@ -167,10 +184,12 @@ public final class ExampleNorms {
             Value dy = examples.split(ops, product.dy());
             Value indices = ops.unsqueeze(examples.split(ops, lookup.indices()), 1);
             Value at = ops.expand(indices, Shape.of(dy.dim(0), dy.dim(1), indices.dim(2)));
-            Value along = ops.fusedMatMul(examples.split(ops, product.x()), examples.split(ops, lookup.dy()), false, true, 1f);
+            Value along = ops.fusedMatMul(
+                    examples.split(ops, product.x()), examples.split(ops, lookup.dy()), false, true, 1f);
             return ops.mul(ops.gatherElements(dy, at, 2), along);
         }
-        throw new UnsupportedOperationException(weight + " is used twice, and not as an embedding and its head: " + one + ", " + other);
+        throw new UnsupportedOperationException(
+                weight + " is used twice, and not as an embedding and its head: " + one + ", " + other);
     }
 
     private Value whole(Use.Product product) {

@@ -31,14 +31,14 @@ final class GradientRules {
         decoderParts();
     }
 
-    private GradientRules() {
-    }
+    private GradientRules() {}
 
     static GradientRule of(Node node) {
         GradientRule rule = RULES.get(node.operator());
         if (rule == null) {
-            throw noRule((node.domain().isEmpty() ? "" : node.domain() + ".") + node.operator() + ", which produces " + node.output()
-                + "; operators with a rule: " + RULES.keySet().stream().sorted().toList());
+            throw noRule((node.domain().isEmpty() ? "" : node.domain() + ".") + node.operator() + ", which produces "
+                    + node.output() + "; operators with a rule: "
+                    + RULES.keySet().stream().sorted().toList());
         }
         return rule;
     }
@@ -54,12 +54,21 @@ final class GradientRules {
         RULES.put("Exp", (n, dy, b) -> b.add(n.input(0), b.ops().mul(dy, n.output())));
         RULES.put("Log", (n, dy, b) -> b.add(n.input(0), b.ops().div(dy, n.input(0))));
         RULES.put("Sqrt", (n, dy, b) -> b.add(n.input(0), b.ops().div(b.ops().mul(dy, 0.5f), n.output())));
-        RULES.put("Reciprocal", (n, dy, b) -> b.add(n.input(0), // -dy y^2
-            b.ops().neg(b.ops().mul(dy, b.ops().mul(n.output(), n.output())))));
-        RULES.put("Sigmoid", (n, dy, b) -> b.add(n.input(0), // dy y (1 - y)
-            b.ops().mul(dy, b.ops().sub(n.output(), b.ops().mul(n.output(), n.output())))));
-        RULES.put("Tanh", (n, dy, b) -> b.add(n.input(0), // dy (1 - y^2)
-            b.ops().sub(dy, b.ops().mul(dy, b.ops().mul(n.output(), n.output())))));
+        RULES.put(
+                "Reciprocal",
+                (n, dy, b) -> b.add(
+                        n.input(0), // -dy y^2
+                        b.ops().neg(b.ops().mul(dy, b.ops().mul(n.output(), n.output())))));
+        RULES.put(
+                "Sigmoid",
+                (n, dy, b) -> b.add(
+                        n.input(0), // dy y (1 - y)
+                        b.ops().mul(dy, b.ops().sub(n.output(), b.ops().mul(n.output(), n.output())))));
+        RULES.put(
+                "Tanh",
+                (n, dy, b) -> b.add(
+                        n.input(0), // dy (1 - y^2)
+                        b.ops().sub(dy, b.ops().mul(dy, b.ops().mul(n.output(), n.output())))));
         RULES.put("Add", (n, dy, b) -> {
             b.add(n.input(0), dy);
             b.add(n.input(1), dy);
@@ -81,8 +90,14 @@ final class GradientRules {
             Operators o = b.ops();
             Value base = n.input(0);
             Value exponent = n.input(1);
-            whenWanted(b, base, () ->
-                o.mul(dy, o.mul(exponent, o.pow(base, o.sub(exponent, o.graph().scalar(1f))))));
+            whenWanted(
+                    b,
+                    base,
+                    () -> o.mul(
+                            dy,
+                            o.mul(
+                                    exponent,
+                                    o.pow(base, o.sub(exponent, o.graph().scalar(1f))))));
             whenWanted(b, exponent, () -> o.mul(dy, o.mul(n.output(), o.log(base))));
         });
         RULES.put("Where", (n, dy, b) -> {
@@ -94,8 +109,15 @@ final class GradientRules {
 
     private static void products() {
         RULES.put("MatMul", (n, dy, b) -> matrixProduct(n, dy, b, false, false, 1f));
-        RULES.put("FusedMatMul", (n, dy, b) -> matrixProduct(n, dy, b,
-            n.attribute("transA", 0) == 1, n.attribute("transB", 0) == 1, n.attribute("alpha", 1f)));
+        RULES.put(
+                "FusedMatMul",
+                (n, dy, b) -> matrixProduct(
+                        n,
+                        dy,
+                        b,
+                        n.attribute("transA", 0) == 1,
+                        n.attribute("transB", 0) == 1,
+                        n.attribute("alpha", 1f)));
         RULES.put("Gemm", (n, dy, b) -> {
             if (n.attribute("alpha", 1f) != 1f || n.attribute("beta", 1f) != 1f) {
                 throw noRule("Gemm with alpha or beta other than 1");
@@ -125,7 +147,8 @@ final class GradientRules {
     }
 
     private static void layout() {
-        GradientRule likeInput = (n, dy, b) -> b.add(n.input(0), b.ops().reshape(dy, n.input(0).shape()));
+        GradientRule likeInput =
+                (n, dy, b) -> b.add(n.input(0), b.ops().reshape(dy, n.input(0).shape()));
         RULES.put("Reshape", likeInput);
         RULES.put("Squeeze", likeInput);
         RULES.put("Unsqueeze", likeInput);
@@ -138,7 +161,9 @@ final class GradientRules {
         RULES.put("Expand", (n, dy, b) -> b.add(n.input(0), dy));
         RULES.put("Concat", (n, dy, b) -> {
             int axis = axis(n, 0);
-            long[] sizes = n.inputs().stream().mapToLong(part -> part.dim(axis).length()).toArray();
+            long[] sizes = n.inputs().stream()
+                    .mapToLong(part -> part.dim(axis).length())
+                    .toArray();
             List<Value> parts = b.ops().split(dy, axis, sizes);
             IntStream.range(0, sizes.length).forEach(i -> b.add(n.input(i), parts.get(i)));
         });
@@ -169,13 +194,20 @@ final class GradientRules {
             Value zeros = b.ops().zeros(n.input(0).shape());
             b.add(n.input(0), b.ops().scatterNdAdd(zeros, b.ops().unsqueeze(n.input(1), -1), dy));
         });
-        RULES.put("GatherElements", (n, dy, b) -> b.add(n.input(0),
-            b.ops().scatterElementsAdd(b.ops().zeros(n.input(0).shape()), n.input(1), dy, (int) n.attribute("axis", 0L))));
+        RULES.put(
+                "GatherElements",
+                (n, dy, b) -> b.add(
+                        n.input(0),
+                        b.ops().scatterElementsAdd(b.ops().zeros(n.input(0).shape()), n.input(1), dy, (int)
+                                n.attribute("axis", 0L))));
     }
 
     private static void reductions() {
-        RULES.put("ReduceSum", (n, dy, b) ->
-            b.add(n.input(0), b.ops().expand(withReducedAxes(n, dy, b), n.input(0).shape())));
+        RULES.put(
+                "ReduceSum",
+                (n, dy, b) -> b.add(
+                        n.input(0),
+                        b.ops().expand(withReducedAxes(n, dy, b), n.input(0).shape())));
         RULES.put("ReduceMean", (n, dy, b) -> {
             long count = 1;
             for (long axis : b.ops().graph().longs(n.input(1))) {
@@ -215,8 +247,12 @@ final class GradientRules {
                 return o.mul(factor, o.sub(scaled, o.mul(normed, along)));
             });
         });
-        RULES.put("RotaryEmbedding", (n, dy, b) -> // a rotation: its transpose turns the other way
-            b.add(n.input(0), b.ops().rotary(dy, n.input(1), n.input(2), b.ops().neg(n.input(3)))));
+        RULES.put(
+                "RotaryEmbedding",
+                (n, dy, b) -> // a rotation: its transpose turns the other way
+                b.add(
+                        n.input(0),
+                        b.ops().rotary(dy, n.input(1), n.input(2), b.ops().neg(n.input(3)))));
     }
 
     private static UnsupportedOperationException noRule(String operator) {

@@ -21,8 +21,7 @@ import java.util.stream.Stream;
  */
 public final class ReverseMode {
 
-    private ReverseMode() {
-    }
+    private ReverseMode() {}
 
     /**
      * Appends the backward pass to the graph.
@@ -45,12 +44,14 @@ public final class ReverseMode {
      * @param passed values computed from the leaves whose gradients are wanted too; unlike a leaf's, they flow on
      * @return for each leaf, then for each passed value, its gradient
      */
-    static Map<Value, Value> append(GraphBuilder graph, Map<Value, Value> seeds, List<Value> leaves, List<Value> passed) {
+    static Map<Value, Value> append(
+            GraphBuilder graph, Map<Value, Value> seeds, List<Value> leaves, List<Value> passed) {
         List<Node> forward = new ArrayList<>(graph.nodes());
         Backward backward = new Backward(new Operators(graph), reachable(forward, leaves));
         seeds.forEach((result, seed) -> {
             if (!seed.shape().equals(result.shape())) {
-                throw new IllegalArgumentException("the seed of " + result + " must have its shape, not " + seed.shape());
+                throw new IllegalArgumentException(
+                        "the seed of " + result + " must have its shape, not " + seed.shape());
             }
             backward.add(result, seed);
         });
@@ -81,8 +82,9 @@ public final class ReverseMode {
         leaves.forEach(leaf -> names.add(leaf.name()));
         for (Node node : forward) {
             if (node.inputs().stream().anyMatch(input -> names.contains(input.name()))) {
-                node.outputs().stream().filter(output -> output.type() == ElementType.FLOAT)
-                    .forEach(output -> names.add(output.name()));
+                node.outputs().stream()
+                        .filter(output -> output.type() == ElementType.FLOAT)
+                        .forEach(output -> names.add(output.name()));
             }
         }
         return names;

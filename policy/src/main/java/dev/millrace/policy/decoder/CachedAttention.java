@@ -33,8 +33,16 @@ final class CachedAttention implements Attention {
      * @param window    likewise, [slots, kvHeads, steps so far, headSize]
      * @param grown     length of the window with the new token in it
      */
-    CachedAttention(DecoderShape shape, Operators ops, Value positions, Value cos, Value sin, Value pastMask,
-                    List<Value> past, List<Value> window, Dim grown) {
+    CachedAttention(
+            DecoderShape shape,
+            Operators ops,
+            Value positions,
+            Value cos,
+            Value sin,
+            Value pastMask,
+            List<Value> past,
+            List<Value> window,
+            Dim grown) {
         this.shape = shape;
         this.ops = ops;
         this.positions = positions;
@@ -67,8 +75,8 @@ final class CachedAttention implements Attention {
         Value newScores = ops.fusedMatMul(q, keys, false, true, scale);
         Value weights = ops.softmax(ops.concat(3, Dim.symbol("reach"), pastScores, newScores), -1);
         Value mixed = ops.add(
-            ops.matMul(ops.slice(weights, 3, 0, capacity), past.get(2 * layer + 1)),
-            ops.matMul(ops.sliceFrom(weights, 3, capacity, grown), values));
+                ops.matMul(ops.slice(weights, 3, 0, capacity), past.get(2 * layer + 1)),
+                ops.matMul(ops.sliceFrom(weights, 3, capacity, grown), values));
         return ops.reshape(mixed, query.shape());
     }
 

@@ -94,15 +94,23 @@ public final class DecodeGraph {
             Transformer inside = transformer.inside(body);
             Operators o = inside.ops();
             Value positions = o.unsqueeze(o.add(past, number), 1);
-            CachedAttention attention = new CachedAttention(shape, o, positions, cos, sin, pastMask, caches,
-                entering.subList(1, entering.size()), Dim.symbol("W_and_1"));
+            CachedAttention attention = new CachedAttention(
+                    shape,
+                    o,
+                    positions,
+                    cos,
+                    sin,
+                    pastMask,
+                    caches,
+                    entering.subList(1, entering.size()),
+                    Dim.symbol("W_and_1"));
             Value hidden = inside.layers(inside.embed(entering.get(0)), attention);
             Value logits = o.mul(inside.logits(hidden), inverseTemperature);
             TokenChoice.Chosen chosen = choice.choose(o, logits, o.gather(forced, number), o.gather(uniforms, number));
             List<Value> leaving = new ArrayList<>(List.of(chosen.token()));
             leaving.addAll(attention.grownWindow());
-            return new Loop.Iteration(leaving,
-                List.of(chosen.token(), chosen.logProb(), chosen.temperatureLogProb(), chosen.entropy()));
+            return new Loop.Iteration(
+                    leaving, List.of(chosen.token(), chosen.logProb(), chosen.temperatureLogProb(), chosen.entropy()));
         });
 
         List<String> results = List.of(TOKENS, LOG_PROBS, TEMPERATURE_LOG_PROBS, ENTROPIES);
@@ -129,8 +137,8 @@ public final class DecodeGraph {
             return new PlainChoice();
         }
         return new TruncatedChoice(
-            graph.input(TOP_K, ElementType.FLOAT, Shape.of(SLOTS, Dim.ONE)),
-            graph.input(TOP_P, ElementType.FLOAT, Shape.of(SLOTS, Dim.ONE)));
+                graph.input(TOP_K, ElementType.FLOAT, Shape.of(SLOTS, Dim.ONE)),
+                graph.input(TOP_P, ElementType.FLOAT, Shape.of(SLOTS, Dim.ONE)));
     }
 
     /** [slots, 1, 1, capacity]: 0 for the rows of the cache that hold a key, far below any score for the rest. */

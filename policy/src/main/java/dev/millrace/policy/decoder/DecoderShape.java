@@ -22,8 +22,18 @@ import java.util.List;
  * @param qkvBias          whether query, key and value projections have a bias (Qwen2 does, Llama does not)
  */
 public record DecoderShape(
-        int vocabSize, int hiddenSize, int layers, int heads, int kvHeads, int headSize, int intermediateSize,
-        int maxPositions, double ropeTheta, double rmsNormEps, boolean tiedHead, boolean qkvBias) {
+        int vocabSize,
+        int hiddenSize,
+        int layers,
+        int heads,
+        int kvHeads,
+        int headSize,
+        int intermediateSize,
+        int maxPositions,
+        double ropeTheta,
+        double rmsNormEps,
+        boolean tiedHead,
+        boolean qkvBias) {
 
     public DecoderShape {
         atLeast(2, vocabSize, "vocabSize");
@@ -35,11 +45,13 @@ public record DecoderShape(
         atLeast(1, intermediateSize, "intermediateSize");
         atLeast(2, maxPositions, "maxPositions");
         if (heads % kvHeads != 0) {
-            throw new IllegalArgumentException("kvHeads must divide heads, so that each key head serves as many query heads:"
-                + " heads=" + heads + ", kvHeads=" + kvHeads);
+            throw new IllegalArgumentException(
+                    "kvHeads must divide heads, so that each key head serves as many query heads:" + " heads=" + heads
+                            + ", kvHeads=" + kvHeads);
         }
         if (headSize % 2 != 0) {
-            throw new IllegalArgumentException("headSize must be even, rotary positions turn pairs: headSize=" + headSize);
+            throw new IllegalArgumentException(
+                    "headSize must be even, rotary positions turn pairs: headSize=" + headSize);
         }
         if (!(ropeTheta > 1 && ropeTheta < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("ropeTheta must be finite and above 1: ropeTheta=" + ropeTheta);

@@ -39,7 +39,8 @@ final class FullAttention implements Attention {
         Dim length = positions.dim(1);
         Dim kvHeads = Dim.of(shape.kvHeads());
         Dim headSize = Dim.of(shape.headSize());
-        Shape perKeyHead = Shape.of(batch, kvHeads, Dim.of(shape.headsPerKvHead()).times(length), headSize);
+        Shape perKeyHead =
+                Shape.of(batch, kvHeads, Dim.of(shape.headsPerKvHead()).times(length), headSize);
         Shape scoresPerHead = Shape.of(batch, Dim.of(shape.heads()), length, length);
 
         Value q = ops.reshape(byHead(rotated(query, shape.heads()), shape.heads()), perKeyHead);

@@ -14,6 +14,7 @@ final class PlainChoice implements TokenChoice {
         Value sampled = TokenChoice.inverseCdf(ops, probs, uniform);
         Value token = ops.where(ops.less(wanted, ops.graph().scalar(0L)), sampled, wanted);
         Value logProb = TokenChoice.pick(ops, logProbs, token);
-        return new Chosen(ops.squeeze(token, 1), logProb, ops.identity(logProb), TokenChoice.entropy(ops, probs, logProbs));
+        return new Chosen(
+                ops.squeeze(token, 1), logProb, ops.identity(logProb), TokenChoice.entropy(ops, probs, logProbs));
     }
 }

@@ -128,9 +128,15 @@ public final class SequenceGraph {
         Dim scored = Dim.symbol("P");
         SequenceGraph sequence = new SequenceGraph(shape, "gradient-norms", Shape.of(BATCH, scored));
         Value coefficients = sequence.graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, sequence.logProbs.shape());
-        sequence.graph.output(SQUARED_NORMS, ExampleNorms.append(sequence.graph, Map.of(sequence.logProbs, coefficients),
-            sequence.embedded, sequence.transformer.weights().values(), new Examples(BATCH, List.of(LENGTH, scored)),
-            weight -> byGram.contains(weight.name())));
+        sequence.graph.output(
+                SQUARED_NORMS,
+                ExampleNorms.append(
+                        sequence.graph,
+                        Map.of(sequence.logProbs, coefficients),
+                        sequence.embedded,
+                        sequence.transformer.weights().values(),
+                        new Examples(BATCH, List.of(LENGTH, scored)),
+                        weight -> byGram.contains(weight.name())));
         return sequence.graph.model();
     }
 
@@ -143,11 +149,15 @@ public final class SequenceGraph {
      */
     public static Set<String> cheaperByGram(DecoderShape shape, int length, int scored) {
         String head = shape.tiedHead() ? TensorNames.EMBEDDING : TensorNames.HEAD;
-        return differentiated(shape).stream().filter(spec -> spec.dims().size() == 2).filter(spec -> {
-            long out = spec.dims().get(0);
-            long in = spec.dims().get(1);
-            return (spec.name().equals(head) ? scored : length) * (in + out) <= in * out;
-        }).map(TensorSpec::name).collect(Collectors.toUnmodifiableSet());
+        return differentiated(shape).stream()
+                .filter(spec -> spec.dims().size() == 2)
+                .filter(spec -> {
+                    long out = spec.dims().get(0);
+                    long in = spec.dims().get(1);
+                    return (spec.name().equals(head) ? scored : length) * (in + out) <= in * out;
+                })
+                .map(TensorSpec::name)
+                .collect(Collectors.toUnmodifiableSet());
     }
 
     /**
@@ -155,8 +165,9 @@ public final class SequenceGraph {
      * through {@link #EMBEDDED_GRADIENT}, while a tied one gets that and what its use as head contributes.
      */
     public static List<TensorSpec> differentiated(DecoderShape shape) {
-        return shape.tensors().stream().filter(spec -> shape.tiedHead() || !spec.name().equals(TensorNames.EMBEDDING))
-            .toList();
+        return shape.tensors().stream()
+                .filter(spec -> shape.tiedHead() || !spec.name().equals(TensorNames.EMBEDDING))
+                .toList();
     }
 
     /** Name of the tensor that {@link #EMBEDDED_GRADIENT} belongs to. */

@@ -6,8 +6,7 @@ final class TensorNames {
     static final String FINAL_NORM = "model.norm.weight";
     static final String HEAD = "lm_head.weight";
 
-    private TensorNames() {
-    }
+    private TensorNames() {}
 
     static String inputNorm(int layer) {
         return layer(layer) + "input_layernorm.weight";

@@ -25,7 +25,7 @@ public record TensorSpec(String name, List<Long> dims) {
         }
         if (elements > Integer.MAX_VALUE / Float.BYTES) {
             throw new IllegalArgumentException(name + " has " + elements + " elements; a float32 buffer holds at most "
-                + Integer.MAX_VALUE / Float.BYTES);
+                    + Integer.MAX_VALUE / Float.BYTES);
         }
     }
 

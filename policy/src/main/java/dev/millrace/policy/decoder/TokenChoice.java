@@ -15,8 +15,7 @@ interface TokenChoice {
      * @param temperatureLogProb of the token after temperature, before truncation
      * @param entropy            of the distribution after temperature, before truncation
      */
-    record Chosen(Value token, Value logProb, Value temperatureLogProb, Value entropy) {
-    }
+    record Chosen(Value token, Value logProb, Value temperatureLogProb, Value entropy) {}
 
     /**
      * @param logits  after temperature, [slots, vocab]

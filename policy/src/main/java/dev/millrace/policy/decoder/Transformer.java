@@ -58,9 +58,11 @@ final class Transformer {
         Value x = embedded;
         for (int layer = 0; layer < shape.layers(); layer++) {
             Value h = norm(x, TensorNames.inputNorm(layer));
-            Value mixed = attention.attend(layer,
-                project(h, TensorNames.query(layer)), project(h, TensorNames.key(layer)),
-                project(h, TensorNames.value(layer)));
+            Value mixed = attention.attend(
+                    layer,
+                    project(h, TensorNames.query(layer)),
+                    project(h, TensorNames.key(layer)),
+                    project(h, TensorNames.value(layer)));
             x = ops.add(x, linear(mixed, TensorNames.attentionOutput(layer) + ".weight"));
             x = ops.add(x, mlp(norm(x, TensorNames.postAttentionNorm(layer)), layer));
         }
@@ -85,8 +87,8 @@ final class Transformer {
 
     private Value project(Value x, String name) {
         return shape.qkvBias()
-            ? ops.gemm(x, weights.get(name + ".weight"), weights.get(name + ".bias"), false, true)
-            : linear(x, name + ".weight");
+                ? ops.gemm(x, weights.get(name + ".weight"), weights.get(name + ".bias"), false, true)
+                : linear(x, name + ".weight");
     }
 
     private Value linear(Value x, String weight) {

@@ -35,8 +35,9 @@ final class TruncatedChoice implements TokenChoice {
         List<Value> sorted = ops.sortDescending(logProbs);
         Value sortedProbs = ops.exp(sorted.get(0));
         long vocab = logits.dim(1).length();
-        Value ranks = ops.cast(ops.reshape(ops.graph().constant(LongStream.range(0, vocab).toArray()), Shape.of(1, vocab)),
-            ElementType.FLOAT);
+        Value ranks = ops.cast(
+                ops.reshape(ops.graph().constant(LongStream.range(0, vocab).toArray()), Shape.of(1, vocab)),
+                ElementType.FLOAT);
 
         Value amongK = ops.where(ops.less(ranks, topK), sortedProbs, zero);
         Value reached = ops.cumSum(amongK, 1, true);
@@ -44,15 +45,15 @@ final class TruncatedChoice implements TokenChoice {
         Value kept = ops.where(ops.less(reached, enough), amongK, zero);
 
         Value wanted = ops.unsqueeze(forced, 1);
-        Value wantedRank = ops.cast(ops.reduceSum(ops.where(ops.equal(sorted.get(1), wanted), ranks, zero), true, 1),
-            ElementType.INT64);
-        Value rank = ops.where(ops.less(wanted, ops.graph().scalar(0L)), TokenChoice.inverseCdf(ops, kept, uniform),
-            wantedRank);
+        Value wantedRank = ops.cast(
+                ops.reduceSum(ops.where(ops.equal(sorted.get(1), wanted), ranks, zero), true, 1), ElementType.INT64);
+        Value rank = ops.where(
+                ops.less(wanted, ops.graph().scalar(0L)), TokenChoice.inverseCdf(ops, kept, uniform), wantedRank);
         Value total = ops.reduceSum(kept, false, 1);
         return new Chosen(
-            TokenChoice.pick(ops, sorted.get(1), rank),
-            ops.log(ops.div(TokenChoice.pick(ops, kept, rank), total)),
-            TokenChoice.pick(ops, sorted.get(0), rank),
-            entropy);
+                TokenChoice.pick(ops, sorted.get(1), rank),
+                ops.log(ops.div(TokenChoice.pick(ops, kept, rank), total)),
+                TokenChoice.pick(ops, sorted.get(0), rank),
+                entropy);
     }
 }

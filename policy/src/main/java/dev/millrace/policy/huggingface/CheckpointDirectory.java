@@ -31,6 +31,7 @@ public final class CheckpointDirectory {
     private static final String EMBEDDING = "model.embed_tokens.weight";
     /** Older Llama checkpoints store the rotary frequencies, which follow from the config. */
     private static final String DERIVED_SUFFIX = ".rotary_emb.inv_freq";
+
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final Path directory;
@@ -95,7 +96,10 @@ public final class CheckpointDirectory {
 
     private List<Path> safetensors() throws IOException {
         try (Stream<Path> entries = Files.list(directory)) {
-            List<Path> paths = entries.filter(path -> path.getFileName().toString().endsWith(SUFFIX)).sorted().toList();
+            List<Path> paths = entries.filter(
+                            path -> path.getFileName().toString().endsWith(SUFFIX))
+                    .sorted()
+                    .toList();
             if (paths.isEmpty()) {
                 throw new CheckpointException(directory + " holds no *" + SUFFIX + " file");
             }
@@ -111,26 +115,32 @@ public final class CheckpointDirectory {
         left.keySet().removeIf(name -> name.endsWith(DERIVED_SUFFIX));
         SafetensorsFile head = weights.shape().tiedHead() ? left.remove(HEAD) : null;
         if (head != null) {
-            TensorSpec spec = TensorSpec.of(HEAD, weights.shape().vocabSize(), weights.shape().hiddenSize());
+            TensorSpec spec = TensorSpec.of(
+                    HEAD, weights.shape().vocabSize(), weights.shape().hiddenSize());
             FloatBuffer stored = FloatBuffer.allocate(spec.elementCount());
             head.read(spec, stored);
             if (!stored.flip().equals(weights.tensor(EMBEDDING))) {
-                throw new CheckpointException(directory + ": tie_word_embeddings is true, but " + HEAD + " differs from "
-                    + EMBEDDING);
+                throw new CheckpointException(
+                        directory + ": tie_word_embeddings is true, but " + HEAD + " differs from " + EMBEDDING);
             }
         }
         if (!left.isEmpty()) {
-            throw new CheckpointException(directory + ": the decoder has no place for " + left.keySet().stream().sorted()
-                .toList());
+            throw new CheckpointException(directory + ": the decoder has no place for "
+                    + left.keySet().stream().sorted().toList());
         }
     }
 
     /** Writes description and tensors; creates the directory if need be. */
     public void save(Weights weights) throws IOException {
         Files.createDirectories(directory);
-        Files.writeString(directory.resolve(CONFIG), ModelConfig.write(weights.shape()).toPrettyString() + "\n");
+        Files.writeString(
+                directory.resolve(CONFIG), ModelConfig.write(weights.shape()).toPrettyString() + "\n");
         Path partial = directory.resolve(TENSORS + ".partial");
         SafetensorsFile.write(partial, weights.tensors());
-        Files.move(partial, directory.resolve(TENSORS), StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+        Files.move(
+                partial,
+                directory.resolve(TENSORS),
+                StandardCopyOption.ATOMIC_MOVE,
+                StandardCopyOption.REPLACE_EXISTING);
     }
 }

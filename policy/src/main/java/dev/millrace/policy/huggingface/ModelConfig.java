@@ -39,15 +39,23 @@ final class ModelConfig {
         int hidden = required("hidden_size").asInt();
         boolean hasHeadSize = json.hasNonNull("head_dim");
         if (!hasHeadSize && (heads < 1 || hidden % heads != 0)) {
-            throw refusal("hidden_size", "must be a multiple of num_attention_heads=" + heads
-                + " when there is no head_dim");
+            throw refusal(
+                    "hidden_size", "must be a multiple of num_attention_heads=" + heads + " when there is no head_dim");
         }
         try {
             return new DecoderShape(
-                required("vocab_size").asInt(), hidden, required("num_hidden_layers").asInt(), heads,
-                json.path("num_key_value_heads").asInt(heads), hasHeadSize ? json.get("head_dim").asInt() : hidden / heads,
-                required("intermediate_size").asInt(), required("max_position_embeddings").asInt(), ropeTheta(),
-                required("rms_norm_eps").asDouble(), json.path("tie_word_embeddings").asBoolean(false), type.equals(QWEN2));
+                    required("vocab_size").asInt(),
+                    hidden,
+                    required("num_hidden_layers").asInt(),
+                    heads,
+                    json.path("num_key_value_heads").asInt(heads),
+                    hasHeadSize ? json.get("head_dim").asInt() : hidden / heads,
+                    required("intermediate_size").asInt(),
+                    required("max_position_embeddings").asInt(),
+                    ropeTheta(),
+                    required("rms_norm_eps").asDouble(),
+                    json.path("tie_word_embeddings").asBoolean(false),
+                    type.equals(QWEN2));
         } catch (IllegalArgumentException e) {
             throw new CheckpointException(source + ": " + e.getMessage(), e);
         }
@@ -59,8 +67,8 @@ final class ModelConfig {
         for (JsonNode scaling : new JsonNode[] {json.path("rope_scaling"), parameters}) {
             String type = scaling.path("rope_type").asText(scaling.path("type").asText("default"));
             if (!type.equals("default")) {
-                throw new CheckpointException(source + ": rotary positions of type " + type
-                    + " are not supported, only default ones");
+                throw new CheckpointException(
+                        source + ": rotary positions of type " + type + " are not supported, only default ones");
             }
         }
         return parameters.path("rope_theta").asDouble(json.path("rope_theta").asDouble(DEFAULT_ROPE_THETA));
@@ -86,20 +94,19 @@ final class ModelConfig {
     static ObjectNode write(DecoderShape shape) {
         ObjectNode json = new ObjectMapper().createObjectNode();
         json.putArray("architectures").add(shape.qkvBias() ? "Qwen2ForCausalLM" : "LlamaForCausalLM");
-        return json
-            .put("model_type", shape.qkvBias() ? QWEN2 : LLAMA)
-            .put("vocab_size", shape.vocabSize())
-            .put("hidden_size", shape.hiddenSize())
-            .put("num_hidden_layers", shape.layers())
-            .put("num_attention_heads", shape.heads())
-            .put("num_key_value_heads", shape.kvHeads())
-            .put("head_dim", shape.headSize())
-            .put("intermediate_size", shape.intermediateSize())
-            .put("max_position_embeddings", shape.maxPositions())
-            .put("rope_theta", shape.ropeTheta())
-            .put("rms_norm_eps", shape.rmsNormEps())
-            .put("tie_word_embeddings", shape.tiedHead())
-            .put("hidden_act", "silu")
-            .put("torch_dtype", "float32");
+        return json.put("model_type", shape.qkvBias() ? QWEN2 : LLAMA)
+                .put("vocab_size", shape.vocabSize())
+                .put("hidden_size", shape.hiddenSize())
+                .put("num_hidden_layers", shape.layers())
+                .put("num_attention_heads", shape.heads())
+                .put("num_key_value_heads", shape.kvHeads())
+                .put("head_dim", shape.headSize())
+                .put("intermediate_size", shape.intermediateSize())
+                .put("max_position_embeddings", shape.maxPositions())
+                .put("rope_theta", shape.ropeTheta())
+                .put("rms_norm_eps", shape.rmsNormEps())
+                .put("tie_word_embeddings", shape.tiedHead())
+                .put("hidden_act", "silu")
+                .put("torch_dtype", "float32");
     }
 }

@@ -53,14 +53,15 @@ final class SafetensorsFile implements AutoCloseable {
             long headerBytes = length.getLong(0);
             if (headerBytes < 2 || headerBytes > MAX_HEADER_BYTES) {
                 throw new CheckpointException(path + " is no safetensors file: its header would be " + headerBytes
-                    + " bytes long, more than " + MAX_HEADER_BYTES + " or less than 2");
+                        + " bytes long, more than " + MAX_HEADER_BYTES + " or less than 2");
             }
-            String header = new String(read(path, channel, LENGTH_BYTES, (int) headerBytes).array(), StandardCharsets.UTF_8);
+            String header = new String(
+                    read(path, channel, LENGTH_BYTES, (int) headerBytes).array(), StandardCharsets.UTF_8);
             return new SafetensorsFile(path, channel, JSON.readTree(header), LENGTH_BYTES + headerBytes);
         } catch (JsonProcessingException e) {
             channel.close();
-            throw new CheckpointException(path + " is no safetensors file: its header is not JSON: "
-                + e.getOriginalMessage(), e);
+            throw new CheckpointException(
+                    path + " is no safetensors file: its header is not JSON: " + e.getOriginalMessage(), e);
         } catch (IOException | RuntimeException e) {
             channel.close();
             throw e;
@@ -80,24 +81,25 @@ final class SafetensorsFile implements AutoCloseable {
         List<Long> dims = new ArrayList<>();
         entry.path("shape").forEach(dim -> dims.add(dim.asLong()));
         if (!dims.equals(spec.dims())) {
-            throw new CheckpointException(path + ": " + spec.name() + " has the shape " + dims + ", the config asks for "
-                + spec.dims());
+            throw new CheckpointException(
+                    path + ": " + spec.name() + " has the shape " + dims + ", the config asks for " + spec.dims());
         }
         String type = entry.path("dtype").asText();
         int width = switch (type) {
             case "F32" -> Float.BYTES;
             case "F16", "BF16" -> Short.BYTES;
-            default -> throw new CheckpointException(path + ": " + spec.name() + " has the type " + type
-                + ", supported are F32, F16 and BF16");
+            default ->
+                throw new CheckpointException(
+                        path + ": " + spec.name() + " has the type " + type + ", supported are F32, F16 and BF16");
         };
         long begin = entry.path("data_offsets").path(0).asLong(-1);
         long end = entry.path("data_offsets").path(1).asLong(-1);
         if (begin < 0 || end - begin != (long) spec.elementCount() * width || dataStart + end > channel.size()) {
             throw new CheckpointException(path + ": " + spec.name() + " lies at bytes " + begin + " to " + end + " of "
-                + (channel.size() - dataStart) + ", and needs " + (long) spec.elementCount() * width);
+                    + (channel.size() - dataStart) + ", and needs " + (long) spec.elementCount() * width);
         }
         ByteBuffer bytes = channel.map(FileChannel.MapMode.READ_ONLY, dataStart + begin, end - begin)
-            .order(ByteOrder.LITTLE_ENDIAN);
+                .order(ByteOrder.LITTLE_ENDIAN);
         switch (type) {
             case "F32" -> into.put(bytes.asFloatBuffer());
             case "F16" -> {
@@ -107,7 +109,8 @@ final class SafetensorsFile implements AutoCloseable {
             }
             default -> {
                 while (bytes.hasRemaining()) {
-                    into.put(Float.intBitsToFloat(bytes.getShort() << Short.SIZE)); // bfloat16 is the upper half of a float
+                    into.put(Float.intBitsToFloat(
+                            bytes.getShort() << Short.SIZE)); // bfloat16 is the upper half of a float
                 }
             }
         }
@@ -138,13 +141,15 @@ final class SafetensorsFile implements AutoCloseable {
         }
         byte[] json = JSON.writeValueAsBytes(header);
         int padded = (json.length + LENGTH_BYTES - 1) / LENGTH_BYTES * LENGTH_BYTES; // tensors begin on a multiple of 8
-        ByteBuffer front = ByteBuffer.allocate(LENGTH_BYTES + padded).order(ByteOrder.LITTLE_ENDIAN)
-            .putLong(padded).put(json);
+        ByteBuffer front = ByteBuffer.allocate(LENGTH_BYTES + padded)
+                .order(ByteOrder.LITTLE_ENDIAN)
+                .putLong(padded)
+                .put(json);
         while (front.hasRemaining()) {
             front.put((byte) ' ');
         }
-        try (FileChannel channel = FileChannel.open(path, StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING,
-            StandardOpenOption.WRITE)) {
+        try (FileChannel channel = FileChannel.open(
+                path, StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE)) {
             writeAll(channel, front.flip());
             for (TensorSpec spec : tensors.specs()) {
                 writeAll(channel, tensors.bytes(spec.name()));
@@ -163,8 +168,8 @@ final class SafetensorsFile implements AutoCloseable {
         ByteBuffer bytes = ByteBuffer.allocate(count).order(ByteOrder.LITTLE_ENDIAN);
         while (bytes.hasRemaining()) {
             if (channel.read(bytes, from + bytes.position()) < 0) {
-                throw new CheckpointException(path + " is no safetensors file: it ends after " + (from + bytes.position())
-                    + " bytes, within its header");
+                throw new CheckpointException(path + " is no safetensors file: it ends after "
+                        + (from + bytes.position()) + " bytes, within its header");
             }
         }
         return bytes;

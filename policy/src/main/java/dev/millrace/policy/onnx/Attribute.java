@@ -8,8 +8,7 @@ import dev.millrace.policy.onnx.proto.TensorProto;
 
 /** Factories for the attributes of a node. */
 final class Attribute {
-    private Attribute() {
-    }
+    private Attribute() {}
 
     static AttributeProto of(String name, long value) {
         return named(name, AttributeType.INT).setI(value).build();
@@ -20,7 +19,9 @@ final class Attribute {
     }
 
     static AttributeProto of(String name, String value) {
-        return named(name, AttributeType.STRING).setS(ByteString.copyFromUtf8(value)).build();
+        return named(name, AttributeType.STRING)
+                .setS(ByteString.copyFromUtf8(value))
+                .build();
     }
 
     static AttributeProto of(String name, int[] values) {

@@ -4,7 +4,11 @@ import dev.millrace.policy.onnx.proto.TensorProto.DataType;
 
 /** The element types our graphs use, with their numbers in the ONNX format. */
 public enum ElementType {
-    FLOAT(DataType.FLOAT), INT64(DataType.INT64), INT32(DataType.INT32), BOOL(DataType.BOOL), DOUBLE(DataType.DOUBLE);
+    FLOAT(DataType.FLOAT),
+    INT64(DataType.INT64),
+    INT32(DataType.INT32),
+    BOOL(DataType.BOOL),
+    DOUBLE(DataType.DOUBLE);
 
     private final DataType dataType;
 

@@ -28,6 +28,7 @@ import java.util.stream.Collectors;
 public final class GraphBuilder {
     /** Everything we emit exists in this operator set, and every runtime of the last years has kernels for it. */
     private static final long OPERATOR_SET = 18;
+
     private static final long IR_VERSION = 8;
     static final String MICROSOFT = "com.microsoft";
 
@@ -76,11 +77,13 @@ public final class GraphBuilder {
     }
 
     public Value scalar(long value) {
-        return root.constant(ElementType.INT64, Shape.SCALAR, littleEndian(Long.BYTES).putLong(value));
+        return root.constant(
+                ElementType.INT64, Shape.SCALAR, littleEndian(Long.BYTES).putLong(value));
     }
 
     public Value scalar(float value) {
-        return root.constant(ElementType.FLOAT, Shape.SCALAR, littleEndian(Float.BYTES).putFloat(value));
+        return root.constant(
+                ElementType.FLOAT, Shape.SCALAR, littleEndian(Float.BYTES).putFloat(value));
     }
 
     public Value scalar(boolean value) {
@@ -91,7 +94,8 @@ public final class GraphBuilder {
     public long[] longs(Value constant) {
         long[] values = root.constantLongs.get(constant.name());
         if (values == null) {
-            throw new IllegalArgumentException(constant + " must be a constant of the graph, but is computed when it runs");
+            throw new IllegalArgumentException(
+                    constant + " must be a constant of the graph, but is computed when it runs");
         }
         return values.clone();
     }
@@ -108,7 +112,9 @@ public final class GraphBuilder {
 
     static TensorProto tensor(Value value, ByteString raw) {
         TensorProto.Builder tensor = TensorProto.newBuilder()
-            .setName(value.name()).setDataType(value.type().number()).setRawData(raw);
+                .setName(value.name())
+                .setDataType(value.type().number())
+                .setRawData(raw);
         Arrays.stream(value.shape().lengths()).forEach(tensor::addDims);
         return tensor.build();
     }
@@ -126,9 +132,14 @@ public final class GraphBuilder {
         for (Value input : root.inputs) {
             int axis = input.shape().dims().indexOf(Dim.symbol(symbol));
             if (axis >= 0) {
-                Value length = root.node("", "Shape", List.of(input),
-                    List.of(root.fresh("len", ElementType.INT64, Shape.of(1))),
-                    Attribute.of("start", axis), Attribute.of("end", axis + 1)).output();
+                Value length = root.node(
+                                "",
+                                "Shape",
+                                List.of(input),
+                                List.of(root.fresh("len", ElementType.INT64, Shape.of(1))),
+                                Attribute.of("start", axis),
+                                Attribute.of("end", axis + 1))
+                        .output();
                 root.lengths.put(symbol, length);
                 return length;
             }
@@ -141,8 +152,12 @@ public final class GraphBuilder {
     }
 
     Node node(String domain, String operator, List<Value> operands, List<Value> results, AttributeProto... attributes) {
-        Node node = new Node(domain, operator, operands, results,
-            Arrays.stream(attributes).collect(Collectors.toMap(AttributeProto::getName, attribute -> attribute)));
+        Node node = new Node(
+                domain,
+                operator,
+                operands,
+                results,
+                Arrays.stream(attributes).collect(Collectors.toMap(AttributeProto::getName, attribute -> attribute)));
         nodes.add(node);
         return node;
     }
@@ -180,8 +195,8 @@ public final class GraphBuilder {
     }
 
     GraphProto graph() {
-        Map<String, String> renamed = outputs.entrySet().stream().collect(
-            Collectors.toMap(entry -> entry.getValue().name(), Map.Entry::getKey));
+        Map<String, String> renamed = outputs.entrySet().stream()
+                .collect(Collectors.toMap(entry -> entry.getValue().name(), Map.Entry::getKey));
         GraphProto.Builder graph = GraphProto.newBuilder().setName(name);
         nodes.forEach(node -> graph.addNode(node.toProto(value -> renamed.getOrDefault(value, value))));
         graph.addAllInitializer(initializers);
@@ -192,22 +207,30 @@ public final class GraphBuilder {
 
     /** The finished model. Output renaming does not reach into loop bodies, so a body must not read an output. */
     public ModelProto model() {
-        return ModelProto.newBuilder().setIrVersion(IR_VERSION).setProducerName("millrace").setGraph(graph())
-            .addOpsetImport(OperatorSetIdProto.newBuilder().setDomain("").setVersion(OPERATOR_SET))
-            .addOpsetImport(OperatorSetIdProto.newBuilder().setDomain(MICROSOFT).setVersion(1))
-            .build();
+        return ModelProto.newBuilder()
+                .setIrVersion(IR_VERSION)
+                .setProducerName("millrace")
+                .setGraph(graph())
+                .addOpsetImport(OperatorSetIdProto.newBuilder().setDomain("").setVersion(OPERATOR_SET))
+                .addOpsetImport(
+                        OperatorSetIdProto.newBuilder().setDomain(MICROSOFT).setVersion(1))
+                .build();
     }
 
     private static ValueInfoProto info(String valueName, Value value) {
         TensorShapeProto.Builder shape = TensorShapeProto.newBuilder();
         for (Dim dim : value.shape().dims()) {
-            shape.addDim(dim.isConstant()
-                ? TensorShapeProto.Dimension.newBuilder().setDimValue(dim.length())
-                : TensorShapeProto.Dimension.newBuilder().setDimParam(dim.toString()));
+            shape.addDim(
+                    dim.isConstant()
+                            ? TensorShapeProto.Dimension.newBuilder().setDimValue(dim.length())
+                            : TensorShapeProto.Dimension.newBuilder().setDimParam(dim.toString()));
         }
-        return ValueInfoProto.newBuilder().setName(valueName)
-            .setType(TypeProto.newBuilder().setTensorType(
-                TypeProto.Tensor.newBuilder().setElemType(value.type().number()).setShape(shape)))
-            .build();
+        return ValueInfoProto.newBuilder()
+                .setName(valueName)
+                .setType(TypeProto.newBuilder()
+                        .setTensorType(TypeProto.Tensor.newBuilder()
+                                .setElemType(value.type().number())
+                                .setShape(shape)))
+                .build();
     }
 }

@@ -26,8 +26,7 @@ public record Loop(List<Value> states, List<Value> results) {
     }
 
     /** What one iteration produces: the states for the next, and its results. */
-    public record Iteration(List<Value> states, List<Value> results) {
-    }
+    public record Iteration(List<Value> states, List<Value> results) {}
 
     /** Writes the body; may use any value of the graphs around it. */
     @FunctionalInterface
@@ -47,11 +46,12 @@ public record Loop(List<Value> states, List<Value> results) {
         Value number = inside.input(graph.fresh("iteration", ElementType.INT64, Shape.SCALAR));
         Value goOn = inside.input(graph.fresh("go_on", ElementType.BOOL, Shape.SCALAR));
         List<Value> entering = states.stream()
-            .map(state -> inside.input(graph.fresh("state", state.initial().type(), state.inside()))).toList();
+                .map(state -> inside.input(graph.fresh("state", state.initial().type(), state.inside())))
+                .toList();
         Iteration iteration = body.write(inside, number, entering);
         if (iteration.states().size() != states.size()) {
-            throw new IllegalArgumentException("the body hands on " + iteration.states().size() + " states, not "
-                + states.size());
+            throw new IllegalArgumentException(
+                    "the body hands on " + iteration.states().size() + " states, not " + states.size());
         }
         inside.output(goOn);
         iteration.states().forEach(inside::output);

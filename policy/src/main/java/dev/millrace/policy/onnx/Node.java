@@ -14,8 +14,12 @@ import java.util.function.UnaryOperator;
  * @param outputs    results in order
  * @param attributes by name
  */
-public record Node(String domain, String operator, List<Value> inputs, List<Value> outputs,
-                   Map<String, AttributeProto> attributes) {
+public record Node(
+        String domain,
+        String operator,
+        List<Value> inputs,
+        List<Value> outputs,
+        Map<String, AttributeProto> attributes) {
 
     public Node {
         inputs = List.copyOf(inputs);
@@ -43,14 +47,18 @@ public record Node(String domain, String operator, List<Value> inputs, List<Valu
 
     public int[] attribute(String name, int[] otherwise) {
         AttributeProto attribute = attributes.get(name);
-        return attribute == null ? otherwise : attribute.getIntsList().stream().mapToInt(Math::toIntExact).toArray();
+        return attribute == null
+                ? otherwise
+                : attribute.getIntsList().stream().mapToInt(Math::toIntExact).toArray();
     }
 
     NodeProto toProto(UnaryOperator<String> naming) {
         NodeProto.Builder proto = NodeProto.newBuilder().setOpType(operator).setDomain(domain);
         inputs.forEach(input -> proto.addInput(naming.apply(input.name())));
         outputs.forEach(output -> proto.addOutput(naming.apply(output.name())));
-        attributes.values().stream().sorted((a, b) -> a.getName().compareTo(b.getName())).forEach(proto::addAttribute);
+        attributes.values().stream()
+                .sorted((a, b) -> a.getName().compareTo(b.getName()))
+                .forEach(proto::addAttribute);
         return proto.build();
     }
 }

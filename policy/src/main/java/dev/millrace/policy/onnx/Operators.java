@@ -94,8 +94,11 @@ public final class Operators {
     }
 
     public Value where(Value condition, Value then, Value otherwise) {
-        return append("Where", List.of(condition, then, otherwise), then.type(),
-            condition.shape().broadcast(then.shape()).broadcast(otherwise.shape()));
+        return append(
+                "Where",
+                List.of(condition, then, otherwise),
+                then.type(),
+                condition.shape().broadcast(then.shape()).broadcast(otherwise.shape()));
     }
 
     public Value cast(Value x, ElementType type) {
@@ -122,10 +125,14 @@ public final class Operators {
 
     /** {@code alpha * a' b'} over the last two axes, where ' is an optional transposition. */
     public Value fusedMatMul(Value a, Value b, boolean transposeA, boolean transposeB, float alpha) {
-        return result(graph.node(GraphBuilder.MICROSOFT, "FusedMatMul", List.of(a, b),
-            List.of(graph.fresh("FusedMatMul", a.type(), product(a, b, transposeA, transposeB))),
-            Attribute.of("transA", transposeA ? 1 : 0), Attribute.of("transB", transposeB ? 1 : 0),
-            Attribute.of("alpha", alpha)));
+        return result(graph.node(
+                GraphBuilder.MICROSOFT,
+                "FusedMatMul",
+                List.of(a, b),
+                List.of(graph.fresh("FusedMatMul", a.type(), product(a, b, transposeA, transposeB))),
+                Attribute.of("transA", transposeA ? 1 : 0),
+                Attribute.of("transB", transposeB ? 1 : 0),
+                Attribute.of("alpha", alpha)));
     }
 
     /** {@code a' b'} of two matrices. */
@@ -143,22 +150,28 @@ public final class Operators {
         if (a.shape().rank() != 2 || operands.get(1).shape().rank() != 2) {
             throw new IllegalArgumentException("Gemm multiplies two matrices, not " + a + " and " + operands.get(1));
         }
-        return append("Gemm", operands, a.type(), product(a, operands.get(1), transposeA, transposeB),
-            Attribute.of("transA", transposeA ? 1 : 0), Attribute.of("transB", transposeB ? 1 : 0));
+        return append(
+                "Gemm",
+                operands,
+                a.type(),
+                product(a, operands.get(1), transposeA, transposeB),
+                Attribute.of("transA", transposeA ? 1 : 0),
+                Attribute.of("transB", transposeB ? 1 : 0));
     }
 
     private static Shape product(Value a, Value b, boolean transposeA, boolean transposeB) {
         if (a.shape().rank() < 2 || b.shape().rank() < 2) {
-            throw new IllegalArgumentException("a matrix product needs at least two axes on each side: " + a + ", " + b);
+            throw new IllegalArgumentException(
+                    "a matrix product needs at least two axes on each side: " + a + ", " + b);
         }
         Dim inA = a.dim(transposeA ? -2 : -1);
         Dim inB = b.dim(transposeB ? -1 : -2);
         if (!inA.equals(inB)) {
-            throw new IllegalArgumentException("inner axes differ in the product of " + a + " and " + b + ": " + inA
-                + " against " + inB);
+            throw new IllegalArgumentException(
+                    "inner axes differ in the product of " + a + " and " + b + ": " + inA + " against " + inB);
         }
         Shape batch = new Shape(a.shape().dims().subList(0, a.shape().rank() - 2))
-            .broadcast(new Shape(b.shape().dims().subList(0, b.shape().rank() - 2)));
+                .broadcast(new Shape(b.shape().dims().subList(0, b.shape().rank() - 2)));
         List<Dim> dims = new ArrayList<>(batch.dims());
         dims.add(a.dim(transposeA ? -1 : -2));
         dims.add(b.dim(transposeB ? -2 : -1));
@@ -168,8 +181,12 @@ public final class Operators {
     // ---- layout
 
     public Value transpose(Value x, int... permutation) {
-        return append("Transpose", List.of(x), x.type(),
-            new Shape(Arrays.stream(permutation).mapToObj(x::dim).toList()), Attribute.of("perm", permutation));
+        return append(
+                "Transpose",
+                List.of(x),
+                x.type(),
+                new Shape(Arrays.stream(permutation).mapToObj(x::dim).toList()),
+                Attribute.of("perm", permutation));
     }
 
     /** The same elements under other axes; lengths that are known only at run time are read off the graph's inputs. */
@@ -195,23 +212,38 @@ public final class Operators {
     }
 
     public Value expand(Value x, Shape target) {
-        return append("Expand", List.of(x, lengths(target, false)), x.type(), x.shape().broadcast(target));
+        return append(
+                "Expand",
+                List.of(x, lengths(target, false)),
+                x.type(),
+                x.shape().broadcast(target));
     }
 
     /** Joins values along an axis; the joint length is given when it is not a sum of known ones. */
     public Value concat(int axis, Dim joint, Value... parts) {
-        return append("Concat", List.of(parts), parts[0].type(), parts[0].shape().with(axis, joint),
-            Attribute.of("axis", axis));
+        return append(
+                "Concat",
+                List.of(parts),
+                parts[0].type(),
+                parts[0].shape().with(axis, joint),
+                Attribute.of("axis", axis));
     }
 
     public Value concat(int axis, Value... parts) {
-        return concat(axis, Dim.of(Arrays.stream(parts).mapToLong(part -> part.dim(axis).length()).sum()), parts);
+        return concat(
+                axis,
+                Dim.of(Arrays.stream(parts)
+                        .mapToLong(part -> part.dim(axis).length())
+                        .sum()),
+                parts);
     }
 
     public List<Value> split(Value x, int axis, long... sizes) {
         List<Value> parts = Arrays.stream(sizes)
-            .mapToObj(size -> graph.fresh("Split", x.type(), x.shape().with(axis, Dim.of(size)))).toList();
-        return graph.node("", "Split", List.of(x, graph.constant(sizes)), parts, Attribute.of("axis", axis)).outputs();
+                .mapToObj(size -> graph.fresh("Split", x.type(), x.shape().with(axis, Dim.of(size))))
+                .toList();
+        return graph.node("", "Split", List.of(x, graph.constant(sizes)), parts, Attribute.of("axis", axis))
+                .outputs();
     }
 
     /** Elements {@code start .. end-1} of one axis. */
@@ -225,14 +257,20 @@ public final class Operators {
     }
 
     private Value slice(Value x, int axis, long start, long end, Dim count) {
-        return append("Slice", List.of(x, graph.constant(start), graph.constant(end), graph.constant(axis)), x.type(),
-            x.shape().with(axis, count));
+        return append(
+                "Slice",
+                List.of(x, graph.constant(start), graph.constant(end), graph.constant(axis)),
+                x.type(),
+                x.shape().with(axis, count));
     }
 
     /** Zeros before and after one axis. */
     public Value pad(Value x, int axis, long before, long after) {
-        return append("Pad", List.of(x, graph.constant(before, after), graph.scalar(0f), graph.constant(axis)), x.type(),
-            x.shape().with(axis, Dim.of(before + x.dim(axis).length() + after)));
+        return append(
+                "Pad",
+                List.of(x, graph.constant(before, after), graph.scalar(0f), graph.constant(axis)),
+                x.type(),
+                x.shape().with(axis, Dim.of(before + x.dim(axis).length() + after)));
     }
 
     /** Zeros of a shape, float32. */
@@ -245,15 +283,16 @@ public final class Operators {
     private Value lengths(Shape shape, boolean mayInfer) {
         long unknown = shape.dims().stream().filter(dim -> !dim.isConstant()).count();
         if (unknown == 0 || unknown == 1 && mayInfer) {
-            return graph.constant(shape.dims().stream().mapToLong(dim -> dim.isConstant() ? dim.length() : -1).toArray());
+            return graph.constant(shape.dims().stream()
+                    .mapToLong(dim -> dim.isConstant() ? dim.length() : -1)
+                    .toArray());
         }
         GraphBuilder outer = graph.outermost();
         Operators ops = new Operators(outer);
         Value[] lengths = new Value[shape.rank()];
         for (int axis = 0; axis < lengths.length; axis++) {
             Dim dim = shape.dim(axis);
-            lengths[axis] = dim.symbols().stream().map(outer::length)
-                .reduce(outer.constant(dim.factor()), ops::mul);
+            lengths[axis] = dim.symbols().stream().map(outer::length).reduce(outer.constant(dim.factor()), ops::mul);
         }
         return ops.concat(0, lengths);
     }
@@ -268,18 +307,28 @@ public final class Operators {
     }
 
     public Value gatherElements(Value data, Value indices, int axis) {
-        return append("GatherElements", List.of(data, indices), data.type(), indices.shape(), Attribute.of("axis", axis));
+        return append(
+                "GatherElements", List.of(data, indices), data.type(), indices.shape(), Attribute.of("axis", axis));
     }
 
     /** {@code data} with {@code updates} added to the slices of axis 0 that {@code indices [.., 1]} name. */
     public Value scatterNdAdd(Value data, Value indices, Value updates) {
-        return append("ScatterND", List.of(data, indices, updates), data.type(), data.shape(),
-            Attribute.of("reduction", "add"));
+        return append(
+                "ScatterND",
+                List.of(data, indices, updates),
+                data.type(),
+                data.shape(),
+                Attribute.of("reduction", "add"));
     }
 
     public Value scatterElementsAdd(Value data, Value indices, Value updates, int axis) {
-        return append("ScatterElements", List.of(data, indices, updates), data.type(), data.shape(),
-            Attribute.of("axis", axis), Attribute.of("reduction", "add"));
+        return append(
+                "ScatterElements",
+                List.of(data, indices, updates),
+                data.type(),
+                data.shape(),
+                Attribute.of("axis", axis),
+                Attribute.of("reduction", "add"));
     }
 
     // ---- reductions and along one axis
@@ -295,11 +344,16 @@ public final class Operators {
     private Value reduce(String operator, Value x, boolean keepAxes, int... axes) {
         boolean[] gone = new boolean[x.shape().rank()];
         Arrays.stream(axes).forEach(axis -> gone[x.shape().axis(axis)] = true);
-        List<Dim> dims = IntStream.range(0, gone.length).filter(axis -> keepAxes || !gone[axis])
-            .mapToObj(axis -> gone[axis] ? Dim.ONE : x.dim(axis)).toList();
-        return append(operator, List.of(x, graph.constant(Arrays.stream(axes).asLongStream().toArray())), x.type(),
-            new Shape(dims),
-            Attribute.of("keepdims", keepAxes ? 1 : 0));
+        List<Dim> dims = IntStream.range(0, gone.length)
+                .filter(axis -> keepAxes || !gone[axis])
+                .mapToObj(axis -> gone[axis] ? Dim.ONE : x.dim(axis))
+                .toList();
+        return append(
+                operator,
+                List.of(x, graph.constant(Arrays.stream(axes).asLongStream().toArray())),
+                x.type(),
+                new Shape(dims),
+                Attribute.of("keepdims", keepAxes ? 1 : 0));
     }
 
     public Value softmax(Value x, int axis) {
@@ -312,25 +366,42 @@ public final class Operators {
 
     /** Running sum along an axis, the element itself included unless {@code exclusive}. */
     public Value cumSum(Value x, int axis, boolean exclusive) {
-        return append("CumSum", List.of(x, graph.scalar((long) axis)), x.type(), x.shape(),
-            Attribute.of("exclusive", exclusive ? 1 : 0));
+        return append(
+                "CumSum",
+                List.of(x, graph.scalar((long) axis)),
+                x.type(),
+                x.shape(),
+                Attribute.of("exclusive", exclusive ? 1 : 0));
     }
 
     /** The last axis sorted downwards: values and where they came from. */
     public List<Value> sortDescending(Value x) {
         Value size = graph.constant(x.dim(-1).length());
-        return graph.node("", "TopK", List.of(x, size),
-            List.of(graph.fresh("TopK", x.type(), x.shape()), graph.fresh("TopK", ElementType.INT64, x.shape()))).outputs();
+        return graph.node(
+                        "",
+                        "TopK",
+                        List.of(x, size),
+                        List.of(
+                                graph.fresh("TopK", x.type(), x.shape()),
+                                graph.fresh("TopK", ElementType.INT64, x.shape())))
+                .outputs();
     }
 
     // ---- decoder parts
 
     /** {@code x / sqrt(mean(x^2) + eps) * scale} over the last axis; the second result is the factor on x, [..., 1]. */
     public List<Value> rmsNorm(Value x, Value scale, float epsilon) {
-        return graph.node("", "SimplifiedLayerNormalization", List.of(x, scale),
-            List.of(graph.fresh("RmsNorm", x.type(), x.shape()),
-            graph.fresh("RmsScale", x.type(), x.shape().with(-1, Dim.ONE))),
-            Attribute.of("epsilon", epsilon), Attribute.of("axis", -1), Attribute.of("stash_type", 1)).outputs();
+        return graph.node(
+                        "",
+                        "SimplifiedLayerNormalization",
+                        List.of(x, scale),
+                        List.of(
+                                graph.fresh("RmsNorm", x.type(), x.shape()),
+                                graph.fresh("RmsScale", x.type(), x.shape().with(-1, Dim.ONE))),
+                        Attribute.of("epsilon", epsilon),
+                        Attribute.of("axis", -1),
+                        Attribute.of("stash_type", 1))
+                .outputs();
     }
 
     /**
@@ -343,16 +414,21 @@ public final class Operators {
     public Value rotary(Value x, Value positions, Value cos, Value sin) {
         long headSize = 2 * cos.dim(1).length();
         if (x.shape().rank() != 3 || x.dim(-1).length() % headSize != 0) {
-            throw new IllegalArgumentException("rotary positions turn [batch, length, heads*" + headSize + "], not " + x);
+            throw new IllegalArgumentException(
+                    "rotary positions turn [batch, length, heads*" + headSize + "], not " + x);
         }
-        return result(graph.node(GraphBuilder.MICROSOFT, "RotaryEmbedding", List.of(x, positions, cos, sin),
-            List.of(graph.fresh("Rotary", x.type(), x.shape())), Attribute.of("interleaved", 0)));
+        return result(graph.node(
+                GraphBuilder.MICROSOFT,
+                "RotaryEmbedding",
+                List.of(x, positions, cos, sin),
+                List.of(graph.fresh("Rotary", x.type(), x.shape())),
+                Attribute.of("interleaved", 0)));
     }
 
     // ---- plumbing
 
-    private Value append(String operator, List<Value> operands, ElementType type, Shape shape,
-        AttributeProto... attributes) {
+    private Value append(
+            String operator, List<Value> operands, ElementType type, Shape shape, AttributeProto... attributes) {
         return result(graph.node("", operator, operands, List.of(graph.fresh(operator, type, shape)), attributes));
     }
 

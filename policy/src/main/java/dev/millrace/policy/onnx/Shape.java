@@ -65,8 +65,8 @@ public record Shape(List<Dim> dims) {
             Dim a = back > rank() ? Dim.ONE : dim(-back);
             Dim b = back > other.rank() ? Dim.ONE : other.dim(-back);
             if (!a.equals(b) && !a.isOne() && !b.isOne()) {
-                throw new IllegalArgumentException("shapes " + this + " and " + other + " do not broadcast: " + a
-                    + " against " + b);
+                throw new IllegalArgumentException(
+                        "shapes " + this + " and " + other + " do not broadcast: " + a + " against " + b);
             }
             result.add(a.isOne() ? b : a);
         }

@@ -44,7 +44,8 @@ public final class AdamW {
                 throw new IllegalArgumentException("epsilon must be finite and above 0: epsilon=" + epsilon);
             }
             if (!(weightDecay >= 0 && weightDecay < Double.POSITIVE_INFINITY)) {
-                throw new IllegalArgumentException("weightDecay must be finite and at least 0: weightDecay=" + weightDecay);
+                throw new IllegalArgumentException(
+                        "weightDecay must be finite and at least 0: weightDecay=" + weightDecay);
             }
         }
 
@@ -98,11 +99,12 @@ public final class AdamW {
      */
     public void step(Weights weights, Gradients gradients, double learningRate) {
         if (!(learningRate >= 0 && learningRate < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException("learningRate must be finite and at least 0: learningRate=" + learningRate);
+            throw new IllegalArgumentException(
+                    "learningRate must be finite and at least 0: learningRate=" + learningRate);
         }
         if (!weights.shape().equals(shape) || !gradients.shape().equals(shape)) {
-            throw new IllegalArgumentException("weights, gradients and optimiser must have one shape: " + weights.shape()
-                + ", " + gradients.shape() + ", " + shape);
+            throw new IllegalArgumentException("weights, gradients and optimiser must have one shape: "
+                    + weights.shape() + ", " + gradients.shape() + ", " + shape);
         }
         refuseNonFinite(gradients);
         steps++;
@@ -110,13 +112,25 @@ public final class AdamW {
         float rootCorrection = (float) (1 / Math.sqrt(1 - Math.pow(config.beta2, steps)));
         for (TensorSpec spec : gradients.specs()) {
             float keep = (float) (1 - (spec.dims().size() > 1 ? learningRate * config.weightDecay : 0));
-            update(weights.tensor(spec.name()), first.tensor(spec.name()), second.tensor(spec.name()),
-                gradients.tensor(spec.name()), stepSize, rootCorrection, keep);
+            update(
+                    weights.tensor(spec.name()),
+                    first.tensor(spec.name()),
+                    second.tensor(spec.name()),
+                    gradients.tensor(spec.name()),
+                    stepSize,
+                    rootCorrection,
+                    keep);
         }
     }
 
-    private void update(FloatBuffer weight, FloatBuffer moment, FloatBuffer square, float[] gradient,
-                        float stepSize, float rootCorrection, float keep) {
+    private void update(
+            FloatBuffer weight,
+            FloatBuffer moment,
+            FloatBuffer square,
+            float[] gradient,
+            float stepSize,
+            float rootCorrection,
+            float keep) {
         float b1 = (float) config.beta1;
         float b2 = (float) config.beta2;
         float new1 = (float) (1 - config.beta1);
@@ -138,15 +152,23 @@ public final class AdamW {
 
     // Two plain loops over local arrays: the compiler turns each of them into vector instructions.
 
-    private static void moments(float[] g, float[] m, float[] v, int count, float b1, float new1, float b2, float new2) {
+    private static void moments(
+            float[] g, float[] m, float[] v, int count, float b1, float new1, float b2, float new2) {
         for (int i = 0; i < count; i++) {
             m[i] = b1 * m[i] + new1 * g[i];
             v[i] = b2 * v[i] + new2 * g[i] * g[i];
         }
     }
 
-    private static void weights(float[] w, float[] m, float[] v, int count, float stepSize, float rootCorrection,
-        float epsilon, float keep) {
+    private static void weights(
+            float[] w,
+            float[] m,
+            float[] v,
+            int count,
+            float stepSize,
+            float rootCorrection,
+            float epsilon,
+            float keep) {
         for (int i = 0; i < count; i++) {
             w[i] = keep * w[i] - stepSize * m[i] / ((float) Math.sqrt(v[i]) * rootCorrection + epsilon);
         }
@@ -157,8 +179,8 @@ public final class AdamW {
             float[] gradient = gradients.tensor(spec.name());
             for (int i = 0; i < gradient.length; i++) {
                 if (!Float.isFinite(gradient[i])) {
-                    throw new IllegalArgumentException("the gradient of " + spec.name() + " must be finite: " + gradient[i]
-                        + " at element " + i);
+                    throw new IllegalArgumentException(
+                            "the gradient of " + spec.name() + " must be finite: " + gradient[i] + " at element " + i);
                 }
             }
         }

@@ -43,7 +43,7 @@ public final class DecodeInput {
     public void activate(int slot, int steps, Sampling sampling) {
         if (steps < 1 || steps > maxSteps) {
             throw new IllegalArgumentException("a slot takes at least 1 and at most " + maxSteps
-                + " steps in a call: steps=" + steps + " of slot " + slot);
+                    + " steps in a call: steps=" + steps + " of slot " + slot);
         }
         this.steps[slot] = steps;
         this.samplings[slot] = sampling;
@@ -52,8 +52,8 @@ public final class DecodeInput {
     /** The token of this step is given: of a prompt, or of an environment. */
     public void force(int step, int slot, int token) {
         if (token < 0) {
-            throw new IllegalArgumentException("a forced token cannot be negative: token=" + token + " at step " + step
-                + " of slot " + slot);
+            throw new IllegalArgumentException(
+                    "a forced token cannot be negative: token=" + token + " at step " + step + " of slot " + slot);
         }
         forced[index(step, slot)] = token;
     }
@@ -65,7 +65,7 @@ public final class DecodeInput {
     public void sample(int step, int slot, float uniform) {
         if (!(uniform >= 0 && uniform < 1)) {
             throw new IllegalArgumentException("a uniform number must be at least 0 and below 1: uniform=" + uniform
-                + " at step " + step + " of slot " + slot);
+                    + " at step " + step + " of slot " + slot);
         }
         forced[index(step, slot)] = SAMPLE;
         uniforms[index(step, slot)] = uniform;
@@ -97,11 +97,11 @@ public final class DecodeInput {
                     int token = forced[index(step, slot)];
                     if (token == UNSET) {
                         throw new IllegalArgumentException("step " + step + " of slot " + slot
-                            + " is neither forced nor sampled, of " + steps[slot] + " steps");
+                                + " is neither forced nor sampled, of " + steps[slot] + " steps");
                     }
                     if (token >= vocabSize) {
-                        throw new IllegalArgumentException("forced token " + token + " at step " + step + " of slot " + slot
-                            + " is outside the vocabulary of " + vocabSize);
+                        throw new IllegalArgumentException("forced token " + token + " at step " + step + " of slot "
+                                + slot + " is outside the vocabulary of " + vocabSize);
                     }
                     tokens[step * slots + slot] = token;
                 }
@@ -117,8 +117,8 @@ public final class DecodeInput {
 
     private int index(int step, int slot) {
         if (step < 0 || step >= maxSteps || slot < 0 || slot >= slots) {
-            throw new IndexOutOfBoundsException("step " + step + " of slot " + slot + " is outside " + maxSteps
-                + " steps and " + slots + " slots");
+            throw new IndexOutOfBoundsException(
+                    "step " + step + " of slot " + slot + " is outside " + maxSteps + " steps and " + slots + " slots");
         }
         return step * slots + slot;
     }

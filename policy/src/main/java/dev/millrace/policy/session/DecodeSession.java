@@ -42,12 +42,12 @@ public final class DecodeSession implements AutoCloseable {
      */
     public DecodeSession(Engine engine, DecoderShape shape, int slots, int capacityTokens, int tokensPerCall) {
         if (slots < 1 || tokensPerCall < 1) {
-            throw new IllegalArgumentException("slots and tokensPerCall must be at least 1: slots=" + slots
-                + ", tokensPerCall=" + tokensPerCall);
+            throw new IllegalArgumentException(
+                    "slots and tokensPerCall must be at least 1: slots=" + slots + ", tokensPerCall=" + tokensPerCall);
         }
         if (capacityTokens < 2 || capacityTokens > shape.maxPositions()) {
             throw new IllegalArgumentException("capacityTokens must be at least 2 and at most the model's maxPositions="
-                + shape.maxPositions() + ": capacityTokens=" + capacityTokens);
+                    + shape.maxPositions() + ": capacityTokens=" + capacityTokens);
         }
         this.engine = engine;
         this.shape = shape;
@@ -78,8 +78,8 @@ public final class DecodeSession implements AutoCloseable {
     /** Begins a new sequence in a slot, with its first token; whatever was there is forgotten. */
     public void reset(int slot, int firstToken) {
         if (firstToken < 0 || firstToken >= shape.vocabSize()) {
-            throw new IllegalArgumentException("token " + firstToken + " for slot " + slot
-                + " is outside the vocabulary of " + shape.vocabSize());
+            throw new IllegalArgumentException(
+                    "token " + firstToken + " for slot " + slot + " is outside the vocabulary of " + shape.vocabSize());
         }
         lastToken[slot] = firstToken;
         length[slot] = 1;
@@ -93,12 +93,12 @@ public final class DecodeSession implements AutoCloseable {
      */
     public void cut(int slot, int tokens, int lastToken) {
         if (tokens < 1 || tokens > length[slot]) {
-            throw new IllegalArgumentException("slot " + slot + " holds " + length[slot] + " tokens and cannot be cut to "
-                + tokens);
+            throw new IllegalArgumentException(
+                    "slot " + slot + " holds " + length[slot] + " tokens and cannot be cut to " + tokens);
         }
         if (lastToken < 0 || lastToken >= shape.vocabSize()) {
-            throw new IllegalArgumentException("token " + lastToken + " for slot " + slot + " is outside the vocabulary of "
-                + shape.vocabSize());
+            throw new IllegalArgumentException(
+                    "token " + lastToken + " for slot " + slot + " is outside the vocabulary of " + shape.vocabSize());
         }
         this.lastToken[slot] = lastToken;
         length[slot] = tokens;
@@ -118,18 +118,24 @@ public final class DecodeSession implements AutoCloseable {
      */
     public DecodeSteps advance(Weights weights, DecodeInput in) {
         if (!weights.shape().equals(shape)) {
-            throw new IllegalArgumentException("these weights are of another shape: " + weights.shape() + ", not " + shape);
+            throw new IllegalArgumentException(
+                    "these weights are of another shape: " + weights.shape() + ", not " + shape);
         }
         boolean truncates = check(in);
         int count = in.longest();
         try (Feeds feeds = feeds(weights, in, count, truncates);
-             OrtSession.Result result = session(truncates).run(feeds.map())) {
-            long[] tokens = ((OnnxTensor) result.get(DecodeGraph.TOKENS).orElseThrow()).getLongBuffer().array();
+                OrtSession.Result result = session(truncates).run(feeds.map())) {
+            long[] tokens = ((OnnxTensor) result.get(DecodeGraph.TOKENS).orElseThrow())
+                    .getLongBuffer()
+                    .array();
             int[] steps = new int[slots];
             Arrays.setAll(steps, in::steps);
-            DecodeSteps done = new DecodeSteps(steps, tokens, SequenceRunner.floats(result, DecodeGraph.LOG_PROBS),
-                SequenceRunner.floats(result, DecodeGraph.TEMPERATURE_LOG_PROBS),
-                SequenceRunner.floats(result, DecodeGraph.ENTROPIES));
+            DecodeSteps done = new DecodeSteps(
+                    steps,
+                    tokens,
+                    SequenceRunner.floats(result, DecodeGraph.LOG_PROBS),
+                    SequenceRunner.floats(result, DecodeGraph.TEMPERATURE_LOG_PROBS),
+                    SequenceRunner.floats(result, DecodeGraph.ENTROPIES));
             refuseNonFinite(done);
             cache.append(result, count, length, steps);
             for (int slot = 0; slot < slots; slot++) {
@@ -140,8 +146,10 @@ public final class DecodeSession implements AutoCloseable {
             }
             return done;
         } catch (OrtException e) {
-            throw new InferenceException("ONNX Runtime failed to decode " + count + " steps of " + slots
-                + " slots on device " + engine.device() + ": " + e.getMessage(), e);
+            throw new InferenceException(
+                    "ONNX Runtime failed to decode " + count + " steps of " + slots + " slots on device "
+                            + engine.device() + ": " + e.getMessage(),
+                    e);
         }
     }
 
@@ -149,7 +157,7 @@ public final class DecodeSession implements AutoCloseable {
     private boolean check(DecodeInput in) {
         if (in.slots() != slots || in.longest() > tokensPerCall) {
             throw new IllegalArgumentException("the input has " + in.slots() + " slots and " + in.longest()
-                + " steps, the session " + slots + " slots and tokensPerCall=" + tokensPerCall);
+                    + " steps, the session " + slots + " slots and tokensPerCall=" + tokensPerCall);
         }
         if (in.longest() == 0) {
             throw new IllegalArgumentException("no slot is active in this call");
@@ -159,11 +167,12 @@ public final class DecodeSession implements AutoCloseable {
             int steps = in.steps(slot);
             if (steps > 0) {
                 if (length[slot] == 0) {
-                    throw new IllegalArgumentException("slot " + slot + " has no sequence; reset it with its first token");
+                    throw new IllegalArgumentException(
+                            "slot " + slot + " has no sequence; reset it with its first token");
                 }
                 if (length[slot] + steps > capacityTokens) {
                     throw new IllegalArgumentException("slot " + slot + " holds " + length[slot]
-                        + " tokens and cannot take " + steps + " more: capacityTokens=" + capacityTokens);
+                            + " tokens and cannot take " + steps + " more: capacityTokens=" + capacityTokens);
                 }
                 truncates |= in.sampling(slot).truncates();
             }
@@ -187,15 +196,15 @@ public final class DecodeSession implements AutoCloseable {
         }
         int half = shape.headSize() / 2;
         Feeds feeds = new Feeds(engine.environment(), cache.tensors())
-            .set(weights.tensors(), "")
-            .longs(DecodeGraph.STEPS, new long[] {count})
-            .longs(DecodeGraph.LAST_TOKEN, lastToken, slots)
-            .longs(DecodeGraph.PAST, past, slots)
-            .longs(DecodeGraph.FORCED, in.forcedTokens(count, shape.vocabSize()), count, slots)
-            .floats(DecodeGraph.UNIFORMS, in.uniforms(count), count, slots)
-            .floats(DecodeGraph.INVERSE_TEMPERATURE, inverseTemperature, slots, 1)
-            .floats(DecodeGraph.COS, positions.cos(), tableRows, half)
-            .floats(DecodeGraph.SIN, positions.sin(), tableRows, half);
+                .set(weights.tensors(), "")
+                .longs(DecodeGraph.STEPS, new long[] {count})
+                .longs(DecodeGraph.LAST_TOKEN, lastToken, slots)
+                .longs(DecodeGraph.PAST, past, slots)
+                .longs(DecodeGraph.FORCED, in.forcedTokens(count, shape.vocabSize()), count, slots)
+                .floats(DecodeGraph.UNIFORMS, in.uniforms(count), count, slots)
+                .floats(DecodeGraph.INVERSE_TEMPERATURE, inverseTemperature, slots, 1)
+                .floats(DecodeGraph.COS, positions.cos(), tableRows, half)
+                .floats(DecodeGraph.SIN, positions.sin(), tableRows, half);
         if (truncates) {
             feeds.floats(DecodeGraph.TOP_K, topK, slots, 1).floats(DecodeGraph.TOP_P, topP, slots, 1);
         }
@@ -216,11 +225,15 @@ public final class DecodeSession implements AutoCloseable {
     private void refuseNonFinite(DecodeSteps done) {
         for (int slot = 0; slot < slots; slot++) {
             for (int step = 0; step < done.steps(slot); step++) {
-                if (!Float.isFinite(done.temperatureLogProb(step, slot)) || !Float.isFinite(done.entropy(step, slot))
+                if (!Float.isFinite(done.temperatureLogProb(step, slot))
+                        || !Float.isFinite(done.entropy(step, slot))
                         || Float.isNaN(done.logProb(step, slot))) {
-                    throw new NonFiniteScoreException(slot, length[slot] + step, "slot " + slot + ", position " + (length[slot] + step) + ": logProb="
-                        + done.temperatureLogProb(step, slot) + ", entropy=" + done.entropy(step, slot)
-                        + "; the weights hold values no softmax survives");
+                    throw new NonFiniteScoreException(
+                            slot,
+                            length[slot] + step,
+                            "slot " + slot + ", position " + (length[slot] + step) + ": logProb="
+                                    + done.temperatureLogProb(step, slot) + ", entropy=" + done.entropy(step, slot)
+                                    + "; the weights hold values no softmax survives");
                 }
             }
         }

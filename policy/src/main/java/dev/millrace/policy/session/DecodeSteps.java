@@ -51,8 +51,8 @@ public final class DecodeSteps {
 
     private int index(int step, int slot) {
         if (step < 0 || step >= steps[slot]) {
-            throw new IndexOutOfBoundsException("slot " + slot + " took " + steps[slot] + " steps, there is no step "
-                + step);
+            throw new IndexOutOfBoundsException(
+                    "slot " + slot + " took " + steps[slot] + " steps, there is no step " + step);
         }
         return step * slots + slot;
     }

@@ -11,7 +11,10 @@ public record Device(Kind kind, int ordinal) {
     private static final String CUDA_PREFIX = "cuda:";
 
     /** The providers a device can name. */
-    public enum Kind { CPU, CUDA }
+    public enum Kind {
+        CPU,
+        CUDA
+    }
 
     public Device {
         if (ordinal < 0 || kind == Kind.CPU && ordinal != 0) {

@@ -17,7 +17,7 @@ import dev.millrace.policy.onnx.proto.ModelProto;
  */
 public final class Engine {
     private static final String CUDA_LIBRARIES =
-        " (its provider needs CUDA 12's cudart, cublas, cublasLt and curand, and cuDNN 9, on the library path)";
+            " (its provider needs CUDA 12's cudart, cublas, cublasLt and curand, and cuDNN 9, on the library path)";
 
     private final Device device;
     private final int intraOpThreads;
@@ -31,10 +31,11 @@ public final class Engine {
         if (intraOpThreads < 1) {
             throw new IllegalArgumentException("intraOpThreads must be at least 1: intraOpThreads=" + intraOpThreads);
         }
-        if (device.kind() == Device.Kind.CUDA && !OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA)) {
+        if (device.kind() == Device.Kind.CUDA
+                && !OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA)) {
             throw new IllegalArgumentException("device " + device
-                + " needs ONNX Runtime's CUDA provider, and this build carries only "
-                + OrtEnvironment.getAvailableProviders() + "; build with -Pgpu, or choose device cpu");
+                    + " needs ONNX Runtime's CUDA provider, and this build carries only "
+                    + OrtEnvironment.getAvailableProviders() + "; build with -Pgpu, or choose device cpu");
         }
         this.device = device;
         this.intraOpThreads = intraOpThreads;
@@ -71,9 +72,11 @@ public final class Engine {
             }
             return environment.createSession(model.toByteArray(), options);
         } catch (OrtException e) {
-            throw new InferenceException("ONNX Runtime could not load the graph " + model.getGraph().getName()
-                + " on device " + device + (device.kind() == Device.Kind.CUDA ? CUDA_LIBRARIES : "")
-                + ": " + e.getMessage(), e);
+            throw new InferenceException(
+                    "ONNX Runtime could not load the graph " + model.getGraph().getName()
+                            + " on device " + device + (device.kind() == Device.Kind.CUDA ? CUDA_LIBRARIES : "")
+                            + ": " + e.getMessage(),
+                    e);
         }
     }
 }

@@ -43,8 +43,9 @@ public final class GradientNormSession implements AutoCloseable {
 
         @Override
         public OrtSession of(MicroBatch micro) {
-            return compiled.computeIfAbsent(SequenceGraph.cheaperByGram(shape, micro.length(), micro.aligned()),
-                byGram -> engine.compile(SequenceGraph.gradientNorms(shape, byGram)));
+            return compiled.computeIfAbsent(
+                    SequenceGraph.cheaperByGram(shape, micro.length(), micro.aligned()),
+                    byGram -> engine.compile(SequenceGraph.gradientNorms(shape, byGram)));
         }
 
         @Override
@@ -72,10 +73,15 @@ public final class GradientNormSession implements AutoCloseable {
     public double[] norms(Weights weights, SequenceBatch batch, float[] temperatures, float[] coefficients) {
         GradientSession.requireFinite(batch, coefficients, "coefficients");
         double[] norms = new double[batch.sequenceCount()];
-        runner.run(weights, batch, temperatures,
-            (micro, feeds) -> feeds.floats(SequenceGraph.LOG_PROB_COEFFICIENTS, micro.pick(coefficients), micro.rowCount()),
-            outputs, Map.of(),
-            (micro, result) -> put(micro, SequenceRunner.floats(result, SequenceGraph.SQUARED_NORMS), norms));
+        runner.run(
+                weights,
+                batch,
+                temperatures,
+                (micro, feeds) ->
+                        feeds.floats(SequenceGraph.LOG_PROB_COEFFICIENTS, micro.pick(coefficients), micro.rowCount()),
+                outputs,
+                Map.of(),
+                (micro, result) -> put(micro, SequenceRunner.floats(result, SequenceGraph.SQUARED_NORMS), norms));
         return norms;
     }
 
@@ -86,7 +92,8 @@ public final class GradientNormSession implements AutoCloseable {
             for (int i = row * each; i < (row + 1) * each; i++) {
                 square += summands[i];
             }
-            norms[micro.sequences()[row]] = Math.sqrt(Math.max(0, square)); // what cancels to nothing may end a rounding below it
+            norms[micro.sequences()[row]] =
+                    Math.sqrt(Math.max(0, square)); // what cancels to nothing may end a rounding below it
         }
     }
 

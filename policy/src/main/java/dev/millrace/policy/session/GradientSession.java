@@ -49,29 +49,40 @@ public final class GradientSession implements AutoCloseable {
      *     flag stays set
      * @throws NonFiniteScoreException naming sequence and token
      */
-    public TokenScores accumulate(Weights weights, SequenceBatch batch, float[] temperatures,
-                                  float[] logProbCoefficients, float[] entropyCoefficients, Gradients into) {
+    public TokenScores accumulate(
+            Weights weights,
+            SequenceBatch batch,
+            float[] temperatures,
+            float[] logProbCoefficients,
+            float[] entropyCoefficients,
+            Gradients into) {
         if (!into.shape().equals(shape)) {
-            throw new IllegalArgumentException("these gradients are of another shape: " + into.shape() + ", not " + shape);
+            throw new IllegalArgumentException(
+                    "these gradients are of another shape: " + into.shape() + ", not " + shape);
         }
         requireFinite(batch, logProbCoefficients, "logProbCoefficients");
         requireFinite(batch, entropyCoefficients, "entropyCoefficients");
-        return runner.run(weights, batch, temperatures,
-            (micro, feeds) -> feeds
-                .floats(SequenceGraph.LOG_PROB_COEFFICIENTS, micro.pick(logProbCoefficients), micro.rowCount())
-                .floats(SequenceGraph.ENTROPY_COEFFICIENTS, micro.pick(entropyCoefficients), micro.rowCount()),
-            outputs, pinned.map(),
-            (micro, result) -> add(micro, result, into));
+        return runner.run(
+                weights,
+                batch,
+                temperatures,
+                (micro, feeds) -> feeds.floats(
+                                SequenceGraph.LOG_PROB_COEFFICIENTS, micro.pick(logProbCoefficients), micro.rowCount())
+                        .floats(SequenceGraph.ENTROPY_COEFFICIENTS, micro.pick(entropyCoefficients), micro.rowCount()),
+                outputs,
+                pinned.map(),
+                (micro, result) -> add(micro, result, into));
     }
 
     static void requireFinite(SequenceBatch batch, float[] coefficients, String name) {
         if (coefficients.length != batch.scoredCount()) {
             throw new IllegalArgumentException("one value per scored token: " + name + ".length=" + coefficients.length
-                + ", scored tokens=" + batch.scoredCount());
+                    + ", scored tokens=" + batch.scoredCount());
         }
         for (int i = 0; i < coefficients.length; i++) {
             if (!Float.isFinite(coefficients[i])) {
-                throw new IllegalArgumentException(name + " must be finite: " + coefficients[i] + " at packed token " + i);
+                throw new IllegalArgumentException(
+                        name + " must be finite: " + coefficients[i] + " at packed token " + i);
             }
         }
     }
@@ -80,8 +91,10 @@ public final class GradientSession implements AutoCloseable {
         for (TensorSpec spec : partial.specs()) {
             addTo(into.tensor(spec.name()), partial.tensor(spec.name()));
         }
-        addEmbedded(micro, SequenceRunner.floats(result, SequenceGraph.EMBEDDED_GRADIENT),
-            into.tensor(SequenceGraph.embedding()));
+        addEmbedded(
+                micro,
+                SequenceRunner.floats(result, SequenceGraph.EMBEDDED_GRADIENT),
+                into.tensor(SequenceGraph.embedding()));
     }
 
     private void addTo(float[] sum, FloatBuffer added) {

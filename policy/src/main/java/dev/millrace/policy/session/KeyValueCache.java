@@ -30,9 +30,9 @@ final class KeyValueCache implements AutoCloseable {
         long floats = (long) slots * shape.kvHeads() * capacity * shape.headSize();
         if (floats > Integer.MAX_VALUE / Float.BYTES) {
             throw new IllegalArgumentException("the cache of one layer would hold " + floats
-                + " floats, more than one buffer's "
-                + Integer.MAX_VALUE / Float.BYTES + ": slots=" + slots + ", capacityTokens=" + capacity
-                + "; take fewer slots per session");
+                    + " floats, more than one buffer's "
+                    + Integer.MAX_VALUE / Float.BYTES + ": slots=" + slots + ", capacityTokens=" + capacity
+                    + "; take fewer slots per session");
         }
         this.feeds = new Feeds(environment);
         for (int i = 0; i < 2 * shape.layers(); i++) {
@@ -61,8 +61,11 @@ final class KeyValueCache implements AutoCloseable {
             for (int slot = 0; slot < slots; slot++) {
                 for (int head = 0; head < shape.kvHeads() && steps[slot] > 0; head++) {
                     int row = slot * shape.kvHeads() + head;
-                    buffer.put((row * capacity + lengths[slot] - 1) * headSize, window, row * count * headSize,
-                        steps[slot] * headSize);
+                    buffer.put(
+                            (row * capacity + lengths[slot] - 1) * headSize,
+                            window,
+                            row * count * headSize,
+                            steps[slot] * headSize);
                 }
             }
         }

@@ -31,7 +31,8 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int aligned)
         for (int s = 0; s < batch.sequenceCount(); s++) {
             check(batch, s, shape);
             if (batch.firstScored(s) < batch.length(s)) {
-                byLength.computeIfAbsent(paddedLength(batch.length(s) - 1), absent -> new ArrayList<>()).add(s);
+                byLength.computeIfAbsent(paddedLength(batch.length(s) - 1), absent -> new ArrayList<>())
+                        .add(s);
             }
         }
         List<MicroBatch> plan = new ArrayList<>();
@@ -39,7 +40,8 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int aligned)
             int height = Math.max(1, tokenBudget / length);
             for (int from = 0; from < sequences.size(); from += height) {
                 int[] part = sequences.subList(from, Math.min(sequences.size(), from + height)).stream()
-                    .mapToInt(Integer::intValue).toArray();
+                        .mapToInt(Integer::intValue)
+                        .toArray();
                 plan.add(new MicroBatch(batch, part, length, 0));
             }
         });
@@ -49,13 +51,13 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int aligned)
     private static void check(SequenceBatch batch, int sequence, DecoderShape shape) {
         if (batch.length(sequence) > shape.maxPositions()) {
             throw new IllegalArgumentException("sequence " + sequence + " has " + batch.length(sequence)
-                + " tokens, more than the model's maxPositions=" + shape.maxPositions());
+                    + " tokens, more than the model's maxPositions=" + shape.maxPositions());
         }
         for (int t = 0; t < batch.length(sequence); t++) {
             int token = batch.token(sequence, t);
             if (token < 0 || token >= shape.vocabSize()) {
                 throw new IllegalArgumentException("token " + token + " at position " + t + " of sequence " + sequence
-                    + " is outside the vocabulary of " + shape.vocabSize());
+                        + " is outside the vocabulary of " + shape.vocabSize());
             }
         }
     }
@@ -68,8 +70,12 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int aligned)
 
     /** The same rectangle with as many rows for every sequence: what its own most scored sequence needs, in steps of four. */
     MicroBatch alignedRows() {
-        int most = Arrays.stream(sequences).map(s -> batch.length(s) - batch.firstScored(s)).max().orElse(0);
-        return new MicroBatch(batch, sequences, length, (most + SMALLEST_LENGTH - 1) / SMALLEST_LENGTH * SMALLEST_LENGTH);
+        int most = Arrays.stream(sequences)
+                .map(s -> batch.length(s) - batch.firstScored(s))
+                .max()
+                .orElse(0);
+        return new MicroBatch(
+                batch, sequences, length, (most + SMALLEST_LENGTH - 1) / SMALLEST_LENGTH * SMALLEST_LENGTH);
     }
 
     long[] dims() {
@@ -149,9 +155,12 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int aligned)
     void refuseNonFinite(TokenScores scores) {
         forEachScored((index, row, t, packed) -> {
             if (!Float.isFinite(scores.logProbs()[packed]) || !Float.isFinite(scores.entropies()[packed])) {
-                throw new NonFiniteScoreException(sequences[row], t,
-                    "sequence " + sequences[row] + ", token " + t + ": logProb=" + scores.logProbs()[packed] + ", entropy="
-                        + scores.entropies()[packed] + "; the weights hold values no softmax survives");
+                throw new NonFiniteScoreException(
+                        sequences[row],
+                        t,
+                        "sequence " + sequences[row] + ", token " + t + ": logProb=" + scores.logProbs()[packed]
+                                + ", entropy=" + scores.entropies()[packed]
+                                + "; the weights hold values no softmax survives");
             }
         });
     }

@@ -17,10 +17,10 @@ final class QuietRuntime {
     static final String VARIABLE = "ORT_DISABLE_TELEMETRY";
     /** 3157 bytes were seen to work, and 4057 to end the process. */
     static final int MOST_BYTES = 3000;
+
     private static final Path COMMAND_LINE = Path.of("/proc/self/cmdline");
 
-    private QuietRuntime() {
-    }
+    private QuietRuntime() {}
 
     /** @throws IllegalStateException where making it would end the process */
     static OrtEnvironment environment() {
@@ -38,9 +38,10 @@ final class QuietRuntime {
     static void require(String disabled, long commandLineBytes) {
         boolean on = disabled == null || disabled.isEmpty() || disabled.equals("0");
         if (on && commandLineBytes > MOST_BYTES) {
-            throw new IllegalStateException("the command line of this process has " + commandLineBytes + " bytes, and above " + MOST_BYTES
-                + " ONNX Runtime's telemetry may end it without a word; start it with " + VARIABLE
-                + "=1 in its environment, as the launcher does, or pass the class path as CLASSPATH");
+            throw new IllegalStateException(
+                    "the command line of this process has " + commandLineBytes + " bytes, and above " + MOST_BYTES
+                            + " ONNX Runtime's telemetry may end it without a word; start it with " + VARIABLE
+                            + "=1 in its environment, as the launcher does, or pass the class path as CLASSPATH");
         }
     }
 

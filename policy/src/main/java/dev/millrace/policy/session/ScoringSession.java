@@ -16,7 +16,7 @@ import java.util.Set;
  */
 public final class ScoringSession implements AutoCloseable {
     static final Set<String> OUTPUTS =
-        Set.of(SequenceGraph.LOG_PROBS, SequenceGraph.ENTROPIES, SequenceGraph.SUM_SQUARED_PROBS);
+            Set.of(SequenceGraph.LOG_PROBS, SequenceGraph.ENTROPIES, SequenceGraph.SUM_SQUARED_PROBS);
     private final SequenceRunner runner;
 
     /** @param tokenBudget padded tokens per micro-batch: bounds the memory of a call; one longer sequence goes alone */
@@ -34,7 +34,7 @@ public final class ScoringSession implements AutoCloseable {
      * @throws NonFiniteScoreException naming sequence and token
      */
     public TokenScores score(Weights weights, SequenceBatch batch, float[] temperatures) {
-        return runner.run(weights, batch, temperatures, (micro, feeds) -> { }, OUTPUTS, Map.of(), (micro, result) -> { });
+        return runner.run(weights, batch, temperatures, (micro, feeds) -> {}, OUTPUTS, Map.of(), (micro, result) -> {});
     }
 
     @Override

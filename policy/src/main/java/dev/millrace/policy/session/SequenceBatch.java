@@ -18,8 +18,8 @@ public final class SequenceBatch {
      */
     public SequenceBatch(int[][] tokens, int[] firstScored) {
         if (tokens.length != firstScored.length) {
-            throw new IllegalArgumentException("one firstScored per sequence: " + firstScored.length + " for "
-                + tokens.length + " sequences");
+            throw new IllegalArgumentException(
+                    "one firstScored per sequence: " + firstScored.length + " for " + tokens.length + " sequences");
         }
         this.tokens = tokens;
         this.firstScored = firstScored;
@@ -27,7 +27,7 @@ public final class SequenceBatch {
         for (int s = 0; s < tokens.length; s++) {
             if (firstScored[s] < 1 || firstScored[s] > tokens[s].length) {
                 throw new IllegalArgumentException("firstScored must be at least 1 and at most the length "
-                    + tokens[s].length + ": firstScored=" + firstScored[s] + " of sequence " + s);
+                        + tokens[s].length + ": firstScored=" + firstScored[s] + " of sequence " + s);
             }
             offsets[s + 1] = Math.addExact(offsets[s], tokens[s].length - firstScored[s]);
         }

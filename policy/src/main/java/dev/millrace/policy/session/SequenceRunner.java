@@ -22,8 +22,7 @@ final class SequenceRunner implements AutoCloseable {
     private final Graphs graphs;
     private final Map<Integer, LengthTables> tables = new ConcurrentHashMap<>();
 
-    private record LengthTables(PositionTables positions, FloatBuffer mask) {
-    }
+    private record LengthTables(PositionTables positions, FloatBuffer mask) {}
 
     /** The compiled graph that a micro-batch goes through; the runner closes it. */
     interface Graphs extends AutoCloseable {
@@ -77,8 +76,14 @@ final class SequenceRunner implements AutoCloseable {
         void read(MicroBatch micro, OrtSession.Result result) throws OrtException;
     }
 
-    TokenScores run(Weights weights, SequenceBatch batch, float[] temperatures, Extra extra, Set<String> outputs,
-                    Map<String, OnnxTensor> pinned, Reader reader) {
+    TokenScores run(
+            Weights weights,
+            SequenceBatch batch,
+            float[] temperatures,
+            Extra extra,
+            Set<String> outputs,
+            Map<String, OnnxTensor> pinned,
+            Reader reader) {
         check(weights, batch, temperatures);
         TokenScores scores = TokenScores.allocate(batch.scoredCount());
         try (Feeds fixed = new Feeds(engine.environment())) {
@@ -86,8 +91,8 @@ final class SequenceRunner implements AutoCloseable {
             for (MicroBatch planned : MicroBatch.plan(batch, tokenBudget, shape)) {
                 MicroBatch micro = graphs.laidOut(planned);
                 if (Thread.currentThread().isInterrupted()) {
-                    throw new CancellationException("interrupted between micro-batches of " + batch.sequenceCount()
-                        + " sequences");
+                    throw new CancellationException(
+                            "interrupted between micro-batches of " + batch.sequenceCount() + " sequences");
                 }
                 try (Feeds feeds = new Feeds(engine.environment(), fixed.map())) {
                     feed(micro, temperatures, feeds);
@@ -102,21 +107,30 @@ final class SequenceRunner implements AutoCloseable {
     private void feed(MicroBatch micro, float[] temperatures, Feeds feeds) {
         int length = micro.length();
         int half = shape.headSize() / 2;
-        LengthTables table = tables.computeIfAbsent(length,
-            absent -> new LengthTables(new PositionTables(shape, length), PositionTables.causalMask(length)));
+        LengthTables table = tables.computeIfAbsent(
+                length,
+                absent -> new LengthTables(new PositionTables(shape, length), PositionTables.causalMask(length)));
         feeds.longs(SequenceGraph.TOKENS, micro.tokens(), micro.dims())
-            .longs(SequenceGraph.POSITIONS, micro.positions(), micro.dims())
-            .floats(SequenceGraph.COS, table.positions().cos(), length, half)
-            .floats(SequenceGraph.SIN, table.positions().sin(), length, half)
-            .floats(SequenceGraph.MASK, table.mask().duplicate(), length, length)
-            .longs(SequenceGraph.ROWS, micro.rows(), micro.rowDims())
-            .longs(SequenceGraph.TARGETS, micro.targets(), micro.rowCount())
-            .floats(SequenceGraph.INVERSE_TEMPERATURE, micro.inverseTemperatures(temperatures), micro.rowCount(), 1);
+                .longs(SequenceGraph.POSITIONS, micro.positions(), micro.dims())
+                .floats(SequenceGraph.COS, table.positions().cos(), length, half)
+                .floats(SequenceGraph.SIN, table.positions().sin(), length, half)
+                .floats(SequenceGraph.MASK, table.mask().duplicate(), length, length)
+                .longs(SequenceGraph.ROWS, micro.rows(), micro.rowDims())
+                .longs(SequenceGraph.TARGETS, micro.targets(), micro.rowCount())
+                .floats(
+                        SequenceGraph.INVERSE_TEMPERATURE,
+                        micro.inverseTemperatures(temperatures),
+                        micro.rowCount(),
+                        1);
     }
 
-    private void run(MicroBatch micro, Feeds feeds, Set<String> outputs, Map<String, ? extends OnnxValue> pinned,
-        Reader reader,
-                     TokenScores scores) {
+    private void run(
+            MicroBatch micro,
+            Feeds feeds,
+            Set<String> outputs,
+            Map<String, ? extends OnnxValue> pinned,
+            Reader reader,
+            TokenScores scores) {
         try (OrtSession.Result result = graphs.of(micro).run(feeds.map(), outputs, pinned)) {
             micro.put(floats(result, SequenceGraph.LOG_PROBS), scores.logProbs());
             micro.put(floats(result, SequenceGraph.ENTROPIES), scores.entropies());
@@ -124,29 +138,32 @@ final class SequenceRunner implements AutoCloseable {
             micro.refuseNonFinite(scores);
             reader.read(micro, result);
         } catch (OrtException e) {
-            throw new InferenceException("ONNX Runtime failed on " + micro.sequences().length + " sequences of "
-                + micro.length() + " tokens on device " + engine.device() + ": " + e.getMessage(), e);
+            throw new InferenceException(
+                    "ONNX Runtime failed on " + micro.sequences().length + " sequences of " + micro.length()
+                            + " tokens on device " + engine.device() + ": " + e.getMessage(),
+                    e);
         }
     }
 
     static float[] floats(OrtSession.Result result, String output) throws OrtException {
-        OnnxTensor tensor = (OnnxTensor) result.get(output)
-            .orElseThrow(() -> new IllegalStateException("no output " + output));
+        OnnxTensor tensor =
+                (OnnxTensor) result.get(output).orElseThrow(() -> new IllegalStateException("no output " + output));
         return tensor.getFloatBuffer().array();
     }
 
     private void check(Weights weights, SequenceBatch batch, float[] temperatures) {
         if (!weights.shape().equals(shape)) {
-            throw new IllegalArgumentException("these weights are of another shape: " + weights.shape() + ", not " + shape);
+            throw new IllegalArgumentException(
+                    "these weights are of another shape: " + weights.shape() + ", not " + shape);
         }
         if (temperatures.length != batch.sequenceCount()) {
             throw new IllegalArgumentException("one temperature per sequence: " + temperatures.length + " for "
-                + batch.sequenceCount() + " sequences");
+                    + batch.sequenceCount() + " sequences");
         }
         for (int s = 0; s < temperatures.length; s++) {
             if (!(temperatures[s] > 0 && temperatures[s] < Float.POSITIVE_INFINITY)) {
-                throw new IllegalArgumentException("temperature must be finite and above 0: temperature=" + temperatures[s]
-                    + " of sequence " + s);
+                throw new IllegalArgumentException(
+                        "temperature must be finite and above 0: temperature=" + temperatures[s] + " of sequence " + s);
             }
         }
     }

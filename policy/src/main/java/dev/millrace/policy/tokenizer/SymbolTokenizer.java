@@ -49,8 +49,8 @@ public final class SymbolTokenizer implements Tokenizer {
     public int id(String symbol) {
         Integer id = ids.get(symbol);
         if (id == null) {
-            throw new IllegalArgumentException("'" + symbol + "' is not among the " + symbols.size() + " symbols "
-                + symbols);
+            throw new IllegalArgumentException(
+                    "'" + symbol + "' is not among the " + symbols.size() + " symbols " + symbols);
         }
         return id;
     }
@@ -79,8 +79,8 @@ public final class SymbolTokenizer implements Tokenizer {
                 return candidate;
             }
         }
-        throw new IllegalArgumentException("no symbol begins at character " + at + " of '" + text + "'; symbols: "
-            + symbols);
+        throw new IllegalArgumentException(
+                "no symbol begins at character " + at + " of '" + text + "'; symbols: " + symbols);
     }
 
     @Override
@@ -88,8 +88,8 @@ public final class SymbolTokenizer implements Tokenizer {
         StringBuilder text = new StringBuilder();
         for (int i = 0; i < tokens.length; i++) {
             if (tokens[i] < 0 || tokens[i] >= symbols.size()) {
-                throw new IllegalArgumentException("token " + tokens[i] + " at " + i + " is outside the vocabulary of "
-                    + symbols.size());
+                throw new IllegalArgumentException(
+                        "token " + tokens[i] + " at " + i + " is outside the vocabulary of " + symbols.size());
             }
             text.append(symbols.get(tokens[i]));
         }
@@ -108,7 +108,8 @@ public final class SymbolTokenizer implements Tokenizer {
             sha256.update("symbols".getBytes(StandardCharsets.UTF_8));
             for (String symbol : symbols) {
                 byte[] bytes = symbol.getBytes(StandardCharsets.UTF_8);
-                sha256.update(ByteBuffer.allocate(Integer.BYTES).putInt(bytes.length).flip());
+                sha256.update(
+                        ByteBuffer.allocate(Integer.BYTES).putInt(bytes.length).flip());
                 sha256.update(bytes);
             }
             return HexFormat.of().formatHex(sha256.digest());

@@ -23,11 +23,12 @@ public final class TensorSet {
     public TensorSet(List<TensorSpec> specs) {
         if (ByteOrder.nativeOrder() != ByteOrder.LITTLE_ENDIAN) {
             throw new IllegalStateException("tensors are little-endian on the wire and read in place by ONNX Runtime;"
-                + " this machine is " + ByteOrder.nativeOrder());
+                    + " this machine is " + ByteOrder.nativeOrder());
         }
         this.specs = List.copyOf(specs);
         for (TensorSpec spec : specs) {
-            ByteBuffer buffer = ByteBuffer.allocateDirect(spec.elementCount() * Float.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+            ByteBuffer buffer =
+                    ByteBuffer.allocateDirect(spec.elementCount() * Float.BYTES).order(ByteOrder.LITTLE_ENDIAN);
             if (buffers.put(spec.name(), buffer) != null) {
                 throw new IllegalArgumentException("two tensors are named " + spec.name());
             }
@@ -53,7 +54,8 @@ public final class TensorSet {
     public void load(String name, ByteBuffer source) {
         ByteBuffer target = buffer(name).duplicate();
         if (source.remaining() != target.remaining()) {
-            throw new IllegalArgumentException(name + " takes " + target.remaining() + " bytes, not " + source.remaining());
+            throw new IllegalArgumentException(
+                    name + " takes " + target.remaining() + " bytes, not " + source.remaining());
         }
         target.put(source);
     }
@@ -61,8 +63,8 @@ public final class TensorSet {
     /** Overwrites every tensor with that of a set of the same specs. */
     public void copyFrom(TensorSet source) {
         if (!source.specs.equals(specs)) {
-            throw new IllegalArgumentException("the tensors differ in name or shape: " + source.specs.size()
-                + " tensors into " + specs.size());
+            throw new IllegalArgumentException(
+                    "the tensors differ in name or shape: " + source.specs.size() + " tensors into " + specs.size());
         }
         for (TensorSpec spec : specs) {
             load(spec.name(), source.bytes(spec.name()));

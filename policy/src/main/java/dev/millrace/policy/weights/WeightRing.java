@@ -41,7 +41,7 @@ public final class WeightRing {
     public Weights at(long version) {
         if (version < first || version > newest || version <= newest - kept.length) {
             throw new IllegalArgumentException("version " + version + " is not kept: the ring holds "
-                + Math.max(first, newest - kept.length + 1) + " to " + newest);
+                    + Math.max(first, newest - kept.length + 1) + " to " + newest);
         }
         return kept[place(version)];
     }

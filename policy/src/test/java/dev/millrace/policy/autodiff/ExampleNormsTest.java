@@ -29,7 +29,8 @@ class ExampleNormsTest {
     @Test
     void shouldHaveASummandForEachColumnOfWhatItAddsUp() {
         Value source = ops.exp(x);
-        assertThat(append(ops.gemm(source, weight, false, true), source, false).dim(0)).isEqualTo(EXAMPLES);
+        assertThat(append(ops.gemm(source, weight, false, true), source, false).dim(0))
+                .isEqualTo(EXAMPLES);
         assertThat(lengths.dim(1)).isEqualTo(LENGTH);
     }
 
@@ -37,19 +38,26 @@ class ExampleNormsTest {
     void shouldRefuseAnOperatorOfWhichItDoesNotKnowHowItUsesAWeight() {
         Value source = ops.exp(x);
         assertThatThrownBy(() -> append(ops.matMul(source, ops.transpose(weight, 1, 0)), source, true))
-            .isInstanceOf(UnsupportedOperationException.class)
-            .hasMessageStartingWith("no rule for an example's own gradient by a weight that operator Transpose reads, which produces Transpose_");
+                .isInstanceOf(UnsupportedOperationException.class)
+                .hasMessageStartingWith(
+                        "no rule for an example's own gradient by a weight that operator Transpose reads, which produces Transpose_");
     }
 
     @Test
     void shouldRefuseAProductTheOtherWayRound() {
         Value source = ops.exp(x);
         assertThatThrownBy(() -> append(ops.gemm(source, ops.transpose(weight, 1, 0), false, false), source, true))
-            .hasMessageContaining("operator Transpose");
+                .hasMessageContaining("operator Transpose");
         Value untransposed = graph.input("untransposed", ElementType.FLOAT, Shape.of(3, 5));
-        assertThatThrownBy(() -> ExampleNorms.append(graph, Map.of(ops.gemm(source, untransposed, false, false), seed), source,
-            List.of(untransposed), new Examples(EXAMPLES, List.of(LENGTH)), any -> true))
-            .hasMessageStartingWith("no rule for an example's own gradient by a weight that operator Gemm reads, which produces Gemm_");
+        assertThatThrownBy(() -> ExampleNorms.append(
+                        graph,
+                        Map.of(ops.gemm(source, untransposed, false, false), seed),
+                        source,
+                        List.of(untransposed),
+                        new Examples(EXAMPLES, List.of(LENGTH)),
+                        any -> true))
+                .hasMessageStartingWith(
+                        "no rule for an example's own gradient by a weight that operator Gemm reads, which produces Gemm_");
     }
 
     @Test
@@ -57,20 +65,30 @@ class ExampleNormsTest {
         Value source = ops.exp(x);
         Value y = ops.add(ops.gemm(source, weight, false, true), ops.gemm(ops.sigmoid(source), weight, false, true));
         assertThatThrownBy(() -> append(y, source, true))
-            .hasMessageStartingWith("weight FLOAT[5, 3] is used twice, and not as an embedding and its head");
+                .hasMessageStartingWith("weight FLOAT[5, 3] is used twice, and not as an embedding and its head");
     }
 
     @Test
     void shouldRefuseRowsThatBelongToNoExample() {
         Value source = ops.exp(x);
         Value y = ops.gemm(source, weight, false, true);
-        assertThatThrownBy(() -> ExampleNorms.append(graph, Map.of(y, seed), source, List.of(weight),
-            new Examples(EXAMPLES, List.of(Dim.symbol("P"))), any -> true))
-            .hasMessageContaining("has no rows of examples: its first axis is none of [P] times B");
+        assertThatThrownBy(() -> ExampleNorms.append(
+                        graph,
+                        Map.of(y, seed),
+                        source,
+                        List.of(weight),
+                        new Examples(EXAMPLES, List.of(Dim.symbol("P"))),
+                        any -> true))
+                .hasMessageContaining("has no rows of examples: its first axis is none of [P] times B");
     }
 
     private Value append(Value result, Value source, boolean byGram) {
-        return ExampleNorms.append(graph, Map.of(result, seed), source, List.of(weight),
-            new Examples(EXAMPLES, List.of(LENGTH)), any -> byGram);
+        return ExampleNorms.append(
+                graph,
+                Map.of(result, seed),
+                source,
+                List.of(weight),
+                new Examples(EXAMPLES, List.of(LENGTH)),
+                any -> byGram);
     }
 }

@@ -21,12 +21,15 @@ class ReverseModeTest {
 
     @Test
     void shouldSumWhatArrivesOverSeveralWays() throws OrtException {
-        RuleCase diamond = new RuleCase("Mul", "x used five times over three ways",
-            List.of(RuleCase.Input.random("x", Shape.of(3), -1, 1, 3)), (o, v) -> {
-                Value in = v.get("x");
-                Value a = o.exp(in);
-                return o.add(o.mul(a, o.sigmoid(in)), o.sub(o.mul(in, in), a));
-            });
+        RuleCase diamond = new RuleCase(
+                "Mul",
+                "x used five times over three ways",
+                List.of(RuleCase.Input.random("x", Shape.of(3), -1, 1, 3)),
+                (o, v) -> {
+                    Value in = v.get("x");
+                    Value a = o.exp(in);
+                    return o.add(o.mul(a, o.sigmoid(in)), o.sub(o.mul(in, in), a));
+                });
         assertThat(diamond.worstError()).isLessThan(2e-4);
     }
 
@@ -34,8 +37,8 @@ class ReverseModeTest {
     void shouldRefuseAnOperatorWithoutARuleByName() {
         Value y = ops.cumSum(ops.exp(x), 1, false);
         assertThatThrownBy(() -> ReverseMode.append(graph, Map.of(y, seed), List.of(x)))
-            .isInstanceOf(UnsupportedOperationException.class)
-            .hasMessageStartingWith("no gradient rule for operator CumSum, which produces CumSum_");
+                .isInstanceOf(UnsupportedOperationException.class)
+                .hasMessageStartingWith("no gradient rule for operator CumSum, which produces CumSum_");
     }
 
     @Test
@@ -49,14 +52,14 @@ class ReverseModeTest {
     void shouldRefuseALeafThatDoesNotMatter() {
         Value other = graph.input("other", ElementType.FLOAT, Shape.of(1));
         assertThatThrownBy(() -> ReverseMode.append(graph, Map.of(ops.exp(x), seed), List.of(x, other)))
-            .hasMessageStartingWith("other FLOAT[1] does not influence any of the results");
+                .hasMessageStartingWith("other FLOAT[1] does not influence any of the results");
     }
 
     @Test
     void shouldRefuseASeedOfAnotherShape() {
         Value row = graph.input("row", ElementType.FLOAT, Shape.of(3));
         assertThatThrownBy(() -> ReverseMode.append(graph, Map.of(ops.exp(x), row), List.of(x)))
-            .hasMessageContaining("must have its shape, not [3]");
+                .hasMessageContaining("must have its shape, not [3]");
     }
 
     @Test
@@ -64,7 +67,9 @@ class ReverseModeTest {
         Value middle = ops.exp(x);
         Value y = ops.add(ops.mul(middle, middle), x);
         Map<Value, Value> gradients = ReverseMode.append(graph, Map.of(y, seed), List.of(middle, x));
-        assertThat(gradients.get(x)).as("only the direct way, on which the gradient is the seed itself").isEqualTo(seed);
+        assertThat(gradients.get(x))
+                .as("only the direct way, on which the gradient is the seed itself")
+                .isEqualTo(seed);
         assertThat(gradients.get(middle)).isNotEqualTo(seed);
     }
 }

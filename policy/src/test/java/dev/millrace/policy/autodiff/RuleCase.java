@@ -75,22 +75,30 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
         GraphBuilder graph = new GraphBuilder("case");
         Map<String, Value> operands = new LinkedHashMap<>();
         for (Input input : inputs) {
-            operands.put(input.name(), graph.input(input.name(), input.floats() == null
-                ? ElementType.INT64 : ElementType.FLOAT, input.shape()));
+            operands.put(
+                    input.name(),
+                    graph.input(
+                            input.name(),
+                            input.floats() == null ? ElementType.INT64 : ElementType.FLOAT,
+                            input.shape()));
         }
         Value result = expression.write(new Operators(graph), operands);
         if (graph.nodes().stream().noneMatch(node -> node.operator().equals(operator))) {
             throw new IllegalStateException("the case does not contain " + operator + ": " + graph.nodes());
         }
         Value seed = graph.input("seed", ElementType.FLOAT, result.shape());
-        List<Input> leaves = inputs.stream().filter(input -> input.floats() != null).toList();
-        Map<Value, Value> gradients = ReverseMode.append(graph, Map.of(result, seed),
-            leaves.stream().map(leaf -> operands.get(leaf.name())).toList());
+        List<Input> leaves =
+                inputs.stream().filter(input -> input.floats() != null).toList();
+        Map<Value, Value> gradients = ReverseMode.append(
+                graph,
+                Map.of(result, seed),
+                leaves.stream().map(leaf -> operands.get(leaf.name())).toList());
         graph.output("result", result);
         leaves.forEach(leaf -> graph.output("gradient." + leaf.name(), gradients.get(operands.get(leaf.name()))));
 
         try (OrtSession.SessionOptions options = new OrtSession.SessionOptions();
-             OrtSession session = OrtEnvironment.getEnvironment().createSession(graph.model().toByteArray(), options)) {
+                OrtSession session = OrtEnvironment.getEnvironment()
+                        .createSession(graph.model().toByteArray(), options)) {
             return compare(session, leaves);
         }
     }
@@ -122,21 +130,30 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
                 for (int i = 0; i < gradient.length; i++) {
                     along += gradient[i] * direction[i];
                 }
-                // five points: what a float forward pass loses to rounding at a small step, a higher order wins back at a large one
+                // five points: what a float forward pass loses to rounding at a small step, a higher order wins back at
+                // a large one
                 double h = 0.02;
-                double numeric = (8 * (value(session, point, leaf, direction, h, seed, resultDims)
-                    - value(session, point, leaf, direction, -h, seed, resultDims))
-                    - (value(session, point, leaf, direction, 2 * h, seed, resultDims)
-                    - value(session, point, leaf, direction, -2 * h, seed, resultDims))) / (12 * h);
+                double numeric = (8
+                                        * (value(session, point, leaf, direction, h, seed, resultDims)
+                                                - value(session, point, leaf, direction, -h, seed, resultDims))
+                                - (value(session, point, leaf, direction, 2 * h, seed, resultDims)
+                                        - value(session, point, leaf, direction, -2 * h, seed, resultDims)))
+                        / (12 * h);
                 worst = Math.max(worst, Math.abs(numeric - along) / (1 + Math.sqrt(norm)));
             }
         }
         return worst;
     }
 
-    private double value(OrtSession session, Map<String, float[]> point, Input leaf, double[] direction, double step,
-        float[] seed,
-                         long[] resultDims) throws OrtException {
+    private double value(
+            OrtSession session,
+            Map<String, float[]> point,
+            Input leaf,
+            double[] direction,
+            double step,
+            float[] seed,
+            long[] resultDims)
+            throws OrtException {
         float[] original = point.get(leaf.name());
         float[] moved = new float[original.length];
         for (int i = 0; i < moved.length; i++) {
@@ -176,15 +193,15 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
         return declared;
     }
 
-    private Map<String, float[]> run(OrtSession session, Map<String, float[]> point, float[] seed,
-        long[] seedDims) throws OrtException {
+    private Map<String, float[]> run(OrtSession session, Map<String, float[]> point, float[] seed, long[] seedDims)
+            throws OrtException {
         OrtEnvironment environment = OrtEnvironment.getEnvironment();
         List<OnnxTensor> owned = new ArrayList<>();
         Map<String, OnnxTensor> feeds = new HashMap<>();
         for (Input input : inputs) {
             OnnxTensor tensor = input.floats() == null
-                ? OnnxTensor.createTensor(environment, LongBuffer.wrap(input.indices()), input.dims())
-                : OnnxTensor.createTensor(environment, FloatBuffer.wrap(point.get(input.name())), input.dims());
+                    ? OnnxTensor.createTensor(environment, LongBuffer.wrap(input.indices()), input.dims())
+                    : OnnxTensor.createTensor(environment, FloatBuffer.wrap(point.get(input.name())), input.dims());
             owned.add(tensor);
             feeds.put(input.name(), tensor);
         }
@@ -194,7 +211,9 @@ record RuleCase(String operator, String name, List<Input> inputs, Expression exp
         Map<String, float[]> results = new HashMap<>();
         try (OrtSession.Result result = session.run(feeds)) {
             for (Map.Entry<String, OnnxValue> entry : result) {
-                results.put(entry.getKey(), ((OnnxTensor) entry.getValue()).getFloatBuffer().array());
+                results.put(
+                        entry.getKey(),
+                        ((OnnxTensor) entry.getValue()).getFloatBuffer().array());
             }
         } finally {
             owned.forEach(OnnxTensor::close);

@@ -52,7 +52,8 @@ public final class NaiveDecoder {
         double[][] result = new double[n][];
         for (int t = 0; t < n; t++) {
             double[] hidden = norm(x[t], "model.norm.weight");
-            double[] logits = times(tensors.get(shape.tiedHead() ? "model.embed_tokens.weight" : "lm_head.weight"), hidden);
+            double[] logits =
+                    times(tensors.get(shape.tiedHead() ? "model.embed_tokens.weight" : "lm_head.weight"), hidden);
             result[t] = logSoftmax(logits, temperature);
         }
         return result;

@@ -49,18 +49,19 @@ class CheckpointDirectoryTest {
     void shouldFillInWhatLlamaConfigsLeaveOut() throws IOException {
         config(LLAMA);
         assertThat(new CheckpointDirectory(directory).shape())
-            .isEqualTo(new DecoderShape(6, 4, 1, 2, 2, 2, 3, 8, 10_000, 1e-5, true, false));
+                .isEqualTo(new DecoderShape(6, 4, 1, 2, 2, 2, 3, 8, 10_000, 1e-5, true, false));
     }
 
     @Test
     void shouldReadQwen2ConfigsOldAndNew() throws IOException {
         String qwen = LLAMA.replace("\"llama\"", "\"qwen2\"")
-            .replace("\"attention_bias\": false", "\"num_key_value_heads\": 1, \"use_sliding_window\": false");
+                .replace("\"attention_bias\": false", "\"num_key_value_heads\": 1, \"use_sliding_window\": false");
         config(qwen.replace("\"rope_scaling\": null", "\"rope_theta\": 1000000.0"));
         DecoderShape expected = new DecoderShape(6, 4, 1, 2, 1, 2, 3, 8, 1e6, 1e-5, true, true);
         assertThat(new CheckpointDirectory(directory).shape()).isEqualTo(expected);
-        config(qwen.replace("\"rope_scaling\": null",
-            "\"rope_parameters\": {\"rope_theta\": 1000000.0, \"rope_type\": \"default\"}"));
+        config(qwen.replace(
+                "\"rope_scaling\": null",
+                "\"rope_parameters\": {\"rope_theta\": 1000000.0, \"rope_type\": \"default\"}"));
         assertThat(new CheckpointDirectory(directory).shape()).isEqualTo(expected);
     }
 
@@ -68,19 +69,29 @@ class CheckpointDirectoryTest {
     void shouldRefuseByKeyWhatTheDecoderDoesNotCompute() throws IOException {
         refuses("\"llama\"", "\"gemma\"", "model_type=\"gemma\": must be llama or qwen2");
         refuses("\"silu\"", "\"gelu\"", "hidden_act=\"gelu\": must be silu");
-        refuses("\"attention_bias\": false", "\"attention_bias\": true",
-            "attention_bias=true: biases on the output projection are not supported");
-        refuses("\"rope_scaling\": null", "\"rope_scaling\": {\"rope_type\": \"llama3\"}",
-            "rotary positions of type llama3 are not supported");
-        refuses("\"rope_scaling\": null", "\"rope_scaling\": {\"type\": \"linear\"}",
-            "rotary positions of type linear are not supported");
+        refuses(
+                "\"attention_bias\": false",
+                "\"attention_bias\": true",
+                "attention_bias=true: biases on the output projection are not supported");
+        refuses(
+                "\"rope_scaling\": null",
+                "\"rope_scaling\": {\"rope_type\": \"llama3\"}",
+                "rotary positions of type llama3 are not supported");
+        refuses(
+                "\"rope_scaling\": null",
+                "\"rope_scaling\": {\"type\": \"linear\"}",
+                "rotary positions of type linear are not supported");
         refuses("\"vocab_size\": 6,", "", "vocab_size=: must be a number");
-        refuses("\"hidden_size\": 4", "\"hidden_size\": 5", "hidden_size=5: must be a multiple of num_attention_heads=2");
+        refuses(
+                "\"hidden_size\": 4",
+                "\"hidden_size\": 5",
+                "hidden_size=5: must be a multiple of num_attention_heads=2");
         refuses("\"num_attention_heads\": 2", "\"num_attention_heads\": 4", "headSize must be at least 2: headSize=1");
         config("{not json");
-        assertThatThrownBy(() -> new CheckpointDirectory(directory).shape()).hasMessageContaining("config.json is not JSON");
+        assertThatThrownBy(() -> new CheckpointDirectory(directory).shape())
+                .hasMessageContaining("config.json is not JSON");
         assertThatThrownBy(() -> new CheckpointDirectory(directory.resolve("empty")).shape())
-            .hasMessageEndingWith("empty holds no config.json");
+                .hasMessageEndingWith("empty holds no config.json");
     }
 
     @Test
@@ -99,7 +110,7 @@ class CheckpointDirectoryTest {
                 data.putShort(half ? halves[i] : (short) 0x3fc0); // 1.5 in bfloat16
             }
             header.append(",\"%s\":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%d,%d]}"
-                .formatted(spec.name(), half ? "F16" : "BF16", spec.dims(), begin, data.position()));
+                    .formatted(spec.name(), half ? "F16" : "BF16", spec.dims(), begin, data.position()));
         }
         file("model-00001-of-00001.safetensors", header + "}", data.flip());
 
@@ -123,10 +134,12 @@ class CheckpointDirectoryTest {
         file("head.safetensors", header, embedding.duplicate());
         assertThat(checkpoint.load().bytes("model.embed_tokens.weight")).isEqualTo(embedding);
 
-        ByteBuffer other = ByteBuffer.allocate(704).put(embedding.duplicate()).flip().putInt(100, 7);
+        ByteBuffer other =
+                ByteBuffer.allocate(704).put(embedding.duplicate()).flip().putInt(100, 7);
         file("head.safetensors", header, other);
         assertThatThrownBy(checkpoint::load)
-            .hasMessageEndingWith("tie_word_embeddings is true, but lm_head.weight differs from model.embed_tokens.weight");
+                .hasMessageEndingWith(
+                        "tie_word_embeddings is true, but lm_head.weight differs from model.embed_tokens.weight");
     }
 
     @Test
@@ -135,24 +148,34 @@ class CheckpointDirectoryTest {
         CheckpointDirectory checkpoint = new CheckpointDirectory(directory);
         checkpoint.save(weights);
         String extra = "{\"%s\":{\"dtype\":\"%s\",\"shape\":[2],\"data_offsets\":[0,%d]}}";
-        file("extra.safetensors", extra.formatted("model.layers.0.self_attn.q_norm.weight", "F32", 8),
-            ByteBuffer.allocate(8));
-        assertThatThrownBy(checkpoint::load).hasMessageEndingWith("the decoder has no place for [model.layers.0.self_attn.q_norm.weight]");
+        file(
+                "extra.safetensors",
+                extra.formatted("model.layers.0.self_attn.q_norm.weight", "F32", 8),
+                ByteBuffer.allocate(8));
+        assertThatThrownBy(checkpoint::load)
+                .hasMessageEndingWith("the decoder has no place for [model.layers.0.self_attn.q_norm.weight]");
         file("extra.safetensors", extra.formatted("model.norm.weight", "F32", 8), ByteBuffer.allocate(8));
         assertThatThrownBy(checkpoint::load).hasMessageEndingWith("tensor model.norm.weight is in two files");
 
         Files.delete(directory.resolve("model.safetensors"));
         assertThatThrownBy(checkpoint::load).hasMessageEndingWith("tensor model.embed_tokens.weight is missing");
         file("extra.safetensors", extra.formatted("model.embed_tokens.weight", "F32", 8), ByteBuffer.allocate(8));
-        assertThatThrownBy(checkpoint::load).hasMessageEndingWith("model.embed_tokens.weight has the shape [2], the config asks for [11, 16]");
-        file("extra.safetensors", extra.formatted("model.embed_tokens.weight", "F64", 8).replace("[2]", "[11,16]"),
-            ByteBuffer.allocate(8));
+        assertThatThrownBy(checkpoint::load)
+                .hasMessageEndingWith("model.embed_tokens.weight has the shape [2], the config asks for [11, 16]");
+        file(
+                "extra.safetensors",
+                extra.formatted("model.embed_tokens.weight", "F64", 8).replace("[2]", "[11,16]"),
+                ByteBuffer.allocate(8));
         assertThatThrownBy(checkpoint::load).hasMessageContaining("has the type F64, supported are F32, F16 and BF16");
-        file("extra.safetensors", extra.formatted("model.embed_tokens.weight", "F32", 8).replace("[2]", "[11,16]"),
-            ByteBuffer.allocate(8));
-        assertThatThrownBy(checkpoint::load).hasMessageEndingWith("model.embed_tokens.weight lies at bytes 0 to 8 of 8, and needs 704");
+        file(
+                "extra.safetensors",
+                extra.formatted("model.embed_tokens.weight", "F32", 8).replace("[2]", "[11,16]"),
+                ByteBuffer.allocate(8));
+        assertThatThrownBy(checkpoint::load)
+                .hasMessageEndingWith("model.embed_tokens.weight lies at bytes 0 to 8 of 8, and needs 704");
         Files.write(directory.resolve("extra.safetensors"), new byte[] {1, 2, 3});
-        assertThatThrownBy(checkpoint::load).hasMessageEndingWith("is no safetensors file: it ends after 3 bytes, within its header");
+        assertThatThrownBy(checkpoint::load)
+                .hasMessageEndingWith("is no safetensors file: it ends after 3 bytes, within its header");
         Files.delete(directory.resolve("extra.safetensors"));
         assertThatThrownBy(checkpoint::load).hasMessageEndingWith("holds no *.safetensors file");
     }
@@ -160,7 +183,8 @@ class CheckpointDirectoryTest {
     private void refuses(String key, String replacement, String reason) throws IOException {
         config(LLAMA.replace(key, replacement));
         assertThatThrownBy(() -> new CheckpointDirectory(directory).shape())
-            .isInstanceOf(CheckpointException.class).hasMessageContaining(reason);
+                .isInstanceOf(CheckpointException.class)
+                .hasMessageContaining(reason);
     }
 
     private void config(String json) throws IOException {
@@ -169,7 +193,10 @@ class CheckpointDirectoryTest {
 
     private void file(String name, String header, ByteBuffer data) throws IOException {
         byte[] json = header.getBytes(StandardCharsets.UTF_8);
-        ByteBuffer bytes = ByteBuffer.allocate(8 + json.length + data.remaining()).order(ByteOrder.LITTLE_ENDIAN);
-        Files.write(directory.resolve(name), bytes.putLong(json.length).put(json).put(data).array());
+        ByteBuffer bytes =
+                ByteBuffer.allocate(8 + json.length + data.remaining()).order(ByteOrder.LITTLE_ENDIAN);
+        Files.write(
+                directory.resolve(name),
+                bytes.putLong(json.length).put(json).put(data).array());
     }
 }

@@ -39,7 +39,9 @@ class AdamWTest {
         assertThat(weights.tensor(MATRIX).get(7)).isCloseTo(0.638571f, within(1e-6f));
         step(adam, weights, gradients, 1f);
         assertThat(weights.tensor(MATRIX).get(7)).isCloseTo(0.493958f, within(1e-6f));
-        assertThat(weights.tensor(MATRIX).get(8)).as("no gradient, no weight: nothing to do").isZero();
+        assertThat(weights.tensor(MATRIX).get(8))
+                .as("no gradient, no weight: nothing to do")
+                .isZero();
         assertThat(adam.state().steps()).isEqualTo(3);
         assertThat(adam.state().first().tensor(MATRIX).get(7)).isEqualTo(0.5f);
         assertThat(adam.state().second().tensor(MATRIX).get(7)).isEqualTo(1f);
@@ -68,7 +70,8 @@ class AdamWTest {
         }
         for (TensorSpec spec : SHAPE.tensors()) {
             assertThat(resumedWeights.bytes(spec.name())).isEqualTo(weights.bytes(spec.name()));
-            assertThat(resumed.state().second().bytes(spec.name())).isEqualTo(straight.state().second().bytes(spec.name()));
+            assertThat(resumed.state().second().bytes(spec.name()))
+                    .isEqualTo(straight.state().second().bytes(spec.name()));
         }
     }
 
@@ -108,7 +111,7 @@ class AdamWTest {
         Gradients gradients = random(1);
         gradients.tensor(NORM)[3] = Float.NaN;
         assertThatThrownBy(() -> adam.step(weights, gradients, 1e-3))
-            .hasMessage("the gradient of model.norm.weight must be finite: NaN at element 3");
+                .hasMessage("the gradient of model.norm.weight must be finite: NaN at element 3");
         for (TensorSpec spec : SHAPE.tensors()) {
             assertThat(weights.bytes(spec.name())).isEqualTo(before.bytes(spec.name()));
         }
@@ -118,16 +121,16 @@ class AdamWTest {
     @Test
     void shouldRefuseSettingsOutsideTheirBounds() {
         assertThatThrownBy(() -> new AdamW.Config(1, 0.9, 1e-8, 0))
-            .hasMessage("beta1 must be at least 0 and below 1: beta1=1.0");
+                .hasMessage("beta1 must be at least 0 and below 1: beta1=1.0");
         assertThatThrownBy(() -> new AdamW.Config(0.9, Double.NaN, 1e-8, 0))
-            .hasMessage("beta2 must be at least 0 and below 1: beta2=NaN");
+                .hasMessage("beta2 must be at least 0 and below 1: beta2=NaN");
         assertThatThrownBy(() -> new AdamW.Config(0.9, 0.9, 0, 0))
-            .hasMessage("epsilon must be finite and above 0: epsilon=0.0");
+                .hasMessage("epsilon must be finite and above 0: epsilon=0.0");
         assertThatThrownBy(() -> new AdamW.Config(0.9, 0.9, 1e-8, -1))
-            .hasMessage("weightDecay must be finite and at least 0: weightDecay=-1.0");
+                .hasMessage("weightDecay must be finite and at least 0: weightDecay=-1.0");
         AdamW adam = new AdamW(new AdamW.Config(0.9, 0.9, 1e-8, 0), SHAPE);
         assertThatThrownBy(() -> adam.step(Weights.zeros(SHAPE), new Gradients(SHAPE), Double.NaN))
-            .hasMessage("learningRate must be finite and at least 0: learningRate=NaN");
+                .hasMessage("learningRate must be finite and at least 0: learningRate=NaN");
     }
 
     private static void step(AdamW adam, Weights weights, Gradients gradients, float value) {

@@ -30,7 +30,7 @@ class DecodeSessionTest {
         SequenceBatch batch = new SequenceBatch(tokens, new int[] {1, 1, 1, 1, 1});
         NaiveDecoder twin = new NaiveDecoder(weights);
         try (DecodeSession decode = new DecodeSession(Engine.cpu(), shape, lengths.length, 21, 4);
-             ScoringSession scoring = new ScoringSession(Engine.cpu(), shape, 100)) {
+                ScoringSession scoring = new ScoringSession(Engine.cpu(), shape, 100)) {
             TokenScores scores = scoring.score(weights, batch, temperatures);
             float[][] logProbs = force(decode, weights, tokens, temperatures);
             for (int s = 0; s < lengths.length; s++) {
@@ -53,7 +53,7 @@ class DecodeSessionTest {
         float[][] logProbs = new float[slots][13];
         float[][] entropies = new float[slots][13];
         try (DecodeSession decode = new DecodeSession(Engine.cpu(), shape, slots, 13, 5);
-             ScoringSession scoring = new ScoringSession(Engine.cpu(), shape, 100)) {
+                ScoringSession scoring = new ScoringSession(Engine.cpu(), shape, 100)) {
             DecodeInput in = new DecodeInput(slots, 5);
             for (int slot = 0; slot < slots; slot++) {
                 sampled[slot][0] = slot % shape.vocabSize();
@@ -84,10 +84,14 @@ class DecodeSessionTest {
             SequenceBatch batch = new SequenceBatch(sampled, firstScored);
             TokenScores scores = scoring.score(weights, batch, temperatures);
             for (int slot = 0; slot < slots; slot++) {
-                assertThat(Arrays.copyOfRange(logProbs[slot], 1, 13)).containsExactly(
-                    Arrays.copyOfRange(scores.logProbs(), batch.offset(slot), batch.offset(slot + 1)), within(2e-6f));
-                assertThat(Arrays.copyOfRange(entropies[slot], 1, 13)).containsExactly(
-                    Arrays.copyOfRange(scores.entropies(), batch.offset(slot), batch.offset(slot + 1)), within(2e-6f));
+                assertThat(Arrays.copyOfRange(logProbs[slot], 1, 13))
+                        .containsExactly(
+                                Arrays.copyOfRange(scores.logProbs(), batch.offset(slot), batch.offset(slot + 1)),
+                                within(2e-6f));
+                assertThat(Arrays.copyOfRange(entropies[slot], 1, 13))
+                        .containsExactly(
+                                Arrays.copyOfRange(scores.entropies(), batch.offset(slot), batch.offset(slot + 1)),
+                                within(2e-6f));
             }
         }
     }
@@ -150,10 +154,11 @@ class DecodeSessionTest {
             assertThat((double) done.logProb(0, 0)).isCloseTo(Math.log(expected[order[0]] / three), within(1e-5));
             assertThat(done.logProb(0, 1)).isEqualTo(Float.NEGATIVE_INFINITY);
             assertThat((double) done.temperatureLogProb(0, 1)).isCloseTo(Math.log(expected[order[3]]), within(1e-5));
-            assertThat((double) done.logProb(0, 2)).as("a slot that keeps all, beside ones that truncate")
-                .isCloseTo(Math.log(expected[order[3]]), within(1e-5));
+            assertThat((double) done.logProb(0, 2))
+                    .as("a slot that keeps all, beside ones that truncate")
+                    .isCloseTo(Math.log(expected[order[3]]), within(1e-5));
             assertThat(IntStream.range(0, 3).map(slot -> done.token(0, slot)))
-                .containsExactly(forced[0], forced[1], forced[2]);
+                    .containsExactly(forced[0], forced[1], forced[2]);
         }
     }
 
@@ -198,7 +203,8 @@ class DecodeSessionTest {
             in.sample(0, shape.vocabSize() + 1, Math.nextDown(1f));
             DecodeSteps done = decode.advance(weights, in);
             assertThat(IntStream.range(0, shape.vocabSize()).map(slot -> done.token(0, slot)))
-                .containsExactly(IntStream.range(0, shape.vocabSize()).boxed().toArray(Integer[]::new));
+                    .containsExactly(
+                            IntStream.range(0, shape.vocabSize()).boxed().toArray(Integer[]::new));
             assertThat(done.token(0, shape.vocabSize())).isZero();
             assertThat(done.token(0, shape.vocabSize() + 1)).isEqualTo(shape.vocabSize() - 1);
         }
@@ -230,7 +236,9 @@ class DecodeSessionTest {
             assertThat(Arrays.copyOf(mixed, 5)).containsExactly(Arrays.copyOf(allEarly, 5));
             for (int t = 5; t < 9; t++) {
                 assertThat(Math.abs(mixed[t] - allLate[t])).as("position %d", t).isGreaterThan(1e-4f);
-                assertThat(Math.abs(mixed[t] - allEarly[t])).as("position %d", t).isGreaterThan(1e-4f);
+                assertThat(Math.abs(mixed[t] - allEarly[t]))
+                        .as("position %d", t)
+                        .isGreaterThan(1e-4f);
             }
         }
     }
@@ -297,7 +305,8 @@ class DecodeSessionTest {
                     assertThat(done.logProb(step, 0)).isCloseTo(expected[from + step], within(2e-6f));
                 }
             }
-            assertThatThrownBy(() -> decode.cut(0, 13, 0)).hasMessageContaining("holds 12 tokens and cannot be cut to 13");
+            assertThatThrownBy(() -> decode.cut(0, 13, 0))
+                    .hasMessageContaining("holds 12 tokens and cannot be cut to 13");
             assertThatThrownBy(() -> decode.cut(0, 0, 0)).hasMessageContaining("cannot be cut to 0");
             assertThatThrownBy(() -> decode.cut(0, 4, 99)).hasMessageContaining("token 99");
         }
@@ -312,31 +321,34 @@ class DecodeSessionTest {
             assertThatThrownBy(() -> decode.advance(weights, in)).hasMessage("no slot is active in this call");
             in.activate(1, 3, PLAIN);
             assertThatThrownBy(() -> decode.advance(weights, in))
-                .hasMessage("slot 1 has no sequence; reset it with its first token");
+                    .hasMessage("slot 1 has no sequence; reset it with its first token");
             decode.reset(1, 5);
             assertThatThrownBy(() -> decode.advance(weights, in))
-                .hasMessage("step 0 of slot 1 is neither forced nor sampled, of 3 steps");
+                    .hasMessage("step 0 of slot 1 is neither forced nor sampled, of 3 steps");
             in.sample(0, 1, 0.5f);
             in.sample(1, 1, 0.5f);
             in.force(2, 1, 11);
             assertThatThrownBy(() -> decode.advance(weights, in))
-                .hasMessage("forced token 11 at step 2 of slot 1 is outside the vocabulary of 11");
+                    .hasMessage("forced token 11 at step 2 of slot 1 is outside the vocabulary of 11");
             in.force(2, 1, 10);
             DecodeSteps done = decode.advance(weights, in);
             assertThat(done.token(2, 1)).isEqualTo(10);
             assertThatThrownBy(() -> done.token(0, 0)).hasMessage("slot 0 took 0 steps, there is no step 0");
             assertThatThrownBy(() -> decode.advance(weights, in))
-                .hasMessage("slot 1 holds 4 tokens and cannot take 3 more: capacityTokens=4");
-            assertThatThrownBy(() -> decode.reset(0, 11)).hasMessage("token 11 for slot 0 is outside the vocabulary of 11");
+                    .hasMessage("slot 1 holds 4 tokens and cannot take 3 more: capacityTokens=4");
+            assertThatThrownBy(() -> decode.reset(0, 11))
+                    .hasMessage("token 11 for slot 0 is outside the vocabulary of 11");
             assertThatThrownBy(() -> in.sample(0, 0, 1f))
-                .hasMessageStartingWith("a uniform number must be at least 0 and below 1");
+                    .hasMessageStartingWith("a uniform number must be at least 0 and below 1");
             weights.tensor("model.norm.weight").put(0, Float.NaN);
             decode.reset(1, 5);
             assertThatThrownBy(() -> decode.advance(weights, in))
-                .isInstanceOf(NonFiniteScoreException.class).hasMessageStartingWith("slot 1, position 1: logProb=NaN");
+                    .isInstanceOf(NonFiniteScoreException.class)
+                    .hasMessageStartingWith("slot 1, position 1: logProb=NaN");
         }
         assertThatThrownBy(() -> new DecodeSession(Engine.cpu(), shape, 2, 97, 3))
-            .hasMessage("capacityTokens must be at least 2 and at most the model's maxPositions=96: capacityTokens=97");
+                .hasMessage(
+                        "capacityTokens must be at least 2 and at most the model's maxPositions=96: capacityTokens=97");
         assertThatThrownBy(() -> new Sampling(1, 0, 0)).hasMessage("topP must be above 0 and at most 1: topP=0.0");
     }
 
@@ -345,15 +357,18 @@ class DecodeSessionTest {
         Weights weights = RaggedBatches.weights(shape, 3);
         double[] all = distribution(weights, new int[] {4, 7}, sampling.temperature());
         int[] order = order(all);
-        double kept = Arrays.stream(order).limit(support).mapToDouble(token -> all[token]).sum();
+        double kept = Arrays.stream(order)
+                .limit(support)
+                .mapToDouble(token -> all[token])
+                .sum();
         double[] expected = new double[all.length];
         Arrays.stream(order).limit(support).forEach(token -> expected[token] = all[token] / kept);
         assertChiSquare(sampleOnce(shape, weights, new int[] {4, 7}, sampling, 64, 100), expected);
     }
 
     /** Samples the token after {@code prompt} again and again; checks the reported log-probs on the way. */
-    private static int[] sampleOnce(DecoderShape shape, Weights weights, int[] prompt, Sampling sampling, int slots,
-        int rounds) {
+    private static int[] sampleOnce(
+            DecoderShape shape, Weights weights, int[] prompt, Sampling sampling, int slots, int rounds) {
         double[] all = distribution(weights, prompt, sampling.temperature());
         int[] counts = new int[shape.vocabSize()];
         double[] reported = new double[shape.vocabSize()];
@@ -376,12 +391,13 @@ class DecodeSessionTest {
                     counts[token]++;
                     reported[token] = Math.exp(done.logProb(prompt.length - 1, slot));
                     assertThat((double) done.temperatureLogProb(prompt.length - 1, slot))
-                        .isCloseTo(Math.log(all[token]), within(1e-5));
+                            .isCloseTo(Math.log(all[token]), within(1e-5));
                 }
             }
         }
-        assertThat(Arrays.stream(reported).sum()).as("the reported probabilities of the tokens seen")
-            .isCloseTo(1, within(1e-5));
+        assertThat(Arrays.stream(reported).sum())
+                .as("the reported probabilities of the tokens seen")
+                .isCloseTo(1, within(1e-5));
         return counts;
     }
 
@@ -395,7 +411,9 @@ class DecodeSessionTest {
         int cells = 0;
         for (int token = 0; token < counts.length; token++) {
             if (expected[token] == 0) {
-                assertThat(counts[token]).as("token %d is outside of the support", token).isZero();
+                assertThat(counts[token])
+                        .as("token %d is outside of the support", token)
+                        .isZero();
             } else {
                 statistic += Math.pow(counts[token] - total * expected[token], 2) / (total * expected[token]);
                 cells++;
@@ -411,8 +429,11 @@ class DecodeSessionTest {
     }
 
     private static int[] order(double[] probs) {
-        return IntStream.range(0, probs.length).boxed().sorted((a, b) -> Double.compare(probs[b], probs[a]))
-            .mapToInt(Integer::intValue).toArray();
+        return IntStream.range(0, probs.length)
+                .boxed()
+                .sorted((a, b) -> Double.compare(probs[b], probs[a]))
+                .mapToInt(Integer::intValue)
+                .toArray();
     }
 
     private static double[] sortedDown(double[] probs) {
@@ -421,7 +442,9 @@ class DecodeSessionTest {
 
     /** Forces whole sequences through the slots and returns the log-prob of each token, [sequence][position]. */
     private static float[][] force(DecodeSession decode, Weights weights, int[][] tokens, float[] temperatures) {
-        float[][] logProbs = Arrays.stream(tokens).map(sequence -> new float[sequence.length]).toArray(float[][]::new);
+        float[][] logProbs = Arrays.stream(tokens)
+                .map(sequence -> new float[sequence.length])
+                .toArray(float[][]::new);
         for (int slot = 0; slot < tokens.length; slot++) {
             decode.reset(slot, tokens[slot][0]);
         }

@@ -13,24 +13,29 @@ class EngineTest {
     @Test
     void shouldReadTheNamesOfDevices() {
         assertThat(Device.parse("cpu")).isEqualTo(Device.CPU);
-        assertThat(Device.parse("cuda:3")).isEqualTo(new Device(Device.Kind.CUDA, 3)).hasToString("cuda:3");
-        assertThatThrownBy(() -> Device.parse("gpu")).hasMessage("device must be cpu or cuda:N, such as cuda:0: device=gpu");
+        assertThat(Device.parse("cuda:3"))
+                .isEqualTo(new Device(Device.Kind.CUDA, 3))
+                .hasToString("cuda:3");
+        assertThatThrownBy(() -> Device.parse("gpu"))
+                .hasMessage("device must be cpu or cuda:N, such as cuda:0: device=gpu");
         assertThatThrownBy(() -> Device.parse("cuda:"))
-            .hasMessage("device must be cpu or cuda:N, such as cuda:0: device=cuda:");
+                .hasMessage("device must be cpu or cuda:N, such as cuda:0: device=cuda:");
     }
 
     @Test
     void shouldRefuseCudaWhenTheArtifactHasNoCudaProvider() {
-        assumeFalse(OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA),
-            "built with -Pgpu: the provider is there");
+        assumeFalse(
+                OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA),
+                "built with -Pgpu: the provider is there");
         assertThatThrownBy(() -> new Engine(Device.parse("cuda:0"), 1))
-            .hasMessageStartingWith("device cuda:0 needs ONNX Runtime's CUDA provider, and this build carries only [CPU")
-            .hasMessageEndingWith("; build with -Pgpu, or choose device cpu");
+                .hasMessageStartingWith(
+                        "device cuda:0 needs ONNX Runtime's CUDA provider, and this build carries only [CPU")
+                .hasMessageEndingWith("; build with -Pgpu, or choose device cpu");
     }
 
     @Test
     void shouldRefuseNoThreads() {
         assertThatThrownBy(() -> new Engine(Device.CPU, 0))
-            .hasMessage("intraOpThreads must be at least 1: intraOpThreads=0");
+                .hasMessage("intraOpThreads must be at least 1: intraOpThreads=0");
     }
 }

@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.FieldSource;
 
 class GradientNormSessionTest {
     static final List<DecoderShape> SHAPES =
-        List.of(Shapes.TIED, Shapes.GROUPED_UNTIED_BIASED, Shapes.ONE_KEY_HEAD, Shapes.DEFAULT_TASK);
+            List.of(Shapes.TIED, Shapes.GROUPED_UNTIED_BIASED, Shapes.ONE_KEY_HEAD, Shapes.DEFAULT_TASK);
     /** From so few tokens that every matrix is cheaper by its Gram matrices to so many that none is. */
     private static final int[] LENGTHS = {6, 2, 9, 1, 13, 6, 6, 33, 60, 2, 5, 17, 64};
 
@@ -39,8 +39,9 @@ class GradientNormSessionTest {
                 try (GradientNormSession session = new GradientNormSession(Engine.cpu(), shape, budget)) {
                     double[] norms = session.norms(weights, batch, temperatures, coefficients);
                     for (int s = 0; s < norms.length; s++) {
-                        assertThat(norms[s]).as("sequence %d of %d tokens, budget %d", s, batch.length(s), budget)
-                            .isCloseTo(expected[s], within(1e-5 * expected[s]));
+                        assertThat(norms[s])
+                                .as("sequence %d of %d tokens, budget %d", s, batch.length(s), budget)
+                                .isCloseTo(expected[s], within(1e-5 * expected[s]));
                     }
                 }
             }
@@ -52,7 +53,9 @@ class GradientNormSessionTest {
     void shouldTakeEveryMatrixBothWays(DecoderShape shape) {
         assertThat(SequenceGraph.cheaperByGram(shape, 64, 64)).isEmpty();
         Set<String> all = SequenceGraph.cheaperByGram(shape, 1, 1);
-        long matrices = SequenceGraph.differentiated(shape).stream().filter(spec -> spec.dims().size() == 2).count();
+        long matrices = SequenceGraph.differentiated(shape).stream()
+                .filter(spec -> spec.dims().size() == 2)
+                .count();
         assertThat(all).hasSize((int) matrices);
     }
 
@@ -61,12 +64,14 @@ class GradientNormSessionTest {
     void shouldTakeTheNormOfATiedEmbeddingsSumAndNotTheSumOfItsNorms() {
         DecoderShape shape = Shapes.TIED;
         Weights weights = RaggedBatches.weights(shape, 1);
-        SequenceBatch batch = new SequenceBatch(new int[][] {{3, 3, 3, 3, 3}, {3, 4, 3, 4, 3}, {5, 5}}, new int[] {1, 1, 1});
+        SequenceBatch batch =
+                new SequenceBatch(new int[][] {{3, 3, 3, 3, 3}, {3, 4, 3, 4, 3}, {5, 5}}, new int[] {1, 1, 1});
         float[] temperatures = {1, 1, 1};
         float[] coefficients = {1, 1, 1, 1, 1, 1, 1, 1, 1};
         double[] expected = oneByOne(shape, weights, batch, temperatures, coefficients);
         try (GradientNormSession session = new GradientNormSession(Engine.cpu(), shape, 64)) {
-            assertThat(session.norms(weights, batch, temperatures, coefficients)).containsExactly(expected, within(1e-5 * expected[2]));
+            assertThat(session.norms(weights, batch, temperatures, coefficients))
+                    .containsExactly(expected, within(1e-5 * expected[2]));
         }
     }
 
@@ -75,7 +80,8 @@ class GradientNormSessionTest {
         DecoderShape shape = Shapes.DEFAULT_TASK;
         SequenceBatch batch = new SequenceBatch(new int[][] {{1, 2, 3}, {1, 2, 3}, {1}}, new int[] {3, 1, 1});
         try (GradientNormSession session = new GradientNormSession(Engine.cpu(), shape, 64)) {
-            assertThat(session.norms(Weights.random(shape, 1), batch, new float[] {1, 1, 1}, new float[2])).containsOnly(0);
+            assertThat(session.norms(Weights.random(shape, 1), batch, new float[] {1, 1, 1}, new float[2]))
+                    .containsOnly(0);
         }
     }
 
@@ -109,9 +115,10 @@ class GradientNormSessionTest {
         SequenceBatch batch = new SequenceBatch(new int[][] {{1, 2, 3}}, new int[] {1});
         try (GradientNormSession session = new GradientNormSession(Engine.cpu(), shape, 64)) {
             assertThatThrownBy(() -> session.norms(weights, batch, new float[] {1}, new float[] {1, 1}))
-                .isInstanceOf(NonFiniteScoreException.class).hasMessageStartingWith("sequence 0, token 1: logProb=NaN");
+                    .isInstanceOf(NonFiniteScoreException.class)
+                    .hasMessageStartingWith("sequence 0, token 1: logProb=NaN");
             assertThatThrownBy(() -> session.norms(weights, batch, new float[] {1}, new float[] {1, Float.NaN}))
-                .hasMessage("coefficients must be finite: NaN at packed token 1");
+                    .hasMessage("coefficients must be finite: NaN at packed token 1");
         }
     }
 
@@ -121,7 +128,7 @@ class GradientNormSessionTest {
         try (GradientSession session = new GradientSession(Engine.cpu(), shape, 4096)) {
             for (int s = 0; s < norms.length; s++) {
                 SequenceBatch one = new SequenceBatch(
-                    new int[][] {RaggedBatches.sequence(batch, s)}, new int[] {batch.firstScored(s)});
+                        new int[][] {RaggedBatches.sequence(batch, s)}, new int[] {batch.firstScored(s)});
                 float[] own = new float[one.scoredCount()];
                 System.arraycopy(coefficients, batch.offset(s), own, 0, own.length);
                 Gradients gradient = new Gradients(shape);

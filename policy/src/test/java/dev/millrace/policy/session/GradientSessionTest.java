@@ -47,13 +47,20 @@ class GradientSessionTest {
                     scale += gradient[i] * gradient[i];
                 }
                 double step = 1e-5;
-                double up = nudged(tensor, direction, step, () ->
-                    objective(twin, batch, temperatures, logProbCoefficients, entropyCoefficients));
-                double down = nudged(tensor, direction, -step, () ->
-                    objective(twin, batch, temperatures, logProbCoefficients, entropyCoefficients));
+                double up = nudged(
+                        tensor,
+                        direction,
+                        step,
+                        () -> objective(twin, batch, temperatures, logProbCoefficients, entropyCoefficients));
+                double down = nudged(
+                        tensor,
+                        direction,
+                        -step,
+                        () -> objective(twin, batch, temperatures, logProbCoefficients, entropyCoefficients));
                 assertThat(Math.sqrt(scale)).as(spec.name()).isGreaterThan(1e-3);
-                assertThat(claimed).as(spec.name())
-                    .isCloseTo((up - down) / (2 * step), within(1e-5 * (1 + Math.sqrt(scale))));
+                assertThat(claimed)
+                        .as(spec.name())
+                        .isCloseTo((up - down) / (2 * step), within(1e-5 * (1 + Math.sqrt(scale))));
             }
         }
     }
@@ -65,11 +72,10 @@ class GradientSessionTest {
         SequenceBatch batch = RaggedBatches.random(shape, 2, LENGTHS);
         float[] temperatures = RaggedBatches.temperatures(3, LENGTHS.length);
         try (GradientSession gradient = new GradientSession(Engine.cpu(), shape, 64);
-             ScoringSession scoring = new ScoringSession(Engine.cpu(), shape, 64)) {
+                ScoringSession scoring = new ScoringSession(Engine.cpu(), shape, 64)) {
             TokenScores expected = scoring.score(weights, batch, temperatures);
-            TokenScores actual = gradient.accumulate(weights, batch, temperatures, coefficients(4, batch),
-                coefficients(5, batch),
-                new Gradients(shape));
+            TokenScores actual = gradient.accumulate(
+                    weights, batch, temperatures, coefficients(4, batch), coefficients(5, batch), new Gradients(shape));
             assertThat(actual.logProbs()).containsExactly(expected.logProbs(), within(1e-6f));
             assertThat(actual.entropies()).containsExactly(expected.entropies(), within(1e-6f));
             assertThat(actual.sumSquaredProbs()).containsExactly(expected.sumSquaredProbs(), within(1e-6f));
@@ -85,7 +91,7 @@ class GradientSessionTest {
         float[] c = coefficients(4, batch);
         float[] e = coefficients(5, batch);
         try (GradientSession session = new GradientSession(Engine.cpu(), shape, 40);
-             GradientSession another = new GradientSession(Engine.cpu(), shape, 40)) {
+                GradientSession another = new GradientSession(Engine.cpu(), shape, 40)) {
             Gradients once = new Gradients(shape);
             session.accumulate(weights, batch, temperatures, c, e, once);
             Gradients again = new Gradients(shape);
@@ -121,7 +127,8 @@ class GradientSessionTest {
         }
     }
 
-    private static void accumulate(int budget, Weights weights, SequenceBatch batch, float[] temperatures, Gradients into) {
+    private static void accumulate(
+            int budget, Weights weights, SequenceBatch batch, float[] temperatures, Gradients into) {
         try (GradientSession session = new GradientSession(Engine.cpu(), weights.shape(), budget)) {
             session.accumulate(weights, batch, temperatures, coefficients(4, batch), coefficients(5, batch), into);
         }
@@ -134,13 +141,20 @@ class GradientSessionTest {
         SequenceBatch batch = new SequenceBatch(new int[][] {{1, 2, 3}}, new int[] {1});
         Gradients into = new Gradients(shape);
         try (GradientSession session = new GradientSession(Engine.cpu(), shape, 20)) {
-            assertThatThrownBy(() -> session.accumulate(weights, batch, new float[] {1}, new float[3], new float[2], into))
-                .hasMessage("one value per scored token: logProbCoefficients.length=3, scored tokens=2");
-            assertThatThrownBy(() -> session.accumulate(weights, batch, new float[] {1}, new float[2], new float[] {0,
-                Float.NaN}, into))
-                .hasMessage("entropyCoefficients must be finite: NaN at packed token 1");
-            assertThatThrownBy(() -> session.accumulate(weights, batch, new float[] {1}, new float[2], new float[2],
-                new Gradients(Shapes.ONE_KEY_HEAD))).hasMessageStartingWith("these gradients are of another shape");
+            assertThatThrownBy(
+                            () -> session.accumulate(weights, batch, new float[] {1}, new float[3], new float[2], into))
+                    .hasMessage("one value per scored token: logProbCoefficients.length=3, scored tokens=2");
+            assertThatThrownBy(() -> session.accumulate(
+                            weights, batch, new float[] {1}, new float[2], new float[] {0, Float.NaN}, into))
+                    .hasMessage("entropyCoefficients must be finite: NaN at packed token 1");
+            assertThatThrownBy(() -> session.accumulate(
+                            weights,
+                            batch,
+                            new float[] {1},
+                            new float[2],
+                            new float[2],
+                            new Gradients(Shapes.ONE_KEY_HEAD)))
+                    .hasMessageStartingWith("these gradients are of another shape");
         }
     }
 
@@ -154,7 +168,8 @@ class GradientSessionTest {
         return result;
     }
 
-    private static double objective(NaiveDecoder twin, SequenceBatch batch, float[] temperatures, float[] c, float[] e) {
+    private static double objective(
+            NaiveDecoder twin, SequenceBatch batch, float[] temperatures, float[] c, float[] e) {
         double sum = 0;
         for (int s = 0; s < batch.sequenceCount(); s++) {
             double[][] logProbs = twin.logProbs(RaggedBatches.sequence(batch, s), temperatures[s]);

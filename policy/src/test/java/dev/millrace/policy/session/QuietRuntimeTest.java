@@ -10,20 +10,22 @@ class QuietRuntimeTest {
     @Test
     void shouldRefuseACommandLineThatWouldEndTheProcess() {
         assertThatThrownBy(() -> QuietRuntime.require(null, QuietRuntime.MOST_BYTES + 1L))
-            .hasMessageContaining("has 3001 bytes");
+                .hasMessageContaining("has 3001 bytes");
         assertThatThrownBy(() -> QuietRuntime.require("0", 3001)).hasMessageContaining("ORT_DISABLE_TELEMETRY=1");
     }
 
     @Test
     void shouldSayWhatToDo() {
         assertThatThrownBy(() -> QuietRuntime.require("", 3001))
-            .hasMessageContaining("has 3001 bytes").hasMessageContaining("ORT_DISABLE_TELEMETRY=1");
+                .hasMessageContaining("has 3001 bytes")
+                .hasMessageContaining("ORT_DISABLE_TELEMETRY=1");
     }
 
     @Test
     void shouldTakeAnyWhereTelemetryIsOff() {
         assertThatCode(() -> QuietRuntime.require("1", 100_000)).doesNotThrowAnyException();
-        assertThatCode(() -> QuietRuntime.require(null, QuietRuntime.MOST_BYTES)).doesNotThrowAnyException();
+        assertThatCode(() -> QuietRuntime.require(null, QuietRuntime.MOST_BYTES))
+                .doesNotThrowAnyException();
     }
 
     @Test

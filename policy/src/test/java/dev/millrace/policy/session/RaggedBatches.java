@@ -8,8 +8,7 @@ import java.util.SplittableRandom;
 
 /** Seeded random sequences and weights for tests. */
 final class RaggedBatches {
-    private RaggedBatches() {
-    }
+    private RaggedBatches() {}
 
     /** Random tokens of the given lengths; the first scored token lies anywhere from 1 to the length, so some want none. */
     static SequenceBatch random(DecoderShape shape, long seed, int... lengths) {
@@ -24,8 +23,9 @@ final class RaggedBatches {
 
     static int[][] tokens(DecoderShape shape, long seed, int... lengths) {
         SplittableRandom random = new SplittableRandom(seed);
-        return Arrays.stream(lengths).mapToObj(length -> random.ints(length, 0, shape.vocabSize()).toArray())
-            .toArray(int[][]::new);
+        return Arrays.stream(lengths)
+                .mapToObj(length -> random.ints(length, 0, shape.vocabSize()).toArray())
+                .toArray(int[][]::new);
     }
 
     static float[] temperatures(long seed, int count) {

@@ -41,12 +41,21 @@ class ScoringSessionTest {
                 for (int t = batch.firstScored(s); t < batch.length(s); t++) {
                     int packed = batch.offset(s) + t - batch.firstScored(s);
                     double[] distribution = expected[t - 1];
-                    assertThat((double) scores.logProbs()[packed]).as("sequence %d token %d", s, t)
-                        .isCloseTo(distribution[batch.token(s, t)], within(1e-5));
+                    assertThat((double) scores.logProbs()[packed])
+                            .as("sequence %d token %d", s, t)
+                            .isCloseTo(distribution[batch.token(s, t)], within(1e-5));
                     assertThat((double) scores.entropies()[packed])
-                        .isCloseTo(Arrays.stream(distribution).map(lp -> -Math.exp(lp) * lp).sum(), within(1e-5));
+                            .isCloseTo(
+                                    Arrays.stream(distribution)
+                                            .map(lp -> -Math.exp(lp) * lp)
+                                            .sum(),
+                                    within(1e-5));
                     assertThat((double) scores.sumSquaredProbs()[packed])
-                        .isCloseTo(Arrays.stream(distribution).map(lp -> Math.exp(2 * lp)).sum(), within(1e-5));
+                            .isCloseTo(
+                                    Arrays.stream(distribution)
+                                            .map(lp -> Math.exp(2 * lp))
+                                            .sum(),
+                                    within(1e-5));
                 }
             }
         }
@@ -59,21 +68,23 @@ class ScoringSessionTest {
         SequenceBatch batch = RaggedBatches.random(shape, 5, LENGTHS);
         float[] temperatures = RaggedBatches.temperatures(6, LENGTHS.length);
         try (ScoringSession narrow = new ScoringSession(Engine.cpu(), shape, 1);
-             ScoringSession wide = new ScoringSession(Engine.cpu(), shape, 100_000)) {
+                ScoringSession wide = new ScoringSession(Engine.cpu(), shape, 100_000)) {
             TokenScores alone = narrow.score(weights, batch, temperatures);
             assertSameBits(wide.score(weights, batch, temperatures), alone);
 
             int[] order = {7, 3, 8, 0, 9, 1, 5, 2, 6, 4};
             SequenceBatch shuffled = new SequenceBatch(
-                Arrays.stream(order).mapToObj(s -> RaggedBatches.sequence(batch, s)).toArray(int[][]::new),
-                Arrays.stream(order).map(batch::firstScored).toArray());
+                    Arrays.stream(order)
+                            .mapToObj(s -> RaggedBatches.sequence(batch, s))
+                            .toArray(int[][]::new),
+                    Arrays.stream(order).map(batch::firstScored).toArray());
             float[] shuffledTemperatures = new float[order.length];
             IntStream.range(0, order.length).forEach(i -> shuffledTemperatures[i] = temperatures[order[i]]);
             TokenScores other = wide.score(weights, shuffled, shuffledTemperatures);
             for (int i = 0; i < order.length; i++) {
                 assertThat(Arrays.copyOfRange(other.logProbs(), shuffled.offset(i), shuffled.offset(i + 1)))
-                    .containsExactly(Arrays.copyOfRange(alone.logProbs(), batch.offset(order[i]),
-                    batch.offset(order[i] + 1)));
+                        .containsExactly(Arrays.copyOfRange(
+                                alone.logProbs(), batch.offset(order[i]), batch.offset(order[i] + 1)));
             }
         }
     }
@@ -86,8 +97,8 @@ class ScoringSessionTest {
         SequenceBatch batch = RaggedBatches.random(shape, 8, lengths);
         float[] temperatures = RaggedBatches.temperatures(9, lengths.length);
         try (ScoringSession narrow = new ScoringSession(Engine.cpu(), shape, 1);
-             ScoringSession medium = new ScoringSession(Engine.cpu(), shape, 77);
-             ScoringSession wide = new ScoringSession(Engine.cpu(), shape, 100_000)) {
+                ScoringSession medium = new ScoringSession(Engine.cpu(), shape, 77);
+                ScoringSession wide = new ScoringSession(Engine.cpu(), shape, 100_000)) {
             TokenScores alone = narrow.score(weights, batch, temperatures);
             assertSameBits(medium.score(weights, batch, temperatures), alone);
             assertSameBits(wide.score(weights, batch, temperatures), alone);
@@ -101,7 +112,7 @@ class ScoringSessionTest {
         SequenceBatch batch = RaggedBatches.random(shape, 8, 2, 3, 9, 2, 130, 17, 131, 16, 3, 250);
         float[] temperatures = RaggedBatches.temperatures(9, batch.sequenceCount());
         try (ScoringSession narrow = new ScoringSession(Engine.cpu(), shape, 1);
-             ScoringSession wide = new ScoringSession(Engine.cpu(), shape, 100_000)) {
+                ScoringSession wide = new ScoringSession(Engine.cpu(), shape, 100_000)) {
             assertSameBits(wide.score(weights, batch, temperatures), narrow.score(weights, batch, temperatures));
         }
     }
@@ -110,12 +121,14 @@ class ScoringSessionTest {
     void shouldGiveTheSameBitsToSeveralThreadsAtOnce() throws Exception {
         DecoderShape shape = Shapes.DEFAULT_TASK;
         Weights weights = Weights.random(shape, 7);
-        SequenceBatch batch = RaggedBatches.random(shape, 8, IntStream.range(0, 40).map(s -> 6 + s % 12).toArray());
+        SequenceBatch batch = RaggedBatches.random(
+                shape, 8, IntStream.range(0, 40).map(s -> 6 + s % 12).toArray());
         float[] temperatures = RaggedBatches.temperatures(9, 40);
         ExecutorService threads = Executors.newFixedThreadPool(4);
         try (ScoringSession session = new ScoringSession(Engine.cpu(), shape, 100)) {
             TokenScores alone = session.score(weights, batch, temperatures);
-            List<Callable<TokenScores>> calls = Collections.nCopies(40, () -> session.score(weights, batch, temperatures));
+            List<Callable<TokenScores>> calls =
+                    Collections.nCopies(40, () -> session.score(weights, batch, temperatures));
             for (Future<TokenScores> call : threads.invokeAll(calls)) {
                 assertSameBits(call.get(30, TimeUnit.SECONDS), alone);
             }
@@ -146,21 +159,22 @@ class ScoringSessionTest {
         Weights weights = Weights.random(shape, 1);
         try (ScoringSession session = new ScoringSession(Engine.cpu(), shape, 100)) {
             assertThatThrownBy(() -> session.score(weights, one(0, 11, 3), new float[] {1}))
-                .hasMessage("token 11 at position 1 of sequence 0 is outside the vocabulary of 11");
+                    .hasMessage("token 11 at position 1 of sequence 0 is outside the vocabulary of 11");
             assertThatThrownBy(() -> session.score(weights, one(0, 1, 3), new float[] {0}))
-                .hasMessage("temperature must be finite and above 0: temperature=0.0 of sequence 0");
+                    .hasMessage("temperature must be finite and above 0: temperature=0.0 of sequence 0");
             assertThatThrownBy(() -> session.score(weights, one(0, 1, 3), new float[] {1, 1}))
-                .hasMessage("one temperature per sequence: 2 for 1 sequences");
+                    .hasMessage("one temperature per sequence: 2 for 1 sequences");
             assertThatThrownBy(() -> session.score(weights, one(new int[97]), new float[] {1}))
-                .hasMessage("sequence 0 has 97 tokens, more than the model's maxPositions=96");
+                    .hasMessage("sequence 0 has 97 tokens, more than the model's maxPositions=96");
             assertThatThrownBy(() -> session.score(Weights.random(Shapes.ONE_KEY_HEAD, 1), one(0, 1), new float[] {1}))
-                .hasMessageStartingWith("these weights are of another shape");
+                    .hasMessageStartingWith("these weights are of another shape");
             weights.tensor("model.norm.weight").put(0, Float.NaN);
             assertThatThrownBy(() -> session.score(weights, one(0, 1, 3), new float[] {1}))
-                .isInstanceOf(NonFiniteScoreException.class).hasMessageStartingWith("sequence 0, token 1: logProb=NaN");
+                    .isInstanceOf(NonFiniteScoreException.class)
+                    .hasMessageStartingWith("sequence 0, token 1: logProb=NaN");
         }
         assertThatThrownBy(() -> new SequenceBatch(new int[][] {{1, 2}}, new int[] {0}))
-            .hasMessage("firstScored must be at least 1 and at most the length 2: firstScored=0 of sequence 0");
+                .hasMessage("firstScored must be at least 1 and at most the length 2: firstScored=0 of sequence 0");
     }
 
     @Test
@@ -169,7 +183,7 @@ class ScoringSessionTest {
         try (ScoringSession session = new ScoringSession(Engine.cpu(), shape, 100)) {
             Thread.currentThread().interrupt();
             assertThatThrownBy(() -> session.score(Weights.random(shape, 1), one(0, 1, 3), new float[] {1}))
-                .isInstanceOf(CancellationException.class);
+                    .isInstanceOf(CancellationException.class);
             assertThat(Thread.interrupted()).isTrue();
         }
     }
@@ -177,9 +191,9 @@ class ScoringSessionTest {
     @Test
     void shouldPadByAtMostAQuarterAndByTheLengthAlone() {
         assertThat(IntStream.of(1, 4, 5, 12, 16, 17, 32, 33, 64, 65, 100, 1000).map(MicroBatch::paddedLength))
-            .containsExactly(4, 4, 8, 12, 16, 20, 32, 40, 64, 80, 112, 1024);
-        assertThat(IntStream.rangeClosed(16, 5000)).allMatch(n ->
-            MicroBatch.paddedLength(n) >= n && MicroBatch.paddedLength(n) <= 1.25 * n + 1);
+                .containsExactly(4, 4, 8, 12, 16, 20, 32, 40, 64, 80, 112, 1024);
+        assertThat(IntStream.rangeClosed(16, 5000))
+                .allMatch(n -> MicroBatch.paddedLength(n) >= n && MicroBatch.paddedLength(n) <= 1.25 * n + 1);
     }
 
     private static SequenceBatch one(int... tokens) {

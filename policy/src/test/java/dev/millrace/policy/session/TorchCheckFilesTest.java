@@ -25,9 +25,12 @@ import org.junit.jupiter.params.provider.FieldSource;
  * {@code src/test/python/torch_check.py} to compare with PyTorch's autograd where PyTorch is installed.
  */
 class TorchCheckFilesTest {
-    static final List<DecoderShape> SHAPES = List.of(Shapes.TIED, Shapes.GROUPED_UNTIED_BIASED, Shapes.ONE_KEY_HEAD,
-        Shapes.DEFAULT_TASK,
-        new DecoderShape(300, 128, 4, 8, 2, 16, 352, 256, 10_000, 1e-6, true, true));
+    static final List<DecoderShape> SHAPES = List.of(
+            Shapes.TIED,
+            Shapes.GROUPED_UNTIED_BIASED,
+            Shapes.ONE_KEY_HEAD,
+            Shapes.DEFAULT_TASK,
+            new DecoderShape(300, 128, 4, 8, 2, 16, 352, 256, 10_000, 1e-6, true, true));
 
     @ParameterizedTest
     @FieldSource("SHAPES")
@@ -51,14 +54,21 @@ class TorchCheckFilesTest {
         for (TensorSpec spec : shape.tensors()) {
             asWeights.tensor(spec.name()).put(gradients.tensor(spec.name()));
         }
-        Path directory = Path.of("target", "torch-check", shape.vocabSize() + "x" + shape.hiddenSize() + "x"
-            + shape.layers());
+        Path directory =
+                Path.of("target", "torch-check", shape.vocabSize() + "x" + shape.hiddenSize() + "x" + shape.layers());
         new CheckpointDirectory(directory).save(weights);
         new CheckpointDirectory(directory.resolve("gradients")).save(asWeights);
         Map<String, Object> sequences = new LinkedHashMap<>();
-        sequences.put("tokens", IntStream.range(0, batch.sequenceCount()).mapToObj(s -> RaggedBatches.sequence(batch, s))
-            .toList());
-        sequences.put("first_scored", IntStream.range(0, batch.sequenceCount()).map(batch::firstScored).toArray());
+        sequences.put(
+                "tokens",
+                IntStream.range(0, batch.sequenceCount())
+                        .mapToObj(s -> RaggedBatches.sequence(batch, s))
+                        .toList());
+        sequences.put(
+                "first_scored",
+                IntStream.range(0, batch.sequenceCount())
+                        .map(batch::firstScored)
+                        .toArray());
         sequences.put("temperatures", temperatures);
         sequences.put("log_prob_coefficients", c);
         sequences.put("entropy_coefficients", e);
@@ -71,7 +81,9 @@ class TorchCheckFilesTest {
         for (TensorSpec spec : shape.tensors()) {
             float[] read = new float[spec.elementCount()];
             back.tensor(spec.name()).get(read);
-            assertThat(Arrays.equals(read, gradients.tensor(spec.name()))).as(spec.name()).isTrue();
+            assertThat(Arrays.equals(read, gradients.tensor(spec.name())))
+                    .as(spec.name())
+                    .isTrue();
         }
     }
 }

@@ -20,22 +20,27 @@ class WeightsTest {
     @Test
     void shouldMakeTheSameBitsFromTheSameSeed() {
         Weights weights = Weights.random(SHAPE, 42);
-        SHAPE.tensors().forEach(spec -> assertThat(weights.bytes(spec.name()))
-            .isEqualTo(Weights.random(SHAPE, 42).bytes(spec.name())));
-        assertThat(weights.bytes(EMBEDDING)).isNotEqualTo(Weights.random(SHAPE, 43).bytes(EMBEDDING));
-        assertThat(weights.tensor(EMBEDDING).get(0)).as("pinned: a change here changes every recorded run")
-            .isEqualTo(-0.045046493f);
+        SHAPE.tensors()
+                .forEach(spec -> assertThat(weights.bytes(spec.name()))
+                        .isEqualTo(Weights.random(SHAPE, 42).bytes(spec.name())));
+        assertThat(weights.bytes(EMBEDDING))
+                .isNotEqualTo(Weights.random(SHAPE, 43).bytes(EMBEDDING));
+        assertThat(weights.tensor(EMBEDDING).get(0))
+                .as("pinned: a change here changes every recorded run")
+                .isEqualTo(-0.045046493f);
     }
 
     @Test
     void shouldScaleRandomWeightsByTheirInputsAndDepth() {
         Weights weights = Weights.random(SHAPE, 1);
         assertThat(deviation(weights.tensor("model.layers.0.mlp.up_proj.weight")))
-            .isCloseTo(1 / Math.sqrt(64), within(0.005));
+                .isCloseTo(1 / Math.sqrt(64), within(0.005));
         assertThat(deviation(weights.tensor(DOWN))).isCloseTo(1 / Math.sqrt(128) / 2, within(0.002));
         assertThat(weights.tensor("model.norm.weight").get(5)).isEqualTo(1f);
-        assertThat(Weights.random(Shapes.GROUPED_UNTIED_BIASED, 1).tensor("model.layers.0.self_attn.q_proj.bias").get(3))
-            .isZero();
+        assertThat(Weights.random(Shapes.GROUPED_UNTIED_BIASED, 1)
+                        .tensor("model.layers.0.self_attn.q_proj.bias")
+                        .get(3))
+                .isZero();
     }
 
     @Test
@@ -46,7 +51,8 @@ class WeightsTest {
         ByteBuffer bytes = weights.bytes(EMBEDDING);
         assertThat(bytes.remaining()).isEqualTo(16 * 64 * 4);
         assertThat(bytes.order()).isEqualTo(ByteOrder.LITTLE_ENDIAN);
-        assertThat(new byte[] {bytes.get(4), bytes.get(5), bytes.get(6), bytes.get(7)}).containsExactly(0, 0, 0xC0, 0x3F);
+        assertThat(new byte[] {bytes.get(4), bytes.get(5), bytes.get(6), bytes.get(7)})
+                .containsExactly(0, 0, 0xC0, 0x3F);
         assertThat(copy.tensor(EMBEDDING).get(1)).isZero();
         assertThatThrownBy(() -> bytes.put(0, (byte) 1)).isInstanceOf(ReadOnlyBufferException.class);
     }
@@ -63,11 +69,11 @@ class WeightsTest {
     void shouldRefuseBytesThatDoNotFitAndNamesItDoesNotHave() {
         Weights weights = Weights.zeros(SHAPE);
         assertThatThrownBy(() -> weights.load("model.norm.weight", ByteBuffer.allocate(255)))
-            .hasMessage("model.norm.weight takes 256 bytes, not 255");
+                .hasMessage("model.norm.weight takes 256 bytes, not 255");
         assertThatThrownBy(() -> weights.tensor("lm_head.weight"))
-            .hasMessageStartingWith("there is no tensor lm_head.weight among [model.embed");
+                .hasMessageStartingWith("there is no tensor lm_head.weight among [model.embed");
         assertThatThrownBy(() -> weights.copyFrom(Weights.zeros(Shapes.TIED)))
-            .hasMessageStartingWith("the tensors differ in name or shape");
+                .hasMessageStartingWith("the tensors differ in name or shape");
     }
 
     @Test

@@ -20,6 +20,7 @@ public final class DeadLetters {
     static final int MAX_HEADER_CHARS = 1024;
     /** What the headers of a dead letter may take beside the record: nine of them, of four bytes a character. */
     public static final int MAX_HEADERS_BYTES = 64 << 10;
+
     static final String PREFIX = "millrace.error.";
     /** {@link RefusalReason#code()}. */
     public static final String REASON = PREFIX + "reason";
@@ -40,8 +41,7 @@ public final class DeadLetters {
     /** The rollout it is about; absent if not known. */
     public static final String ROLLOUT_ID = PREFIX + "rollout-id";
 
-    private DeadLetters() {
-    }
+    private DeadLetters() {}
 
     /**
      * Where a record was read from.
@@ -76,9 +76,10 @@ public final class DeadLetters {
     }
 
     /** The dead letter of a record that a consumer read, to be sent to {@code topic}. */
-    public static ProducerRecord<byte[], byte[]> of(ConsumerRecord<byte[], byte[]> record, Refusal refusal, String topic) {
+    public static ProducerRecord<byte[], byte[]> of(
+            ConsumerRecord<byte[], byte[]> record, Refusal refusal, String topic) {
         return new ProducerRecord<>(
-            topic, null, null, record.key(), record.value(), headers(record.headers(), Source.of(record), refusal));
+                topic, null, null, record.key(), record.value(), headers(record.headers(), Source.of(record), refusal));
     }
 
     /** The text of one of these headers; empty if the record has none of that name. */

@@ -29,12 +29,21 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
  *     letter is not that record itself but a trajectory of it; else empty
  * @param runId the run, as the letter has it; may be empty
  */
-public record PutBackMark(int letterPartition, long letterOffset, String sourceTopic, int sourcePartition, long sourceOffset,
-    long newOffset, long samples, String rolloutPlace, String runId) {
+public record PutBackMark(
+        int letterPartition,
+        long letterOffset,
+        String sourceTopic,
+        int sourcePartition,
+        long sourceOffset,
+        long newOffset,
+        long samples,
+        String rolloutPlace,
+        String runId) {
 
     private static final String PREFIX = "millrace.put-back.";
     /** On a mark and on the record that was put back: which letter it was, {@code partition@offset}. */
     public static final String LETTER = PREFIX + "letter";
+
     private static final String NEW_OFFSET = PREFIX + "new-offset";
     private static final String SAMPLES = PREFIX + "samples";
     private static final String ROLLOUT = PREFIX + "rollout";
@@ -85,15 +94,24 @@ public record PutBackMark(int letterPartition, long letterOffset, String sourceT
         String offset = DeadLetters.text(headers, DeadLetters.SOURCE_OFFSET);
         String newOffset = DeadLetters.text(headers, NEW_OFFSET);
         String samples = DeadLetters.text(headers, SAMPLES);
-        if (record.value() != null || headers.lastHeader(DeadLetters.REASON) != null || !letter.matches()
-                || !PLACE.matcher(partition + "@" + offset).matches() || !NUMBER.matcher(newOffset).matches()
+        if (record.value() != null
+                || headers.lastHeader(DeadLetters.REASON) != null
+                || !letter.matches()
+                || !PLACE.matcher(partition + "@" + offset).matches()
+                || !NUMBER.matcher(newOffset).matches()
                 || !NUMBER.matcher(samples).matches()) {
             return Optional.empty();
         }
-        return Optional.of(new PutBackMark(Integer.parseInt(letter.group(1)), Long.parseLong(letter.group(2)),
-            DeadLetters.text(headers, DeadLetters.SOURCE_TOPIC), Integer.parseInt(partition), Long.parseLong(offset),
-            Long.parseLong(newOffset), Long.parseLong(samples), DeadLetters.text(headers, ROLLOUT),
-            DeadLetters.text(headers, DeadLetters.RUN_ID)));
+        return Optional.of(new PutBackMark(
+                Integer.parseInt(letter.group(1)),
+                Long.parseLong(letter.group(2)),
+                DeadLetters.text(headers, DeadLetters.SOURCE_TOPIC),
+                Integer.parseInt(partition),
+                Long.parseLong(offset),
+                Long.parseLong(newOffset),
+                Long.parseLong(samples),
+                DeadLetters.text(headers, ROLLOUT),
+                DeadLetters.text(headers, DeadLetters.RUN_ID)));
     }
 
     private static void put(Headers headers, String name, String value) {

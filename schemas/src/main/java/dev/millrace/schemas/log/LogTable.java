@@ -41,6 +41,7 @@ public final class LogTable implements AutoCloseable {
     private static final Duration POLL = Duration.ofMillis(200);
     /** Short, because a fetch that waits for records is not woken by the mark of a commit. */
     private static final int FETCH_WAIT_MS = 10;
+
     private static final long MAX_PAUSE_MS = 100;
 
     private final Map<String, Object> clientProperties;
@@ -80,7 +81,8 @@ public final class LogTable implements AutoCloseable {
 
     /** Passes on every record that was committed before this call and was not passed on yet. */
     public synchronized void catchUp() {
-        readTo(consumer.endOffsets(List.of(partition), Duration.ofMillis(timeoutMs)).get(partition));
+        readTo(consumer.endOffsets(List.of(partition), Duration.ofMillis(timeoutMs))
+                .get(partition));
     }
 
     private void readTo(long end) {
@@ -89,7 +91,7 @@ public final class LogTable implements AutoCloseable {
         while (consumer.position(partition, limit) < end) {
             if (System.nanoTime() - deadline > 0) {
                 throw new KafkaException("topic " + topic + " could not be read to its end at offset " + end
-                    + " within " + timeoutMs + " ms; reached " + consumer.position(partition, limit));
+                        + " within " + timeoutMs + " ms; reached " + consumer.position(partition, limit));
             }
             for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
                 String key = record.key() == null ? "" : new String(record.key(), StandardCharsets.UTF_8);
@@ -134,8 +136,10 @@ public final class LogTable implements AutoCloseable {
                 throw e;
             }
             if (System.nanoTime() - deadline > 0) {
-                throw new KafkaException("topic " + topic + " could not be written within " + timeoutMs
-                    + " ms: other writers came in between again and again", e);
+                throw new KafkaException(
+                        "topic " + topic + " could not be written within " + timeoutMs
+                                + " ms: other writers came in between again and again",
+                        e);
             }
             return false;
         }
@@ -178,8 +182,8 @@ public final class LogTable implements AutoCloseable {
     private long write(KafkaProducer<byte[], byte[]> producer, Map<String, byte[]> entries) {
         producer.beginTransaction();
         List<Future<RecordMetadata>> sent = new ArrayList<>();
-        entries.forEach((key, value) -> sent.add(
-            producer.send(new ProducerRecord<>(topic, 0, key.getBytes(StandardCharsets.UTF_8), value))));
+        entries.forEach((key, value) ->
+                sent.add(producer.send(new ProducerRecord<>(topic, 0, key.getBytes(StandardCharsets.UTF_8), value))));
         commit(producer);
         long last = 0;
         for (Future<RecordMetadata> one : sent) {
@@ -191,7 +195,8 @@ public final class LogTable implements AutoCloseable {
     /** Whether another writer came in between; the producer says so in several ways. */
     private static boolean isFenced(Throwable failure) {
         for (Throwable e = failure; e != null; e = e.getCause()) {
-            if (e instanceof ProducerFencedException || e instanceof InvalidProducerEpochException
+            if (e instanceof ProducerFencedException
+                    || e instanceof InvalidProducerEpochException
                     || e instanceof UncertainCommitException) {
                 return true;
             }

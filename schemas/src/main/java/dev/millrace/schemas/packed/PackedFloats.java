@@ -14,10 +14,9 @@ import java.nio.ByteOrder;
  */
 public final class PackedFloats {
     private static final VarHandle ELEMENT =
-        MethodHandles.byteBufferViewVarHandle(float[].class, ByteOrder.LITTLE_ENDIAN);
+            MethodHandles.byteBufferViewVarHandle(float[].class, ByteOrder.LITTLE_ENDIAN);
 
-    private PackedFloats() {
-    }
+    private PackedFloats() {}
 
     /** Packs a copy of the values into a new buffer. */
     public static ByteBuffer of(float... values) {

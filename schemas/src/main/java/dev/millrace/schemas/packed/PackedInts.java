@@ -13,10 +13,9 @@ import java.nio.ByteOrder;
  */
 public final class PackedInts {
     private static final VarHandle ELEMENT =
-        MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
+            MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
 
-    private PackedInts() {
-    }
+    private PackedInts() {}
 
     /** Packs a copy of the values into a new buffer. */
     public static ByteBuffer of(int... values) {

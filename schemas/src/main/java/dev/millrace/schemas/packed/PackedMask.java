@@ -9,8 +9,7 @@ import java.nio.ByteBuffer;
  * <p>Stateless and thread-safe; buffers are never written to nor moved.
  */
 public final class PackedMask {
-    private PackedMask() {
-    }
+    private PackedMask() {}
 
     /** Packs a copy of the values into a new buffer. */
     public static ByteBuffer of(byte... values) {

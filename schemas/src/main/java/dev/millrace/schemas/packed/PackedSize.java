@@ -4,14 +4,13 @@ import java.nio.ByteBuffer;
 
 /** The size rule of packed vectors. */
 final class PackedSize {
-    private PackedSize() {
-    }
+    private PackedSize() {}
 
     static int elements(ByteBuffer packed, int elementBytes, String type) {
         int bytes = packed.remaining();
         if (bytes % elementBytes != 0) {
             throw new IllegalArgumentException(
-                type + " needs a multiple of " + elementBytes + " bytes, there are " + bytes);
+                    type + " needs a multiple of " + elementBytes + " bytes, there are " + bytes);
         }
         return bytes / elementBytes;
     }

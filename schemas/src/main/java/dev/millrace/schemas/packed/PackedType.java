@@ -29,8 +29,8 @@ public final class PackedType extends LogicalType {
     public void validate(Schema schema) {
         super.validate(schema);
         if (schema.getType() != Schema.Type.BYTES) {
-            throw new IllegalArgumentException(
-                getName() + " packs its elements into bytes, it cannot be put on " + schema.getType().getName());
+            throw new IllegalArgumentException(getName() + " packs its elements into bytes, it cannot be put on "
+                    + schema.getType().getName());
         }
     }
 }

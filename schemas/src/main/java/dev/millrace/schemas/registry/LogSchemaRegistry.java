@@ -75,9 +75,12 @@ public final class LogSchemaRegistry implements SchemaRegistry {
             catchUp();
             known = state.find(subject, text);
         }
-        return known.map(Registration::id).orElseThrow(() -> new SchemaRegistryException(
-            "the schema of " + schema.getFullName() + " is not registered under " + subject + " in topic " + topic
-                + "; it is registered by whoever creates the run, so that run may be of another version of Millrace"));
+        return known.map(Registration::id)
+                .orElseThrow(
+                        () -> new SchemaRegistryException(
+                                "the schema of " + schema.getFullName() + " is not registered under " + subject
+                                        + " in topic " + topic
+                                        + "; it is registered by whoever creates the run, so that run may be of another version of Millrace"));
     }
 
     /**
@@ -97,7 +100,7 @@ public final class LogSchemaRegistry implements SchemaRegistry {
             table.append(() -> missing(texts));
         } catch (KafkaException e) {
             throw new SchemaRegistryException(
-                "schemas cannot be registered in topic " + topic + ": " + e.getMessage(), e);
+                    "schemas cannot be registered in topic " + topic + ": " + e.getMessage(), e);
         }
     }
 
@@ -171,7 +174,7 @@ public final class LogSchemaRegistry implements SchemaRegistry {
         }
         if (!records.isEmpty() && state.isOwnedByARegistry()) {
             throw new SchemaRegistryException("topic " + topic + " belongs to a schema registry that runs on it; "
-                + "set schema_registry_url to that registry's address, or schemas_topic to another name");
+                    + "set schema_registry_url to that registry's address, or schemas_topic to another name");
         }
         if (!records.isEmpty() && state.isEmpty()) {
             records.put(SchemaLogRecords.configKey(), SchemaLogRecords.configValue(LEVEL));

@@ -15,8 +15,7 @@ public final class PublishedSchema {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String JAVA_STRING_NOTE = "avro.java.string";
 
-    private PublishedSchema() {
-    }
+    private PublishedSchema() {}
 
     /** The text under which a schema is registered; equal schemas have equal texts. */
     public static String text(Schema schema) {
@@ -32,7 +31,8 @@ public final class PublishedSchema {
         if (node instanceof ObjectNode object) {
             object.remove(JAVA_STRING_NOTE);
             object.properties().forEach(field -> field.setValue(withoutNotes(field.getValue())));
-            boolean onlyNamesAString = object.size() == 1 && "string".equals(object.path("type").asText());
+            boolean onlyNamesAString =
+                    object.size() == 1 && "string".equals(object.path("type").asText());
             return onlyNamesAString ? object.get("type") : object;
         }
         if (node instanceof ArrayNode array) {

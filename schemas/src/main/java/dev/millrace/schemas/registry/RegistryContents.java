@@ -13,8 +13,7 @@ public interface RegistryContents {
      * @param id the schema's id, the same for the same text under other subjects
      * @param schema the schema as JSON text
      */
-    record Registration(String subject, int version, int id, String schema) {
-    }
+    record Registration(String subject, int version, int id, String schema) {}
 
     /** Subjects in alphabetical order. */
     List<String> subjects();

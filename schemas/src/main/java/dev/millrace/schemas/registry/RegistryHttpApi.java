@@ -60,8 +60,9 @@ public final class RegistryHttpApi {
 
     private static List<String> segments(HttpExchange exchange) {
         return Arrays.stream(exchange.getRequestURI().getRawPath().split("/"))
-            .filter(segment -> !segment.isEmpty())
-            .map(segment -> URLDecoder.decode(segment.replace("+", "%2B"), StandardCharsets.UTF_8)).toList();
+                .filter(segment -> !segment.isEmpty())
+                .map(segment -> URLDecoder.decode(segment.replace("+", "%2B"), StandardCharsets.UTF_8))
+                .toList();
     }
 
     private JsonNode answer(String method, List<String> path) {
@@ -97,8 +98,11 @@ public final class RegistryHttpApi {
         }
         Registration registration = version(versions, path.get(3));
         if (path.size() == 4) {
-            return JSON.createObjectNode().put("subject", registration.subject()).put("version", registration.version())
-                .put("id", registration.id()).put("schema", registration.schema());
+            return JSON.createObjectNode()
+                    .put("subject", registration.subject())
+                    .put("version", registration.version())
+                    .put("id", registration.id())
+                    .put("schema", registration.schema());
         }
         if (!path.get(4).equals("schema")) {
             throw notFound();
@@ -129,8 +133,8 @@ public final class RegistryHttpApi {
 
     private JsonNode config(List<String> path) {
         if (path.size() == 2) {
-            throw new Refusal(404, 40408,
-                "Subject '" + path.get(1) + "' does not have subject-level compatibility configured");
+            throw new Refusal(
+                    404, 40408, "Subject '" + path.get(1) + "' does not have subject-level compatibility configured");
         }
         requireEnd(path);
         return JSON.createObjectNode().put("compatibilityLevel", contents.compatibilityLevel());

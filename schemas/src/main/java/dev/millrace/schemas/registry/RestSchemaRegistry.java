@@ -32,6 +32,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
     private static final int NOT_FOUND = 404;
     /** Confluent's own code for "there is no such schema", which a plain 404 of a wrong address does not carry. */
     private static final int SCHEMA_NOT_FOUND = 40403;
+
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final String address;
@@ -52,8 +53,12 @@ public final class RestSchemaRegistry implements SchemaRegistry {
     public RestSchemaRegistry(String url, boolean mayWrite, long timeoutMs) {
         URI uri = parse(url);
         String user = uri.getRawUserInfo();
-        this.authorization = user == null ? null : "Basic " + Base64.getEncoder().encodeToString(
-            URLDecoder.decode(user, StandardCharsets.UTF_8).getBytes(StandardCharsets.UTF_8));
+        this.authorization = user == null
+                ? null
+                : "Basic "
+                        + Base64.getEncoder()
+                                .encodeToString(URLDecoder.decode(user, StandardCharsets.UTF_8)
+                                        .getBytes(StandardCharsets.UTF_8));
         String withoutUser = user == null ? url : url.replace(user + "@", "");
         this.address = withoutUser.endsWith("/") ? withoutUser.substring(0, withoutUser.length() - 1) : withoutUser;
         this.mayWrite = mayWrite;
@@ -67,12 +72,13 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         String cached = subject + "\n" + text;
         Integer known = ids.get(cached);
         if (known == null) {
-            String path = "/subjects/" + URLEncoder.encode(subject, StandardCharsets.UTF_8).replace("+", "%20")
-                + (mayWrite ? "/versions" : "");
+            String path = "/subjects/"
+                    + URLEncoder.encode(subject, StandardCharsets.UTF_8).replace("+", "%20")
+                    + (mayWrite ? "/versions" : "");
             String body = text(JSON.createObjectNode().put("schema", text));
             HttpResponse<String> response = send(request(path).POST(BodyPublishers.ofString(body)));
             String what =
-                (mayWrite ? "register" : "find") + " the schema of " + schema.getFullName() + " under " + subject;
+                    (mayWrite ? "register" : "find") + " the schema of " + schema.getFullName() + " under " + subject;
             known = integer(require(response, what), "id");
             ids.put(cached, known);
         }
@@ -127,7 +133,9 @@ public final class RestSchemaRegistry implements SchemaRegistry {
 
     private HttpRequest.Builder request(String path) {
         HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(address + path))
-            .timeout(timeout).header("Accept", MEDIA_TYPE).header("Content-Type", MEDIA_TYPE);
+                .timeout(timeout)
+                .header("Accept", MEDIA_TYPE)
+                .header("Content-Type", MEDIA_TYPE);
         return authorization == null ? request : request.header("Authorization", authorization);
     }
 
@@ -135,8 +143,10 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         try {
             return client.send(request.build(), BodyHandlers.ofString());
         } catch (IOException e) {
-            throw new SchemaRegistryException("the schema registry at " + address + " does not answer: "
-                + (e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage()), e);
+            throw new SchemaRegistryException(
+                    "the schema registry at " + address + " does not answer: "
+                            + (e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage()),
+                    e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new SchemaRegistryException("interrupted while asking the schema registry at " + address, e);
@@ -146,7 +156,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
     private JsonNode require(HttpResponse<String> response, String what) {
         if (response.statusCode() != 200) {
             throw new SchemaRegistryException("the schema registry at " + address + " did not " + what + ": status "
-                + response.statusCode() + ", " + response.body());
+                    + response.statusCode() + ", " + response.body());
         }
         return tree(response);
     }
@@ -154,7 +164,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
     private int integer(JsonNode answer, String field) {
         if (!answer.path(field).canConvertToInt()) {
             throw new SchemaRegistryException(
-                "the schema registry at " + address + " answered without " + field + ": " + answer);
+                    "the schema registry at " + address + " answered without " + field + ": " + answer);
         }
         return answer.path(field).asInt();
     }
@@ -167,8 +177,10 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         try {
             return JSON.readTree(response.body());
         } catch (JsonProcessingException e) {
-            throw new SchemaRegistryException("the schema registry at " + address
-                + " answered with something else than JSON, status " + response.statusCode(), e);
+            throw new SchemaRegistryException(
+                    "the schema registry at " + address + " answered with something else than JSON, status "
+                            + response.statusCode(),
+                    e);
         }
     }
 

@@ -14,36 +14,38 @@ import java.nio.charset.StandardCharsets;
 final class SchemaLogRecords {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    private SchemaLogRecords() {
-    }
+    private SchemaLogRecords() {}
 
     static String schemaKey(Registration registration) {
         ObjectNode key = JSON.createObjectNode()
-            .put("keytype", "SCHEMA")
-            .put("subject", registration.subject())
-            .put("version", registration.version())
-            .put("magic", 1);
+                .put("keytype", "SCHEMA")
+                .put("subject", registration.subject())
+                .put("version", registration.version())
+                .put("magic", 1);
         return text(key);
     }
 
     static byte[] schemaValue(Registration registration) {
         ObjectNode value = JSON.createObjectNode()
-            .put("subject", registration.subject())
-            .put("version", registration.version())
-            .put("id", registration.id())
-            .put("schema", registration.schema())
-            .put("deleted", false);
+                .put("subject", registration.subject())
+                .put("version", registration.version())
+                .put("id", registration.id())
+                .put("schema", registration.schema())
+                .put("deleted", false);
         return text(value).getBytes(StandardCharsets.UTF_8);
     }
 
     /** The key of the setting that holds for all subjects. */
     static String configKey() {
-        return text(JSON.createObjectNode().put("keytype", "CONFIG").putNull("subject").put("magic", 0));
+        return text(JSON.createObjectNode()
+                .put("keytype", "CONFIG")
+                .putNull("subject")
+                .put("magic", 0));
     }
 
     static byte[] configValue(String compatibilityLevel) {
         return text(JSON.createObjectNode().put("compatibilityLevel", compatibilityLevel))
-            .getBytes(StandardCharsets.UTF_8);
+                .getBytes(StandardCharsets.UTF_8);
     }
 
     private static String text(ObjectNode node) {

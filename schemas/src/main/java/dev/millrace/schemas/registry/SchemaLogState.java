@@ -30,7 +30,7 @@ final class SchemaLogState implements RegistryContents {
     private final ConcurrentMap<Integer, String> textById = new ConcurrentHashMap<>();
     private final ConcurrentMap<Integer, String> otherTypeById = new ConcurrentHashMap<>();
     private final ConcurrentNavigableMap<String, ConcurrentNavigableMap<Integer, Registration>> subjects =
-        new ConcurrentSkipListMap<>();
+            new ConcurrentSkipListMap<>();
     private volatile String level = DEFAULT_LEVEL;
     private volatile int newestId;
     private volatile boolean empty = true;
@@ -49,8 +49,10 @@ final class SchemaLogState implements RegistryContents {
                 default -> LOG.debug("the schema log holds a record that says nothing about schemas: {}", key);
             }
         } catch (IOException e) {
-            LOG.warn("the schema log holds a record that is no JSON and counts for nothing, key '{}': {}",
-                key, e.getMessage());
+            LOG.warn(
+                    "the schema log holds a record that is no JSON and counts for nothing, key '{}': {}",
+                    key,
+                    e.getMessage());
         }
     }
 
@@ -82,12 +84,16 @@ final class SchemaLogState implements RegistryContents {
 
     /** The id under which a text is known, whatever its subject. */
     Optional<Integer> idOfText(String text) {
-        return textById.entrySet().stream().filter(entry -> entry.getValue().equals(text))
-            .map(Map.Entry::getKey).min(Comparator.naturalOrder());
+        return textById.entrySet().stream()
+                .filter(entry -> entry.getValue().equals(text))
+                .map(Map.Entry::getKey)
+                .min(Comparator.naturalOrder());
     }
 
     Optional<Registration> find(String subject, String text) {
-        return versions(subject).values().stream().filter(r -> r.schema().equals(text)).findFirst();
+        return versions(subject).values().stream()
+                .filter(r -> r.schema().equals(text))
+                .findFirst();
     }
 
     /** Highest id ever given; 0 if there is none. */
@@ -124,15 +130,15 @@ final class SchemaLogState implements RegistryContents {
         textById.put(id, text); // also of a deleted version: records that were written with it stay readable
         if (!body.path("deleted").asBoolean()) {
             subjects.computeIfAbsent(subject, s -> new ConcurrentSkipListMap<>())
-                .put(version, new Registration(subject, version, id, text));
+                    .put(version, new Registration(subject, version, id, text));
         }
     }
 
     private void acceptConfig(JsonNode key, byte[] value) throws IOException {
         if (key.path("subject").isNull() || key.path("subject").isMissingNode()) {
             level = value == null
-                ? DEFAULT_LEVEL
-                : JSON.readTree(value).path("compatibilityLevel").asText(DEFAULT_LEVEL);
+                    ? DEFAULT_LEVEL
+                    : JSON.readTree(value).path("compatibilityLevel").asText(DEFAULT_LEVEL);
         }
     }
 
@@ -143,8 +149,10 @@ final class SchemaLogState implements RegistryContents {
         JsonNode body = JSON.readTree(value);
         int upTo = body.path("version").asInt();
         String subject = body.path("subject").asText();
-        versions(subject).keySet().stream().filter(version -> version <= upTo).toList()
-            .forEach(version -> forget(subject, version));
+        versions(subject).keySet().stream()
+                .filter(version -> version <= upTo)
+                .toList()
+                .forEach(version -> forget(subject, version));
     }
 
     private void forget(String subject, int version) {

@@ -16,7 +16,7 @@ import java.util.Map;
  * @param registry shared; whoever made it closes it
  */
 public record LogConnection(
-    Map<String, Object> clientProperties, RunTopics topics, RunIdentity run, SchemaRegistry registry) {
+        Map<String, Object> clientProperties, RunTopics topics, RunIdentity run, SchemaRegistry registry) {
 
     private static final String CONSUMER = "consumer.";
     private static final String PRODUCER = "producer.";

@@ -31,7 +31,7 @@ public record RunIdentity(String runId, int epoch, String policyId) {
     private static void requireName(String what, String value) {
         if (value == null || !NAME.matcher(value).matches()) {
             throw new IllegalArgumentException(
-                what + " must be 1 to 100 letters, digits, '-', '_' or '.': '" + value + "'");
+                    what + " must be 1 to 100 letters, digits, '-', '_' or '.': '" + value + "'");
         }
     }
 }

@@ -18,8 +18,7 @@ import org.apache.avro.Schema;
 
 /** Which record is on which topic of a run, as the schema that this version of Millrace writes. */
 public final class RunSchemas {
-    private RunSchemas() {
-    }
+    private RunSchemas() {}
 
     /** Topic name to schema, for every topic but the dead letters, which hold anything. */
     public static Map<String, Schema> byTopic(RunTopics topics) {

@@ -14,7 +14,7 @@ public record RunTopics(String prefix) {
     public RunTopics {
         if (prefix == null || !PREFIX.matcher(prefix).matches()) {
             throw new IllegalArgumentException(
-                "topic prefix must be 1 to 150 letters, digits, '-', '_' or '.': '" + prefix + "'");
+                    "topic prefix must be 1 to 150 letters, digits, '-', '_' or '.': '" + prefix + "'");
         }
     }
 
@@ -100,8 +100,22 @@ public record RunTopics(String prefix) {
 
     /** Every topic of the run. */
     public List<String> all() {
-        return List.of(run(), prompts(), rollouts(), scores(), rewards(), referenceScores(), teacherScores(),
-            trajectories(), batches(), policyVersions(), weights(), optimizerState(), trainingLog(), serving(),
-            outcomes(), deadLetters());
+        return List.of(
+                run(),
+                prompts(),
+                rollouts(),
+                scores(),
+                rewards(),
+                referenceScores(),
+                teacherScores(),
+                trajectories(),
+                batches(),
+                policyVersions(),
+                weights(),
+                optimizerState(),
+                trainingLog(),
+                serving(),
+                outcomes(),
+                deadLetters());
     }
 }

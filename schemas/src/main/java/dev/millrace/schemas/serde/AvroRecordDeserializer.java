@@ -81,8 +81,11 @@ public final class AvroRecordDeserializer<T extends SpecificRecord> implements D
 
     private int schemaId(String topic, byte[] data) {
         if (data.length < RecordEncoder.HEADER_BYTES) {
-            throw malformed(topic, Flaw.EMPTY,
-                data.length + " bytes are fewer than the " + RecordEncoder.HEADER_BYTES + " of the header", null);
+            throw malformed(
+                    topic,
+                    Flaw.EMPTY,
+                    data.length + " bytes are fewer than the " + RecordEncoder.HEADER_BYTES + " of the header",
+                    null);
         }
         if (data[0] != RecordEncoder.MAGIC) {
             throw malformed(topic, Flaw.WRONG_MAGIC_BYTE, "the first byte is " + data[0] + " in place of 0", null);
@@ -98,14 +101,16 @@ public final class AvroRecordDeserializer<T extends SpecificRecord> implements D
             throw malformed(topic, Flaw.UNKNOWN_SCHEMA, e.getMessage(), e);
         }
         if (!written.getFullName().equals(schema.getFullName())) {
-            throw malformed(topic, Flaw.OTHER_RECORD,
-                "schema " + id + " is that of a " + written.getFullName(), null);
+            throw malformed(topic, Flaw.OTHER_RECORD, "schema " + id + " is that of a " + written.getFullName(), null);
         }
         SchemaPairCompatibility compatibility = SchemaCompatibility.checkReaderWriterCompatibility(schema, written);
         if (compatibility.getType() != SchemaCompatibilityType.COMPATIBLE) {
-            throw malformed(topic, Flaw.INCOMPATIBLE_SCHEMA,
-                "schema " + id + " is another version that cannot be read: "
-                    + compatibility.getResult().getIncompatibilities(), null);
+            throw malformed(
+                    topic,
+                    Flaw.INCOMPATIBLE_SCHEMA,
+                    "schema " + id + " is another version that cannot be read: "
+                            + compatibility.getResult().getIncompatibilities(),
+                    null);
         }
         return new SpecificDatumReader<>(written, schema, model);
     }
@@ -113,7 +118,7 @@ public final class AvroRecordDeserializer<T extends SpecificRecord> implements D
     private MalformedRecordException malformed(String topic, Flaw flaw, String sentence, Throwable cause) {
         String message = "not a " + schema.getName() + " (topic " + topic + "): " + sentence;
         return cause == null
-            ? new MalformedRecordException(flaw, message)
-            : new MalformedRecordException(flaw, message, cause);
+                ? new MalformedRecordException(flaw, message)
+                : new MalformedRecordException(flaw, message, cause);
     }
 }

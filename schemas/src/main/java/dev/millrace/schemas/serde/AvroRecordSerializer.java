@@ -57,7 +57,7 @@ public final class AvroRecordSerializer<T extends SpecificRecord> implements Ser
             return encoder.toByteArray();
         } catch (IOException | AvroRuntimeException | NullPointerException | ClassCastException e) {
             throw new SerializationException(
-                "a " + schema.getName() + " for topic " + topic + " cannot be written: " + e.getMessage(), e);
+                    "a " + schema.getName() + " for topic " + topic + " cannot be written: " + e.getMessage(), e);
         } finally {
             encoder.end();
         }

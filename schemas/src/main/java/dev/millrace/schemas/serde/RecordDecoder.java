@@ -247,6 +247,6 @@ final class RecordDecoder extends Decoder {
 
     private MalformedRecordException truncated(String what) {
         return new MalformedRecordException(
-            Flaw.TRUNCATED, what + " should follow at byte " + at + ", where " + (end - at) + " are left");
+                Flaw.TRUNCATED, what + " should follow at byte " + at + ", where " + (end - at) + " are left");
     }
 }

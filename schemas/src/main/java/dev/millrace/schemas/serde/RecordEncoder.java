@@ -17,6 +17,7 @@ final class RecordEncoder extends BinaryEncoder {
     private static final int SMALL_BYTES = 1 << 12;
     /** A larger array is not kept for the next record. */
     private static final int KEPT_BYTES = 4 << 20;
+
     private static final int LONGEST_NUMBER_BYTES = 10;
 
     private byte[] bytes = new byte[SMALL_BYTES];

@@ -14,13 +14,11 @@ final class TrustedRecords {
 
     static {
         ClassSecurityValidator.setGlobal(ClassSecurityValidator.composite(
-            ClassSecurityValidator.getGlobal(), type -> PACKAGE.equals(type.getPackageName())));
+                ClassSecurityValidator.getGlobal(), type -> PACKAGE.equals(type.getPackageName())));
     }
 
-    private TrustedRecords() {
-    }
+    private TrustedRecords() {}
 
     /** Has an effect once per JVM, when this class is loaded. */
-    static void trust() {
-    }
+    static void trust() {}
 }

@@ -13,11 +13,22 @@ import org.junit.jupiter.api.Test;
 
 class PutBackMarkTest {
     private static final byte[] KEY = "0-7".getBytes(StandardCharsets.UTF_8);
-    private static final PutBackMark MARK = new PutBackMark(0, 17, "millrace.trajectories", 0, 41, 99, 1, "3@12", "run-1");
+    private static final PutBackMark MARK =
+            new PutBackMark(0, 17, "millrace.trajectories", 0, 41, 99, 1, "3@12", "run-1");
 
     private static ConsumerRecord<byte[], byte[]> read(ProducerRecord<byte[], byte[]> record) {
-        return new ConsumerRecord<>(record.topic(), 0, 18, 1000, TimestampType.CREATE_TIME, 0, 0, record.key(),
-            record.value(), record.headers(), Optional.empty());
+        return new ConsumerRecord<>(
+                record.topic(),
+                0,
+                18,
+                1000,
+                TimestampType.CREATE_TIME,
+                0,
+                0,
+                record.key(),
+                record.value(),
+                record.headers(),
+                Optional.empty());
     }
 
     @Test
@@ -31,17 +42,23 @@ class PutBackMarkTest {
     @Test
     void shouldTakeALetterForNoMarkEvenIfItsRecordWasPutBackBefore() {
         Headers putBack = PutBackMark.headers(new RecordHeaders(), 0, 17);
-        Headers refusedAgain = DeadLetters.headers(putBack, new DeadLetters.Source("millrace.rollouts", 3, 50, 5L),
-            Refusal.of(RefusalReason.REWARD, "reward", "reward must be finite: NaN"));
+        Headers refusedAgain = DeadLetters.headers(
+                putBack,
+                new DeadLetters.Source("millrace.rollouts", 3, 50, 5L),
+                Refusal.of(RefusalReason.REWARD, "reward", "reward must be finite: NaN"));
         assertThat(PutBackMark.isPutBack(refusedAgain)).isTrue();
-        assertThat(PutBackMark.of(read(new ProducerRecord<>("millrace.dead-letters", 0, null, KEY, null, refusedAgain)))).isEmpty();
+        assertThat(PutBackMark.of(
+                        read(new ProducerRecord<>("millrace.dead-letters", 0, null, KEY, null, refusedAgain))))
+                .isEmpty();
     }
 
     @Test
     void shouldGiveTheRecordItsOwnHeadersBackAndTheNewestLetter() {
         Headers own = new RecordHeaders().add("trace-id", KEY);
-        Headers letter = DeadLetters.headers(PutBackMark.headers(own, 0, 17), new DeadLetters.Source("millrace.rollouts", 3, 50, 5L),
-            Refusal.of(RefusalReason.REWARD, "reward", "reward must be finite: NaN"));
+        Headers letter = DeadLetters.headers(
+                PutBackMark.headers(own, 0, 17),
+                new DeadLetters.Source("millrace.rollouts", 3, 50, 5L),
+                Refusal.of(RefusalReason.REWARD, "reward", "reward must be finite: NaN"));
         Headers again = PutBackMark.headers(letter, 0, 21);
         assertThat(again.toArray()).hasSize(2);
         assertThat(again.lastHeader("trace-id").value()).isEqualTo(KEY);

@@ -36,7 +36,8 @@ class PackedVectorsTest {
     void shouldReadBetweenPositionAndLimitWhateverTheByteOrderAndMoveNeither() {
         ByteBuffer ints = ByteBuffer.allocateDirect(17).order(ByteOrder.BIG_ENDIAN);
         ints.put(5, (byte) 7).put(9, (byte) 9).position(5).limit(13);
-        ByteBuffer mask = ByteBuffer.wrap(new byte[] {9, 1, 0, 1, 9}).position(1).limit(4);
+        ByteBuffer mask =
+                ByteBuffer.wrap(new byte[] {9, 1, 0, 1, 9}).position(1).limit(4);
         int[] target = {-1, -1, -1, -1};
 
         PackedInts.copyTo(ints, target, 1);
@@ -59,7 +60,8 @@ class PackedVectorsTest {
 
         assertThat(PackedFloats.toArray(packed)).containsExactly(0.25f);
         assertThat(PackedFloats.toArray(PackedFloats.of())).isEmpty();
-        assertThat(PackedMask.toArray(PackedMask.of(new byte[] {1}).asReadOnlyBuffer())).containsExactly(1);
+        assertThat(PackedMask.toArray(PackedMask.of(new byte[] {1}).asReadOnlyBuffer()))
+                .containsExactly(1);
     }
 
     @Test
@@ -76,18 +78,21 @@ class PackedVectorsTest {
     void shouldRefuseSizesThatAreNoMultipleOfFour() {
         ByteBuffer odd = ByteBuffer.allocate(6);
 
-        assertThatThrownBy(() -> PackedInts.length(odd)).isInstanceOf(IllegalArgumentException.class)
-            .hasMessage("packed-int32 needs a multiple of 4 bytes, there are 6");
-        assertThatThrownBy(() -> PackedFloats.toArray(odd)).isInstanceOf(IllegalArgumentException.class)
-            .hasMessage("packed-float32 needs a multiple of 4 bytes, there are 6");
+        assertThatThrownBy(() -> PackedInts.length(odd))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("packed-int32 needs a multiple of 4 bytes, there are 6");
+        assertThatThrownBy(() -> PackedFloats.toArray(odd))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("packed-float32 needs a multiple of 4 bytes, there are 6");
     }
 
     @Test
     void shouldRefuseAnIndexOutsideTheVectorAlsoWhereTheBufferGoesOn() {
         ByteBuffer packed = PackedInts.of(1, 2, 3).limit(8);
 
-        assertThatThrownBy(() -> PackedInts.get(packed, 2)).isInstanceOf(IndexOutOfBoundsException.class)
-            .hasMessage("element 2 of a packed vector of 2");
+        assertThatThrownBy(() -> PackedInts.get(packed, 2))
+                .isInstanceOf(IndexOutOfBoundsException.class)
+                .hasMessage("element 2 of a packed vector of 2");
         assertThatThrownBy(() -> PackedInts.get(packed, -1)).isInstanceOf(IndexOutOfBoundsException.class);
         assertThatThrownBy(() -> PackedMask.get(PackedMask.of(), 0)).isInstanceOf(IndexOutOfBoundsException.class);
     }
@@ -97,13 +102,16 @@ class PackedVectorsTest {
         Schema bytes = SchemaBuilder.builder().bytesType();
         bytes.addProp("logicalType", "packed-float32");
 
-        assertThat(LogicalTypes.fromSchema(bytes)).isInstanceOfSatisfying(PackedType.class,
-            type -> assertThat(type.elementBytes()).isEqualTo(4));
+        assertThat(LogicalTypes.fromSchema(bytes))
+                .isInstanceOfSatisfying(
+                        PackedType.class,
+                        type -> assertThat(type.elementBytes()).isEqualTo(4));
 
         Schema string = SchemaBuilder.builder().stringType();
         string.addProp("logicalType", "packed-int32");
 
-        assertThatThrownBy(() -> LogicalTypes.fromSchema(string)).isInstanceOf(IllegalArgumentException.class)
-            .hasMessage("packed-int32 packs its elements into bytes, it cannot be put on string");
+        assertThatThrownBy(() -> LogicalTypes.fromSchema(string))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("packed-int32 packs its elements into bytes, it cannot be put on string");
     }
 }

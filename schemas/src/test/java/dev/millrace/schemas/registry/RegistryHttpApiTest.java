@@ -47,8 +47,8 @@ class RegistryHttpApiTest {
         assertThat(get("/subjects/millrace.serving-value/versions")).isEqualTo("200 [1,2]");
         assertThat(get("/subjects/odd%2F%20subject+1/versions")).isEqualTo("200 [1]");
         assertThat(get("/subjects/millrace.serving-value/versions/1"))
-            .isEqualTo("200 {\"subject\":\"millrace.serving-value\",\"version\":1,"
-                + "\"id\":3,\"schema\":\"\\\"string\\\"\"}");
+                .isEqualTo("200 {\"subject\":\"millrace.serving-value\",\"version\":1,"
+                        + "\"id\":3,\"schema\":\"\\\"string\\\"\"}");
         assertThat(get("/subjects/millrace.serving-value/versions/latest")).contains("\"version\":2,\"id\":4");
         assertThat(get("/subjects/millrace.serving-value/versions/2/schema")).isEqualTo("200 " + TEXT);
         assertThat(get("/schemas/ids/3")).isEqualTo("200 {\"schema\":\"\\\"string\\\"\"}");
@@ -60,22 +60,24 @@ class RegistryHttpApiTest {
     @Test
     void shouldAnswerWithTheProtocolsOwnErrors() throws Exception {
         assertThat(get("/subjects/x/versions"))
-            .isEqualTo("404 {\"error_code\":40401,\"message\":\"Subject 'x' not found.\"}");
+                .isEqualTo("404 {\"error_code\":40401,\"message\":\"Subject 'x' not found.\"}");
         assertThat(get("/subjects/millrace.serving-value/versions/9"))
-            .isEqualTo("404 {\"error_code\":40402,\"message\":\"Version 9 not found.\"}");
+                .isEqualTo("404 {\"error_code\":40402,\"message\":\"Version 9 not found.\"}");
         assertThat(get("/subjects/millrace.serving-value/versions/new")).startsWith("422 {\"error_code\":42202");
         assertThat(get("/schemas/ids/77")).isEqualTo("404 {\"error_code\":40403,\"message\":\"Schema 77 not found\"}");
         assertThat(get("/schemas/ids/x")).startsWith("422 {\"error_code\":42201");
         assertThat(get("/config/x")).startsWith("404 {\"error_code\":40408");
         assertThat(get("/subjectsandmore")).startsWith("404 {\"error_code\":404");
         assertThat(get("/schemas")).startsWith("404 ");
-        assertThat(get("/subjects/millrace.serving-value/versions/1/schema/more")).startsWith("404 ");
+        assertThat(get("/subjects/millrace.serving-value/versions/1/schema/more"))
+                .startsWith("404 ");
     }
 
     @Test
     void shouldRefuseToWrite() throws Exception {
         HttpRequest post = HttpRequest.newBuilder(URI.create(address + "/subjects/x/versions"))
-            .POST(HttpRequest.BodyPublishers.ofString("{\"schema\":\"\\\"int\\\"\"}")).build();
+                .POST(HttpRequest.BodyPublishers.ofString("{\"schema\":\"\\\"int\\\"\"}"))
+                .build();
 
         assertThat(send(post)).startsWith("405 ").contains("read-only");
     }
@@ -85,9 +87,11 @@ class RegistryHttpApiTest {
         try (RestSchemaRegistry client = new RestSchemaRegistry(address, false, 5_000)) {
             assertThat(client.byId(4).getFullName()).isEqualTo("dev.millrace.schemas.Serving");
             assertThatThrownBy(() -> client.byId(5))
-                .isInstanceOf(UnknownSchemaException.class).hasMessage("no schema has id 5");
+                    .isInstanceOf(UnknownSchemaException.class)
+                    .hasMessage("no schema has id 5");
             assertThatThrownBy(() -> client.idOf("x-value", Rollout.getClassSchema()))
-                .isExactlyInstanceOf(SchemaRegistryException.class).hasMessageContaining("status 405");
+                    .isExactlyInstanceOf(SchemaRegistryException.class)
+                    .hasMessageContaining("status 405");
         }
     }
 
@@ -97,10 +101,13 @@ class RegistryHttpApiTest {
 
         String published = PublishedSchema.text(Rollout.getClassSchema());
 
-        assertThat(published).doesNotContain("avro.java").contains("Natural log of the probability")
-            .contains("{\"name\":\"run_id\",\"type\":\"string\",").contains("packed-float32");
+        assertThat(published)
+                .doesNotContain("avro.java")
+                .contains("Natural log of the probability")
+                .contains("{\"name\":\"run_id\",\"type\":\"string\",")
+                .contains("packed-float32");
         assertThat(new ObjectMapper().readTree(published).path("fields"))
-            .hasSize(Rollout.getClassSchema().getFields().size());
+                .hasSize(Rollout.getClassSchema().getFields().size());
     }
 
     private void accept(Registration registration) {

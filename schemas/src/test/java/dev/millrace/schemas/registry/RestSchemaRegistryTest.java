@@ -32,7 +32,7 @@ class RestSchemaRegistryTest {
             try (exchange) {
                 String body = new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
                 requests.add(exchange.getRequestMethod() + " " + exchange.getRequestURI() + " "
-                    + exchange.getRequestHeaders().getFirst("Authorization") + " " + body);
+                        + exchange.getRequestHeaders().getFirst("Authorization") + " " + body);
                 byte[] bytes = answer.getBytes(StandardCharsets.UTF_8);
                 exchange.sendResponseHeaders(status, bytes.length);
                 exchange.getResponseBody().write(bytes);
@@ -55,9 +55,11 @@ class RestSchemaRegistryTest {
         assertThat(registry.idOf("millrace.serving-value", SERVING)).isEqualTo(41);
         assertThat(registry.idOf("millrace.serving-value", SERVING)).isEqualTo(41);
 
-        assertThat(requests).singleElement().asString()
-            .startsWith("POST /prefix/subjects/millrace.serving-value/versions null "
-                + "{\"schema\":\"{\\\"type\\\":\\\"record\\\"");
+        assertThat(requests)
+                .singleElement()
+                .asString()
+                .startsWith("POST /prefix/subjects/millrace.serving-value/versions null "
+                        + "{\"schema\":\"{\\\"type\\\":\\\"record\\\"");
     }
 
     @Test
@@ -90,19 +92,22 @@ class RestSchemaRegistryTest {
         assertThatThrownBy(() -> registry.byId(9)).isInstanceOf(UnknownSchemaException.class);
 
         answer = "<html>no such page</html>";
-        assertThatThrownBy(() -> registry.byId(9)).isExactlyInstanceOf(SchemaRegistryException.class)
-            .hasMessage("the schema registry at http://127.0.0.1:" + port
-                + " answered with something else than JSON, status 404");
+        assertThatThrownBy(() -> registry.byId(9))
+                .isExactlyInstanceOf(SchemaRegistryException.class)
+                .hasMessage("the schema registry at http://127.0.0.1:" + port
+                        + " answered with something else than JSON, status 404");
 
         status = 500;
         answer = "{\"error_code\": 50001}";
-        assertThatThrownBy(() -> registry.byId(9)).isExactlyInstanceOf(SchemaRegistryException.class)
-            .hasMessage("the schema registry at http://127.0.0.1:" + port
-                + " did not give schema 9: status 500, {\"error_code\": 50001}");
+        assertThatThrownBy(() -> registry.byId(9))
+                .isExactlyInstanceOf(SchemaRegistryException.class)
+                .hasMessage("the schema registry at http://127.0.0.1:" + port
+                        + " did not give schema 9: status 500, {\"error_code\": 50001}");
 
         server.stop(0);
-        assertThatThrownBy(() -> registry.byId(9)).isExactlyInstanceOf(SchemaRegistryException.class)
-            .hasMessageStartingWith("the schema registry at http://127.0.0.1:" + port + " does not answer: ");
+        assertThatThrownBy(() -> registry.byId(9))
+                .isExactlyInstanceOf(SchemaRegistryException.class)
+                .hasMessageStartingWith("the schema registry at http://127.0.0.1:" + port + " does not answer: ");
     }
 
     @Test
@@ -111,16 +116,17 @@ class RestSchemaRegistryTest {
         answer = "{\"error_code\": 409, \"message\": \"Schema being registered is incompatible\"}";
         RestSchemaRegistry registry = new RestSchemaRegistry("http://127.0.0.1:" + port, true, 5_000);
 
-        assertThatThrownBy(() -> registry.idOf("x-value", SERVING)).isExactlyInstanceOf(SchemaRegistryException.class)
-            .hasMessageContaining(
-                "did not register the schema of dev.millrace.schemas.Serving under x-value: status 409")
-            .hasMessageContaining("Schema being registered is incompatible");
+        assertThatThrownBy(() -> registry.idOf("x-value", SERVING))
+                .isExactlyInstanceOf(SchemaRegistryException.class)
+                .hasMessageContaining(
+                        "did not register the schema of dev.millrace.schemas.Serving under x-value: status 409")
+                .hasMessageContaining("Schema being registered is incompatible");
     }
 
     @Test
     void shouldRefuseAnAddressThatIsNone() {
         assertThatThrownBy(() -> new RestSchemaRegistry("registry:8081", false, 5_000))
-            .isInstanceOf(IllegalArgumentException.class)
-            .hasMessage("schema_registry_url must begin with http:// or https:// and name a host");
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("schema_registry_url must begin with http:// or https:// and name a host");
     }
 }

@@ -14,13 +14,13 @@ class SchemaLogStateTest {
         Registration registration = new Registration("s-value", 1, 7, "\"string\"");
 
         assertThat(SchemaLogRecords.schemaKey(registration))
-            .isEqualTo("{\"keytype\":\"SCHEMA\",\"subject\":\"s-value\",\"version\":1,\"magic\":1}");
+                .isEqualTo("{\"keytype\":\"SCHEMA\",\"subject\":\"s-value\",\"version\":1,\"magic\":1}");
         assertThat(new String(SchemaLogRecords.schemaValue(registration), StandardCharsets.UTF_8))
-            .isEqualTo("{\"subject\":\"s-value\",\"version\":1,\"id\":7,"
-                + "\"schema\":\"\\\"string\\\"\",\"deleted\":false}");
+                .isEqualTo("{\"subject\":\"s-value\",\"version\":1,\"id\":7,"
+                        + "\"schema\":\"\\\"string\\\"\",\"deleted\":false}");
         assertThat(SchemaLogRecords.configKey()).isEqualTo("{\"keytype\":\"CONFIG\",\"subject\":null,\"magic\":0}");
         assertThat(new String(SchemaLogRecords.configValue("FULL"), StandardCharsets.UTF_8))
-            .isEqualTo("{\"compatibilityLevel\":\"FULL\"}");
+                .isEqualTo("{\"compatibilityLevel\":\"FULL\"}");
     }
 
     @Test
@@ -46,11 +46,13 @@ class SchemaLogStateTest {
         accept(new Registration("subject-value", 1, 3, "\"long\""));
         accept(new Registration("subject-value", 2, 4, "\"double\""));
 
-        accept("{\"keytype\":\"SCHEMA\",\"subject\":\"soft-value\",\"version\":1,\"magic\":1}",
-            "{\"subject\":\"soft-value\",\"version\":1,\"id\":1,\"schema\":\"\\\"string\\\"\",\"deleted\":true}");
+        accept(
+                "{\"keytype\":\"SCHEMA\",\"subject\":\"soft-value\",\"version\":1,\"magic\":1}",
+                "{\"subject\":\"soft-value\",\"version\":1,\"id\":1,\"schema\":\"\\\"string\\\"\",\"deleted\":true}");
         state.accept("{\"keytype\":\"SCHEMA\",\"subject\":\"hard-value\",\"version\":1,\"magic\":1}", null);
-        accept("{\"keytype\":\"DELETE_SUBJECT\",\"subject\":\"subject-value\",\"magic\":0}",
-            "{\"subject\":\"subject-value\",\"version\":1}");
+        accept(
+                "{\"keytype\":\"DELETE_SUBJECT\",\"subject\":\"subject-value\",\"magic\":0}",
+                "{\"subject\":\"subject-value\",\"version\":1}");
 
         assertThat(state.subjects()).containsExactly("subject-value");
         assertThat(state.versions("subject-value")).containsOnlyKeys(2);
@@ -67,9 +69,10 @@ class SchemaLogStateTest {
 
     @Test
     void shouldNotOfferSchemasOfOtherTypes() {
-        accept("{\"keytype\":\"SCHEMA\",\"subject\":\"p-value\",\"version\":1,\"magic\":1}",
-            "{\"subject\":\"p-value\",\"version\":1,\"id\":5,"
-                + "\"schemaType\":\"PROTOBUF\",\"schema\":\"x\",\"deleted\":false}");
+        accept(
+                "{\"keytype\":\"SCHEMA\",\"subject\":\"p-value\",\"version\":1,\"magic\":1}",
+                "{\"subject\":\"p-value\",\"version\":1,\"id\":5,"
+                        + "\"schemaType\":\"PROTOBUF\",\"schema\":\"x\",\"deleted\":false}");
 
         assertThat(state.schemaText(5)).isEmpty();
         assertThat(state.otherType(5)).contains("PROTOBUF");

@@ -48,7 +48,8 @@ class AvroSerdeTest {
     void shouldGiveBackEveryRecordAsItWas(SpecificRecord example) {
         AvroSerde<SpecificRecord> serde = serdeOf(example);
 
-        SpecificRecord back = serde.deserializer().deserialize(TOPIC, serde.serializer().serialize(TOPIC, example));
+        SpecificRecord back =
+                serde.deserializer().deserialize(TOPIC, serde.serializer().serialize(TOPIC, example));
 
         assertThat(back).isEqualTo(example).isNotSameAs(example);
     }
@@ -75,11 +76,14 @@ class AvroSerdeTest {
     @Test
     void shouldNotMoveTheBuffersItWritesAlsoDirectOnesAndLargeOnes() {
         AvroSerde<WeightChunk> serde = AvroSerde.of(WeightChunk.class, registry);
-        ByteBuffer data = ByteBuffer.allocateDirect(5 << 20).put(5_000_000, (byte) 3).position(1_000)
-            .asReadOnlyBuffer();
+        ByteBuffer data = ByteBuffer.allocateDirect(5 << 20)
+                .put(5_000_000, (byte) 3)
+                .position(1_000)
+                .asReadOnlyBuffer();
         WeightChunk chunk = new WeightChunk("run-1", 0, "default", 1L, "w", 0, 0L, data);
 
-        WeightChunk back = serde.deserializer().deserialize(TOPIC, serde.serializer().serialize(TOPIC, chunk));
+        WeightChunk back =
+                serde.deserializer().deserialize(TOPIC, serde.serializer().serialize(TOPIC, chunk));
 
         assertThat(data.position()).isEqualTo(1_000);
         assertThat(back.getData()).isEqualTo(data);
@@ -106,7 +110,9 @@ class AvroSerdeTest {
 
         assertThat(sum).isEqualTo(5 * 200_000 * -0.5);
         assertThat(bytes.length).isGreaterThan(1_600_000);
-        assertThat(allocated).as("bytes allocated for a record of %d", bytes.length).isLessThan(20_000);
+        assertThat(allocated)
+                .as("bytes allocated for a record of %d", bytes.length)
+                .isLessThan(20_000);
     }
 
     @Test
@@ -114,9 +120,10 @@ class AvroSerdeTest {
         AvroSerde<Rollout> serde = AvroSerde.of(Rollout.class, registry);
         ExecutorService pool = Executors.newFixedThreadPool(4);
         try {
-            List<Callable<Rollout>> work = IntStream.range(0, 400).<Callable<Rollout>>mapToObj(i -> () ->
-                serde.deserializer().deserialize(TOPIC, serde.serializer().serialize(TOPIC, withResponseTokens(i))))
-                .toList();
+            List<Callable<Rollout>> work = IntStream.range(0, 400)
+                    .<Callable<Rollout>>mapToObj(i -> () -> serde.deserializer()
+                            .deserialize(TOPIC, serde.serializer().serialize(TOPIC, withResponseTokens(i))))
+                    .toList();
             List<Future<Rollout>> results = pool.invokeAll(work);
             for (int i = 0; i < results.size(); i++) {
                 assertThat(results.get(i).get()).isEqualTo(withResponseTokens(i));
@@ -144,7 +151,7 @@ class AvroSerdeTest {
         new GenericDatumWriter<GenericRecord>(later).write(written, encoder);
 
         assertThat(AvroSerde.of(Serving.class, registry).deserializer().deserialize("serving", out.toByteArray()))
-            .isEqualTo(expected);
+                .isEqualTo(expected);
     }
 
     @Test
@@ -154,9 +161,9 @@ class AvroSerdeTest {
         incomplete.put("server_id", null);
 
         assertThatThrownBy(() -> serde.serializer().serialize(TOPIC, incomplete))
-            .isInstanceOf(SerializationException.class)
-            .hasMessageContaining("a Serving for topic millrace.rollouts cannot be written")
-            .hasMessageContaining("server_id");
+                .isInstanceOf(SerializationException.class)
+                .hasMessageContaining("a Serving for topic millrace.rollouts cannot be written")
+                .hasMessageContaining("server_id");
     }
 
     private static Rollout withResponseTokens(int count) {

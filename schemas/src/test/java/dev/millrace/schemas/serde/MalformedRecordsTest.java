@@ -39,9 +39,11 @@ class MalformedRecordsTest {
 
         for (int length = 0; length < whole.length; length++) {
             byte[] cut = Arrays.copyOf(whole, length);
-            assertThatThrownBy(() -> serde.deserializer().deserialize(TOPIC, cut)).as("first %d bytes", length)
-                .isInstanceOfSatisfying(MalformedRecordException.class,
-                    e -> assertThat(e.flaw()).isIn(Flaw.EMPTY, Flaw.TRUNCATED));
+            assertThatThrownBy(() -> serde.deserializer().deserialize(TOPIC, cut))
+                    .as("first %d bytes", length)
+                    .isInstanceOfSatisfying(
+                            MalformedRecordException.class,
+                            e -> assertThat(e.flaw()).isIn(Flaw.EMPTY, Flaw.TRUNCATED));
         }
     }
 
@@ -82,44 +84,66 @@ class MalformedRecordsTest {
             if (trial % 2 == 0) {
                 System.arraycopy(header, 0, bytes, 0, Math.min(5, bytes.length));
             }
-            assertThatThrownBy(() -> serde.deserializer().deserialize(TOPIC, bytes)).as("trial %d", trial)
-                .isInstanceOf(MalformedRecordException.class);
+            assertThatThrownBy(() -> serde.deserializer().deserialize(TOPIC, bytes))
+                    .as("trial %d", trial)
+                    .isInstanceOf(MalformedRecordException.class);
         }
     }
 
     @Test
     void shouldSayWhatIsWrongWithTheHeader() {
-        AvroRecordDeserializer<Rollout> rollouts = AvroSerde.of(Rollout.class, registry).deserializer();
+        AvroRecordDeserializer<Rollout> rollouts =
+                AvroSerde.of(Rollout.class, registry).deserializer();
 
-        assertRefused(rollouts, new byte[0], Flaw.EMPTY,
-            "not a Rollout (topic millrace.rollouts): 0 bytes are fewer than the 5 of the header");
-        assertRefused(rollouts, "{\"a\": 1}".getBytes(java.nio.charset.StandardCharsets.UTF_8), Flaw.WRONG_MAGIC_BYTE,
-            "not a Rollout (topic millrace.rollouts): the first byte is 123 in place of 0");
-        assertRefused(rollouts, new byte[] {0, 0, 0, 1, 0, 2, 2}, Flaw.UNKNOWN_SCHEMA,
-            "not a Rollout (topic millrace.rollouts): no schema has id 256");
-        assertRefused(rollouts, new byte[] {0, -1, -1, -1, -1, 2, 2}, Flaw.UNKNOWN_SCHEMA,
-            "not a Rollout (topic millrace.rollouts): no schema has id -1");
+        assertRefused(
+                rollouts,
+                new byte[0],
+                Flaw.EMPTY,
+                "not a Rollout (topic millrace.rollouts): 0 bytes are fewer than the 5 of the header");
+        assertRefused(
+                rollouts,
+                "{\"a\": 1}".getBytes(java.nio.charset.StandardCharsets.UTF_8),
+                Flaw.WRONG_MAGIC_BYTE,
+                "not a Rollout (topic millrace.rollouts): the first byte is 123 in place of 0");
+        assertRefused(
+                rollouts,
+                new byte[] {0, 0, 0, 1, 0, 2, 2},
+                Flaw.UNKNOWN_SCHEMA,
+                "not a Rollout (topic millrace.rollouts): no schema has id 256");
+        assertRefused(
+                rollouts,
+                new byte[] {0, -1, -1, -1, -1, 2, 2},
+                Flaw.UNKNOWN_SCHEMA,
+                "not a Rollout (topic millrace.rollouts): no schema has id -1");
     }
 
     @Test
     void shouldRefuseARecordOfAnotherKind() {
         byte[] score = AvroSerde.of(Score.class, registry).serializer().serialize(TOPIC, Examples.score());
 
-        assertRefused(AvroSerde.of(Rollout.class, registry).deserializer(), score, Flaw.OTHER_RECORD,
-            "not a Rollout (topic millrace.rollouts): schema 1 is that of a dev.millrace.schemas.Score");
+        assertRefused(
+                AvroSerde.of(Rollout.class, registry).deserializer(),
+                score,
+                Flaw.OTHER_RECORD,
+                "not a Rollout (topic millrace.rollouts): schema 1 is that of a dev.millrace.schemas.Score");
     }
 
     @Test
     void shouldRefuseAVersionThatLacksARequiredField() {
-        Schema stripped = SchemaBuilder.record("Serving").namespace("dev.millrace.schemas").fields()
-            .requiredString("run_id").endRecord();
+        Schema stripped = SchemaBuilder.record("Serving")
+                .namespace("dev.millrace.schemas")
+                .fields()
+                .requiredString("run_id")
+                .endRecord();
         int id = registry.idOf("x-value", stripped);
 
-        assertThatThrownBy(() -> AvroSerde.of(Serving.class, registry).deserializer()
-            .deserialize(TOPIC, new byte[] {0, 0, 0, 0, (byte) id, 2, 'r'}))
-            .isInstanceOfSatisfying(MalformedRecordException.class,
-                e -> assertThat(e.flaw()).isEqualTo(Flaw.INCOMPATIBLE_SCHEMA))
-            .hasMessageContaining("epoch");
+        assertThatThrownBy(() -> AvroSerde.of(Serving.class, registry)
+                        .deserializer()
+                        .deserialize(TOPIC, new byte[] {0, 0, 0, 0, (byte) id, 2, 'r'}))
+                .isInstanceOfSatisfying(
+                        MalformedRecordException.class,
+                        e -> assertThat(e.flaw()).isEqualTo(Flaw.INCOMPATIBLE_SCHEMA))
+                .hasMessageContaining("epoch");
     }
 
     @Test
@@ -127,8 +151,11 @@ class MalformedRecordsTest {
         AvroSerde<Serving> serde = AvroSerde.of(Serving.class, registry);
         byte[] whole = serde.serializer().serialize(TOPIC, Examples.serving());
 
-        assertRefused(serde.deserializer(), Arrays.copyOf(whole, whole.length + 3), Flaw.TRAILING_BYTES,
-            "not a Serving (topic millrace.rollouts): 3 bytes follow the record");
+        assertRefused(
+                serde.deserializer(),
+                Arrays.copyOf(whole, whole.length + 3),
+                Flaw.TRAILING_BYTES,
+                "not a Serving (topic millrace.rollouts): 3 bytes follow the record");
     }
 
     @Test
@@ -142,7 +169,8 @@ class MalformedRecordsTest {
 
         bytes[6] = (byte) 0xff;
         assertThatThrownBy(() -> serde.deserializer().deserialize(TOPIC, bytes))
-            .isInstanceOf(MalformedRecordException.class).hasMessageContaining("is not UTF-8");
+                .isInstanceOf(MalformedRecordException.class)
+                .hasMessageContaining("is not UTF-8");
     }
 
     @Test
@@ -164,15 +192,19 @@ class MalformedRecordsTest {
             }
         };
 
-        assertThatThrownBy(() -> AvroSerde.of(Serving.class, away).deserializer()
-            .deserialize(TOPIC, new byte[] {0, 0, 0, 0, 1, 2}))
-            .isInstanceOf(SchemaRegistryException.class).hasMessage("away");
+        assertThatThrownBy(() -> AvroSerde.of(Serving.class, away)
+                        .deserializer()
+                        .deserialize(TOPIC, new byte[] {0, 0, 0, 0, 1, 2}))
+                .isInstanceOf(SchemaRegistryException.class)
+                .hasMessage("away");
     }
 
     private static void assertRefused(AvroRecordDeserializer<?> deserializer, byte[] bytes, Flaw flaw, String message) {
         assertThatThrownBy(() -> deserializer.deserialize(TOPIC, bytes))
-            .isInstanceOfSatisfying(MalformedRecordException.class, e -> assertThat(e.flaw()).isEqualTo(flaw))
-            .hasMessage(message);
+                .isInstanceOfSatisfying(
+                        MalformedRecordException.class,
+                        e -> assertThat(e.flaw()).isEqualTo(flaw))
+                .hasMessage(message);
     }
 
     @SuppressWarnings("unchecked") // the serde of the example's own class

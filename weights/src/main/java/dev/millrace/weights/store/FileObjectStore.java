@@ -40,7 +40,9 @@ public final class FileObjectStore implements ObjectStore {
     static Path directory(String location) {
         try {
             URI uri = URI.create(location);
-            if ("file".equals(uri.getScheme()) && uri.getPath() != null && uri.getPath().startsWith("/")) {
+            if ("file".equals(uri.getScheme())
+                    && uri.getPath() != null
+                    && uri.getPath().startsWith("/")) {
                 return Path.of(uri);
             }
         } catch (IllegalArgumentException e) {
@@ -56,7 +58,8 @@ public final class FileObjectStore implements ObjectStore {
     @Override
     public URI put(String name, String sha256, List<ByteBuffer> content) throws IOException {
         if (!NAME.matcher(name).matches()) {
-            throw new IllegalArgumentException("an object's name is slash-separated letters, digits, '-', '_' and '.': " + name);
+            throw new IllegalArgumentException(
+                    "an object's name is slash-separated letters, digits, '-', '_' and '.': " + name);
         }
         Path target = directory.resolve(name);
         long bytes = content.stream().mapToLong(ByteBuffer::remaining).sum();
@@ -66,8 +69,8 @@ public final class FileObjectStore implements ObjectStore {
         Files.createDirectories(target.getParent());
         Path partial = target.resolveSibling(target.getFileName() + PARTIAL);
         MessageDigest digest = sha256();
-        try (FileChannel channel = FileChannel.open(partial, StandardOpenOption.CREATE, StandardOpenOption.WRITE,
-                StandardOpenOption.TRUNCATE_EXISTING)) {
+        try (FileChannel channel = FileChannel.open(
+                partial, StandardOpenOption.CREATE, StandardOpenOption.WRITE, StandardOpenOption.TRUNCATE_EXISTING)) {
             for (ByteBuffer part : content) {
                 digest.update(part.duplicate());
                 ByteBuffer rest = part.duplicate();
@@ -81,7 +84,7 @@ public final class FileObjectStore implements ObjectStore {
         if (!found.equals(sha256)) {
             Files.delete(partial);
             throw new IOException(name + " was to have the SHA-256 " + sha256 + ", but its content has " + found
-                + ": it was changed while it was written");
+                    + ": it was changed while it was written");
         }
         Files.move(partial, target, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
         force(target.getParent());
@@ -133,7 +136,8 @@ public final class FileObjectStore implements ObjectStore {
     @Override
     public List<URI> list(String prefix) throws IOException {
         if (!NAME.matcher(prefix).matches()) {
-            throw new IllegalArgumentException("a prefix is slash-separated letters, digits, '-', '_' and '.': " + prefix);
+            throw new IllegalArgumentException(
+                    "a prefix is slash-separated letters, digits, '-', '_' and '.': " + prefix);
         }
         try (Stream<Path> files = Files.walk(directory.resolve(prefix))) {
             return files.filter(Files::isRegularFile).map(Path::toUri).toList();
@@ -152,7 +156,7 @@ public final class FileObjectStore implements ObjectStore {
         Path path = "file".equals(uri.getScheme()) ? Path.of(uri).normalize() : null;
         if (path == null || !path.startsWith(directory) || path.equals(directory)) {
             throw new IllegalArgumentException(uri + " is not in the store " + directory.toUri()
-                + "; give every role of the run the same weights.store");
+                    + "; give every role of the run the same weights.store");
         }
         return path;
     }

@@ -55,6 +55,8 @@ public interface ObjectStore {
      * @throws IllegalArgumentException if it is neither
      */
     static Optional<ObjectStore> of(String location) {
-        return location.equals("kafka") ? Optional.empty() : Optional.of(new FileObjectStore(FileObjectStore.directory(location)));
+        return location.equals("kafka")
+                ? Optional.empty()
+                : Optional.of(new FileObjectStore(FileObjectStore.directory(location)));
     }
 }

@@ -25,6 +25,7 @@ class FileObjectStoreTest {
 
     @TempDir
     private Path directory;
+
     private ObjectStore store;
 
     @BeforeEach
@@ -56,8 +57,10 @@ class FileObjectStoreTest {
 
     @Test
     void shouldPutNothingInPlaceWhenTheContentIsNotWhatItClaims() throws IOException {
-        assertThatThrownBy(() -> store.put("a", "0".repeat(64), content())).isInstanceOf(IOException.class)
-            .hasMessageStartingWith("a was to have the SHA-256 0000").hasMessageContaining("but its content has " + SHA);
+        assertThatThrownBy(() -> store.put("a", "0".repeat(64), content()))
+                .isInstanceOf(IOException.class)
+                .hasMessageStartingWith("a was to have the SHA-256 0000")
+                .hasMessageContaining("but its content has " + SHA);
         try (Stream<Path> left = Files.list(directory.resolve("store"))) {
             assertThat(left).isEmpty();
         }
@@ -84,13 +87,16 @@ class FileObjectStoreTest {
     @Test
     void shouldOpenNothingOutsideItsDirectory() {
         for (String uri : List.of("file:///etc/passwd", directory.toUri() + "store/../secret", "https://example/a")) {
-            assertThatIllegalArgumentException().isThrownBy(() -> store.get(URI.create(uri)))
-                .withMessage(uri + " is not in the store " + directory.resolve("store").toUri()
-                    + "; give every role of the run the same weights.store");
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> store.get(URI.create(uri)))
+                    .withMessage(uri + " is not in the store "
+                            + directory.resolve("store").toUri()
+                            + "; give every role of the run the same weights.store");
         }
         for (String name : List.of("../a", "/a", "a//b", "a/../b", "", ".hidden")) {
-            assertThatIllegalArgumentException().isThrownBy(() -> store.put(name, SHA, content()))
-                .withMessageEndingWith(": " + name);
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> store.put(name, SHA, content()))
+                    .withMessageEndingWith(": " + name);
         }
     }
 
@@ -98,13 +104,16 @@ class FileObjectStoreTest {
     void shouldKnowKafkaAndDirectoriesOnly() {
         assertThat(ObjectStore.of("kafka")).isEmpty();
         for (String location : List.of("", "s3://bucket/a", "/data", "file:data", "a b")) {
-            assertThatIllegalArgumentException().isThrownBy(() -> ObjectStore.of(location))
-                .withMessage("store must be kafka, or a directory as file:///path: " + location);
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> ObjectStore.of(location))
+                    .withMessage("store must be kafka, or a directory as file:///path: " + location);
         }
     }
 
     private static List<ByteBuffer> content() {
-        return Stream.of("abc", "", "def").map(part -> ByteBuffer.wrap(part.getBytes(StandardCharsets.UTF_8))).toList();
+        return Stream.of("abc", "", "def")
+                .map(part -> ByteBuffer.wrap(part.getBytes(StandardCharsets.UTF_8)))
+                .toList();
     }
 
     private String read(URI uri) throws IOException {

@@ -7,8 +7,7 @@ import dev.millrace.generator.environment.Symbols;
 final class DigitQuestion {
     private static final int MAX_DIGITS = 64;
 
-    private DigitQuestion() {
-    }
+    private DigitQuestion() {}
 
     static Prompt prompt(int[] question, int[] answer) {
         int[] tokens = new int[question.length + 2];

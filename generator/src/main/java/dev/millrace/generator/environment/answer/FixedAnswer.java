@@ -67,8 +67,8 @@ public final class FixedAnswer implements Environment {
                     right++;
                 }
             }
-            return new Verdict((double) right / answer.length,
-                    Map.of("right", (double) right, "wrong", (double) (answer.length - right)));
+            return new Verdict((double) right / answer.length, Map.of("right", (double) right, "wrong", (double)
+                    (answer.length - right)));
         }
     }
 }

@@ -67,7 +67,8 @@ public final class Guess implements Environment {
         public Verdict verify(Transcript response) {
             int guesses = 0;
             boolean found = false;
-            for (int at = 0; !found && guesses < state.turns() && at + state.digits() <= response.length();
+            for (int at = 0;
+                    !found && guesses < state.turns() && at + state.digits() <= response.length();
                     at += state.digits() + 1) {
                 int guess = numberAt(response, at);
                 if (guess < 0) {

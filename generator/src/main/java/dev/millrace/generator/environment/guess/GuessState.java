@@ -25,7 +25,8 @@ record GuessState(int number, int digits, int turns) {
         if (turns < 1 || turns > MAX_TURNS) {
             throw new IllegalArgumentException("turns must be 1 to " + MAX_TURNS + ": " + turns + " in '" + text + "'");
         }
-        return new GuessState(Integer.parseInt(matcher.group(1)), matcher.group(1).length(), turns);
+        return new GuessState(
+                Integer.parseInt(matcher.group(1)), matcher.group(1).length(), turns);
     }
 
     String text() {

@@ -26,7 +26,9 @@ class FixedAnswerTest {
 
         // 0, 4 and the last 1 are right, the third position is not
         assertThat(episode.verify(response).reward()).isEqualTo(0.75);
-        assertThat(episode.verify(response).components()).containsEntry("right", 3.0).containsEntry("wrong", 1.0);
+        assertThat(episode.verify(response).components())
+                .containsEntry("right", 3.0)
+                .containsEntry("wrong", 1.0);
     }
 
     @Test
@@ -78,20 +80,25 @@ class FixedAnswerTest {
         for (int i = 1; i <= 4; i++) {
             asked.append(Symbols.digitOf(prompt.tokens()[i]));
         }
-        assertThat(prompt.environmentState().chars().toArray()).isSorted().isEqualTo(asked.chars().sorted().toArray());
+        assertThat(prompt.environmentState().chars().toArray())
+                .isSorted()
+                .isEqualTo(asked.chars().sorted().toArray());
     }
 
     @Test
     void shouldMakeTheSamePromptAgainAndAnotherForAnotherSeedOrOrdinal() {
         IncPrompts prompts = new IncPrompts(8);
         assertThat(prompts.prompt(1, 2).tokens()).isEqualTo(prompts.prompt(1, 2).tokens());
-        assertThat(prompts.prompt(1, 2).tokens()).isNotEqualTo(prompts.prompt(1, 3).tokens());
-        assertThat(prompts.prompt(1, 2).tokens()).isNotEqualTo(prompts.prompt(2, 2).tokens());
+        assertThat(prompts.prompt(1, 2).tokens())
+                .isNotEqualTo(prompts.prompt(1, 3).tokens());
+        assertThat(prompts.prompt(1, 2).tokens())
+                .isNotEqualTo(prompts.prompt(2, 2).tokens());
     }
 
     @Test
     void shouldRefuseADigitCountOutOfBounds() {
-        assertThatThrownBy(() -> new IncPrompts(0)).isInstanceOf(IllegalArgumentException.class)
+        assertThatThrownBy(() -> new IncPrompts(0))
+                .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage("digits must be 1 to 64 for the task inc: 0");
         assertThatThrownBy(() -> new SortPrompts(65)).hasMessage("digits must be 1 to 64 for the task sort: 65");
     }

@@ -23,10 +23,17 @@ class GuessTest {
 
         assertThat(last.tokens()).containsExactly(Symbols.FOUND);
         assertThat(last.ends()).isTrue();
-        assertThat(response.tokens()).containsExactly(
-                Symbols.digit(1), Symbols.digit(0), Symbols.HIGHER,
-                Symbols.digit(9), Symbols.digit(9), Symbols.LOWER,
-                Symbols.digit(4), Symbols.digit(2), Symbols.FOUND);
+        assertThat(response.tokens())
+                .containsExactly(
+                        Symbols.digit(1),
+                        Symbols.digit(0),
+                        Symbols.HIGHER,
+                        Symbols.digit(9),
+                        Symbols.digit(9),
+                        Symbols.LOWER,
+                        Symbols.digit(4),
+                        Symbols.digit(2),
+                        Symbols.FOUND);
         assertThat(response.byPolicy(2)).isFalse();
         assertThat(response.byPolicy(3)).isTrue();
         assertThat(game.verify(response).reward()).isEqualTo(1.0);
@@ -115,7 +122,9 @@ class GuessTest {
 
     @Test
     void shouldRefuseAStateOrSettingsThatMakeNoGame() {
-        assertThatThrownBy(() -> new Guess().begin("seven")).hasMessageContaining("07/5").hasMessageContaining("'seven'");
+        assertThatThrownBy(() -> new Guess().begin("seven"))
+                .hasMessageContaining("07/5")
+                .hasMessageContaining("'seven'");
         assertThatThrownBy(() -> new Guess().begin("7/0")).hasMessageContaining("turns must be 1 to 32: 0");
         assertThatThrownBy(() -> new GuessPrompts(5, 4)).hasMessage("digits must be 1 to 4 for the task guess: 5");
         assertThatThrownBy(() -> new GuessPrompts(1, 0)).hasMessage("turns must be 1 to 32 for the task guess: 0");
