@@ -1,6 +1,6 @@
 """Times forward and backward pass of a decoder in eager PyTorch on the CPU, for comparison with Millrace's gradient graph.
 
-    CLASSPATH=... java dev.millrace.loadtests.learner.StepSpeed forward-backward      (learner-streams/README.md has the class path)
+    CLASSPATH=... java dev.millrace.benchmarks.learner.StepSpeed forward-backward      (learner-streams/README.md has the class path)
     LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-pthread python3 policy/src/test/python/torch_speed.py
 
 The same model (4 layers of 128, 4 heads, SwiGLU of 352, 512 tokens, untied head), the same batches (32 sequences of 8 + 56 tokens, 8 of

@@ -1,13 +1,14 @@
 package dev.millrace.cli;
 
-import dev.millrace.archive.ArchiveException;
-import dev.millrace.cli.audit.Unknown;
-import dev.millrace.cli.config.ConfigException;
-import dev.millrace.cli.role.StopSignals;
-import dev.millrace.cli.role.StoppedException;
+import dev.millrace.cli.audit.NotFoundException;
 import dev.millrace.infra.broker.BrokerException;
-import dev.millrace.infra.topics.LogSetupException;
-import dev.millrace.scan.ScanException;
+import dev.millrace.log.scan.ScanException;
+import dev.millrace.log.topics.LogSetupException;
+import dev.millrace.replay.archive.ArchiveException;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.pipeline.StopSignals;
+import dev.millrace.runtime.pipeline.StoppedException;
 import java.io.PrintWriter;
 import picocli.CommandLine;
 import picocli.CommandLine.IExecutionExceptionHandler;
@@ -49,21 +50,21 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
         if (failure instanceof StoppedException) {
             return StopSignals.INTERRUPTED;
         }
-        if (failure instanceof Unknown) {
-            return Unknown.EXIT_CODE;
+        if (failure instanceof NotFoundException) {
+            return NotFoundException.EXIT_CODE;
         }
         return failure instanceof ConfigException ? MISTAKEN : FAILED;
     }
 
     /** Whether the message was written for the user, so that neither causes nor a trace would add to it. */
     private static boolean saysItAll(Throwable failure) {
-        return failure instanceof Refusal
+        return failure instanceof RefusedRequestException
                 || failure instanceof ConfigException
                 || failure instanceof StoppedException
                 || failure instanceof LogSetupException
                 || failure instanceof BrokerException
                 || failure instanceof ScanException
-                || failure instanceof Unknown
+                || failure instanceof NotFoundException
                 || failure instanceof ArchiveException;
     }
 

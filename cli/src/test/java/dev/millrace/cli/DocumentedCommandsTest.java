@@ -3,9 +3,9 @@ package dev.millrace.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 
-import dev.millrace.cli.config.ConfigBinder;
-import dev.millrace.cli.config.ConfigTree;
-import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

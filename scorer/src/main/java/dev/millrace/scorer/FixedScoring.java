@@ -1,5 +1,6 @@
 package dev.millrace.scorer;
 
+import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.session.Engine;
@@ -12,7 +13,6 @@ import dev.millrace.schemas.LogProbVector;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.scorer.RolloutReading.Scorable;
 import dev.millrace.weights.PolicyFeed;
 import java.io.IOException;

@@ -1,11 +1,11 @@
 package dev.millrace.scorer;
 
+import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;

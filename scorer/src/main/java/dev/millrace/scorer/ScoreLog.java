@@ -1,8 +1,8 @@
 package dev.millrace.scorer;
 
+import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Serving;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;

@@ -1,12 +1,12 @@
 package dev.millrace.scorer;
 
+import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.scorer.RolloutReading.Scorable;
 import dev.millrace.scorer.RolloutReading.Skipped;
 import dev.millrace.weights.PolicyFeed;

@@ -1,8 +1,8 @@
 package dev.millrace.weights;
 
+import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
-import dev.millrace.schemas.run.LogConnection;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;

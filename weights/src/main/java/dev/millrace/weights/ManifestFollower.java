@@ -1,7 +1,7 @@
 package dev.millrace.weights;
 
+import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.PolicyVersion;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;

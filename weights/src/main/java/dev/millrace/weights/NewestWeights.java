@@ -12,7 +12,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>A thread of its own loads; versions that are overtaken before their turn are skipped. {@link #current()} may be
  * called between any two tokens: it reads a volatile field. What becomes of a version that is missing on the log, or not
- * what its manifest says, is decided by {@link OnBrokenVersion}: passed over with a warning, or thrown by
+ * what its manifest says, is decided by {@link BrokenVersionPolicy}: passed over with a warning, or thrown by
  * {@link #current()}, as is always a feed that has stopped.
  */
 public final class NewestWeights implements AutoCloseable {
@@ -70,7 +70,7 @@ public final class NewestWeights implements AutoCloseable {
             try {
                 return load(newest);
             } catch (VersionUnavailableException | CorruptVersionException e) {
-                if (feed.onBroken() == OnBrokenVersion.STOP) {
+                if (feed.onBroken() == BrokenVersionPolicy.STOP) {
                     throw e;
                 }
                 wanted = newest.getVersion() + 1;
@@ -89,7 +89,7 @@ public final class NewestWeights implements AutoCloseable {
                     current = load(newer.get());
                 }
             } catch (VersionUnavailableException | CorruptVersionException e) {
-                if (feed.onBroken() == OnBrokenVersion.STOP) {
+                if (feed.onBroken() == BrokenVersionPolicy.STOP) {
                     failure = e;
                     return;
                 }

@@ -1,10 +1,10 @@
 package dev.millrace.weights;
 
+import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
-import dev.millrace.schemas.run.LogConnection;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
@@ -28,21 +28,21 @@ public final class PolicyFeed implements AutoCloseable {
 
     private final ManifestFollower follower;
     private final ChunkReader chunks;
-    private final VersionReader versions;
+    private final VersionLoader versions;
     private final Duration startLimit;
-    private final OnBrokenVersion onBroken;
+    private final BrokenVersionPolicy onBroken;
 
     /** Connects and begins to follow; returns before anything is known. */
     public PolicyFeed(LogConnection connection, WeightsConfig config) {
         this.startLimit = Duration.ofMillis(config.readTimeoutMs());
         this.follower = new ManifestFollower(connection, config.keptManifests());
         this.chunks = new ChunkReader(connection, startLimit);
-        this.versions = new VersionReader(follower::manifest, chunks, connection.registry(), config.store());
+        this.versions = new VersionLoader(follower::manifest, chunks, connection.registry(), config.store());
         this.onBroken = config.onBrokenVersion();
     }
 
     /** What a reader that follows the newest version does when one cannot be put together. */
-    OnBrokenVersion onBroken() {
+    BrokenVersionPolicy onBroken() {
         return onBroken;
     }
 
@@ -169,7 +169,7 @@ public final class PolicyFeed implements AutoCloseable {
 
     /** The shape that a manifest declares. */
     public static DecoderShape shapeOf(PolicyVersion manifest) {
-        return VersionReader.shapeOf(manifest);
+        return VersionLoader.shapeOf(manifest);
     }
 
     @Override

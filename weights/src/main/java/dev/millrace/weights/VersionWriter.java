@@ -1,5 +1,6 @@
 package dev.millrace.weights;
 
+import dev.millrace.log.LogConnection;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
@@ -7,7 +8,6 @@ import dev.millrace.schemas.TensorEncoding;
 import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.WeightChunk;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;

@@ -25,7 +25,7 @@ public record WeightsConfig(
         int anchorEvery,
         int keepVersions,
         long unservedAlarmMs,
-        OnBrokenVersion onBrokenVersion,
+        BrokenVersionPolicy onBrokenVersion,
         int chunkBytes,
         int keptManifests,
         long readTimeoutMs,
@@ -52,7 +52,7 @@ public record WeightsConfig(
     }
 
     public static WeightsConfig defaults() {
-        return new WeightsConfig("kafka", 8, 512, 30_000, OnBrokenVersion.WAIT, 512 * 1024, 1024, 30_000, 60_000);
+        return new WeightsConfig("kafka", 8, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 30_000, 60_000);
     }
 
     private static void atLeastOne(String key, long value) {

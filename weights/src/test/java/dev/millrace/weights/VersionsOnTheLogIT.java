@@ -4,8 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
-import dev.millrace.infra.run.RunLog;
-import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
@@ -13,7 +14,6 @@ import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEncoding;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -53,7 +53,7 @@ import org.junit.jupiter.api.io.TempDir;
 class VersionsOnTheLogIT {
     private static final DecoderShape SHAPE = SmallDecoder.SHAPE;
     private static final WeightsConfig CONFIG =
-            new WeightsConfig("kafka", 4, 0, 30_000, OnBrokenVersion.STOP, 256, 100, 10_000, 10_000);
+            new WeightsConfig("kafka", 4, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
     private static final Duration LIMIT = Duration.ofSeconds(20);
 
     @TempDir
@@ -348,7 +348,7 @@ class VersionsOnTheLogIT {
                                     + " kept");
         }
         WeightsConfig waiting =
-                new WeightsConfig("kafka", 4, 0, 30_000, OnBrokenVersion.WAIT, 256, 100, 10_000, 10_000);
+                new WeightsConfig("kafka", 4, 0, 30_000, BrokenVersionPolicy.WAIT, 256, 100, 10_000, 10_000);
         try (PolicyFeed feed = new PolicyFeed(connection, waiting)) {
             feed.awaitAtLeast(2, LIMIT);
             CompletableFuture<NewestWeights> joining =
@@ -401,7 +401,7 @@ class VersionsOnTheLogIT {
     @Test
     void shouldNameFilesInTheManifestWhereTheStoreIsADirectory(@TempDir Path store) throws Exception {
         WeightsConfig files = new WeightsConfig(
-                store.toUri().toString(), 3, 0, 30_000, OnBrokenVersion.STOP, 256, 100, 10_000, 10_000);
+                store.toUri().toString(), 3, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
         List<Weights> published = publishDrifting(new VersionWriter(connection, producer, files), 0, 4);
         // killed between object and commit; the step that is repeated finds its object
         Weights last = published.get(3).copy();

@@ -1,17 +1,17 @@
 package dev.millrace.cli.archive;
 
-import dev.millrace.archive.LiveRun;
-import dev.millrace.archive.RangeSelection;
-import dev.millrace.archive.RecordedRun.Range;
-import dev.millrace.archive.RunExport;
 import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.Lines;
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.cli.config.ConfigBinder;
-import dev.millrace.cli.config.ConfigException;
-import dev.millrace.cli.config.ConfigTree;
 import dev.millrace.cli.replay.StepRangeOptions;
 import dev.millrace.replay.StepRange;
+import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.replay.archive.RangeSelection;
+import dev.millrace.replay.archive.RecordedRun.Range;
+import dev.millrace.replay.archive.RunExport;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.schemas.run.RunTopics;
 import java.io.PrintWriter;
 import java.nio.file.Path;

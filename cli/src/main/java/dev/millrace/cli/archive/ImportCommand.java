@@ -1,17 +1,17 @@
 package dev.millrace.cli.archive;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.archive.ArchivedRun;
-import dev.millrace.archive.RunImport;
 import dev.millrace.cli.audit.Lines;
-import dev.millrace.cli.config.ConfigBinder;
-import dev.millrace.cli.config.ConfigException;
-import dev.millrace.cli.config.ConfigTree;
-import dev.millrace.cli.config.MillraceConfig;
-import dev.millrace.cli.train.RunDirectory;
 import dev.millrace.infra.broker.EmbeddedBroker;
-import dev.millrace.infra.run.RunLog;
-import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.replay.archive.RunImport;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.train.RunDirectory;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.time.Clock;

@@ -1,11 +1,11 @@
 package dev.millrace.cli.audit;
 
-import dev.millrace.cli.Refusal;
-import dev.millrace.cli.config.MillraceConfig;
-import dev.millrace.cli.train.RunDirectory;
 import dev.millrace.infra.broker.EmbeddedBroker;
-import dev.millrace.infra.run.RunLog;
-import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.train.RunDirectory;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
@@ -37,7 +37,7 @@ public final class AuditedRun implements AutoCloseable {
         if (RunDirectory.isInUse(folder)) {
             String address = RunDirectory.brokerAddress(folder);
             if (address.isEmpty()) {
-                throw new Refusal("the run in " + folder
+                throw new RefusedRequestException("the run in " + folder
                         + " goes on and has not said yet where its broker is; try again in a few seconds");
             }
             return new AuditedRun(config, null, null, find(config, address));

@@ -1,11 +1,11 @@
 package dev.millrace.cli.audit;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.cli.config.ConfigBinder;
-import dev.millrace.cli.config.ConfigException;
-import dev.millrace.cli.config.ConfigTree;
-import dev.millrace.cli.config.MillraceConfig;
-import dev.millrace.cli.train.RunDirectory;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.train.RunDirectory;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

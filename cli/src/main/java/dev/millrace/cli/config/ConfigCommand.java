@@ -1,5 +1,7 @@
 package dev.millrace.cli.config;
 
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigTree;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.PrintWriter;

@@ -1,6 +1,10 @@
 package dev.millrace.cli.config;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.runtime.config.CheckpointModel;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;

@@ -2,6 +2,14 @@ package dev.millrace.cli.conformance;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.conformance.CaseResult;
+import dev.millrace.conformance.CaseRunner;
+import dev.millrace.conformance.ConformanceFamilies;
+import dev.millrace.conformance.FamilyDifferences;
+import dev.millrace.conformance.GoldenComparison;
+import dev.millrace.conformance.GoldenFile;
+import dev.millrace.conformance.MalformedCaseException;
+import dev.millrace.conformance.ResultsFile;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;

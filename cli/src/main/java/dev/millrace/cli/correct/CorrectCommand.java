@@ -2,7 +2,6 @@ package dev.millrace.cli.correct;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
-import dev.millrace.cli.Refusal;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.preset.Preset;
 import dev.millrace.corrections.ratio.RatioKind;
@@ -10,6 +9,7 @@ import dev.millrace.corrections.rollout.RolloutCorrection;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig.ObjectiveMode;
 import dev.millrace.corrections.rollout.RolloutCorrectionResult;
+import dev.millrace.runtime.RefusedRequestException;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.NoSuchFileException;
@@ -93,11 +93,12 @@ public final class CorrectCommand implements Callable<Integer> {
         RatioKind kind = ratio != null ? ratio : defaultRatio(config);
         SequenceFile file = read(kind);
         if (file.lines().isEmpty()) {
-            throw new Refusal(in + " has no line that could be corrected");
+            throw new RefusedRequestException(in + " has no line that could be corrected");
         }
         TokenBatch batch = file.batch();
         if (batch.trainedTokens() == 0) {
-            throw new Refusal(in + " has no trained token: every mask is 0, so there is nothing to correct");
+            throw new RefusedRequestException(
+                    in + " has no trained token: every mask is 0, so there is nothing to correct");
         }
         RolloutCorrectionResult result = new RolloutCorrection(config).apply(batch, file.ratio(batch, kind));
         write(file, batch, result);
@@ -122,7 +123,7 @@ public final class CorrectCommand implements Callable<Integer> {
         try {
             return SequenceFile.read(in, kind, (number, problem) -> err.println(in + ":" + number + ": " + problem));
         } catch (IOException e) {
-            throw new Refusal("cannot read " + in + ": " + reason(e), e);
+            throw new RefusedRequestException("cannot read " + in + ": " + reason(e), e);
         }
     }
 
@@ -130,7 +131,7 @@ public final class CorrectCommand implements Callable<Integer> {
         try {
             new CorrectedFile(out).write(file.lines(), batch, result);
         } catch (IOException e) {
-            throw new Refusal("cannot write " + out + ": " + reason(e), e);
+            throw new RefusedRequestException("cannot write " + out + ": " + reason(e), e);
         }
         if (metricsFile != null) {
             try {
@@ -138,7 +139,7 @@ public final class CorrectCommand implements Callable<Integer> {
                         .enable(SerializationFeature.INDENT_OUTPUT)
                         .writeValue(metricsFile.toFile(), result.metrics());
             } catch (IOException e) {
-                throw new Refusal("cannot write " + metricsFile + ": " + reason(e), e);
+                throw new RefusedRequestException("cannot write " + metricsFile + ": " + reason(e), e);
             }
         }
     }

@@ -11,7 +11,7 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "COMMAND",
         description = "What a run refused, and why; and putting it back once what was wrong is mended.",
-        subcommands = {ListCommand.class, ShowCommand.class, ReplayCommand.class, CommandLine.HelpCommand.class},
+        subcommands = {ListCommand.class, ShowCommand.class, RedriveCommand.class, CommandLine.HelpCommand.class},
         footer = {
             "",
             "millrace dead-letters list --run-dir runs/<run id>",

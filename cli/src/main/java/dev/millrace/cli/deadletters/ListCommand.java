@@ -2,15 +2,15 @@ package dev.millrace.cli.deadletters;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.audit.redrive.DeadLetter;
+import dev.millrace.audit.redrive.DeadLetterFilter;
+import dev.millrace.audit.redrive.DeadLetterTopic;
+import dev.millrace.audit.redrive.DeadLetterTopic.Listed;
+import dev.millrace.audit.redrive.DeadLetterTopic.Listing;
 import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.Lines;
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.cli.config.ConfigException;
-import dev.millrace.deadletters.DeadLetterTopic;
-import dev.millrace.deadletters.DeadLetterTopic.Listed;
-import dev.millrace.deadletters.DeadLetterTopic.Listing;
-import dev.millrace.deadletters.Letter;
-import dev.millrace.deadletters.LetterChoice;
+import dev.millrace.runtime.config.ConfigException;
 import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.List;
@@ -73,7 +73,7 @@ final class ListCommand implements Callable<Integer> {
         try (AuditedRun audited = run.open()) {
             Listing listing = new DeadLetterTopic(audited.connection(), PATIENCE)
                     .list(
-                            new LetterChoice(
+                            new DeadLetterFilter(
                                     List.of(),
                                     reason,
                                     source,
@@ -93,7 +93,7 @@ final class ListCommand implements Callable<Integer> {
     private static void print(Listing listing, String prefix, PrintWriter out) {
         out.println();
         for (Listed listed : listing.newest()) {
-            Letter letter = listed.letter();
+            DeadLetter letter = listed.letter();
             out.println(String.format(
                     "%6d  %s  %s%s",
                     letter.offset(),
@@ -152,7 +152,7 @@ final class ListCommand implements Callable<Integer> {
         return json;
     }
 
-    static void put(ObjectNode json, Letter letter, long newOffset) {
+    static void put(ObjectNode json, DeadLetter letter, long newOffset) {
         json.put("letter", letter.offset())
                 .put("partition", letter.partition())
                 .put("written_at_ms", letter.writtenAtMs())

@@ -2,16 +2,16 @@ package dev.millrace.cli.deadletters;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.audit.redrive.DeadLetter;
+import dev.millrace.audit.redrive.DeadLetterFilter;
+import dev.millrace.audit.redrive.DeadLetterTopic;
+import dev.millrace.audit.redrive.DeadLetterTopic.Opened;
 import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.Lines;
+import dev.millrace.cli.audit.NotFoundException;
 import dev.millrace.cli.audit.RecordJson;
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.cli.audit.Unknown;
-import dev.millrace.deadletters.DeadLetterTopic;
-import dev.millrace.deadletters.DeadLetterTopic.Opened;
-import dev.millrace.deadletters.Letter;
-import dev.millrace.deadletters.LetterChoice;
-import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.run.RunSchemas;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
@@ -65,10 +65,10 @@ final class ShowCommand implements Callable<Integer> {
         try (AuditedRun audited = run.open()) {
             LogConnection connection = audited.connection();
             List<Opened> found = new DeadLetterTopic(connection, ListCommand.PATIENCE)
-                    .open(new LetterChoice(
+                    .open(new DeadLetterFilter(
                             List.of(name), "", "", connection.topics().prefix()));
             if (found.isEmpty()) {
-                throw new Unknown("there is no dead letter " + name + " in run "
+                throw new NotFoundException("there is no dead letter " + name + " in run "
                         + connection.run().runId()
                         + "; 'millrace dead-letters list' prints the numbers of those that there are");
             }
@@ -102,7 +102,7 @@ final class ShowCommand implements Callable<Integer> {
     }
 
     private static void print(Opened opened, Optional<SpecificRecord> record, String prefix, PrintWriter out) {
-        Letter letter = opened.letter();
+        DeadLetter letter = opened.letter();
         out.println("letter " + letter.offset() + ", refused at " + Lines.time(letter.writtenAtMs()));
         label(out, "reason", letter.reason() + (letter.field().isEmpty() ? "" : ", field " + letter.field()));
         label(out, "", letter.message());

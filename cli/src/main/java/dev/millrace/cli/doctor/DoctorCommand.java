@@ -2,16 +2,16 @@ package dev.millrace.cli.doctor;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.cli.Refusal;
+import dev.millrace.audit.doctor.Doctor;
+import dev.millrace.audit.doctor.Examination;
+import dev.millrace.audit.doctor.ExaminationReader;
+import dev.millrace.audit.doctor.Finding;
 import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.Lines;
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.cli.live.ConsumerLag;
-import dev.millrace.doctor.Doctor;
-import dev.millrace.doctor.Examination;
-import dev.millrace.doctor.ExaminationReader;
-import dev.millrace.doctor.Finding;
-import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.log.LogConnection;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.live.ConsumerLag;
 import java.io.PrintWriter;
 import java.time.Clock;
 import java.time.Duration;
@@ -109,7 +109,7 @@ public final class DoctorCommand implements Callable<Integer> {
         try (Admin admin = Admin.create(connection.admin())) {
             return new ConsumerLag(admin, groups).read();
         } catch (ExecutionException | TimeoutException e) {
-            throw new Refusal(
+            throw new RefusedRequestException(
                     "the cluster does not say how far the run's consumer groups are: "
                             + (e.getCause() == null
                                     ? "no answer in time"

@@ -1,6 +1,13 @@
 package dev.millrace.cli.experiment;
 
-import dev.millrace.cli.experiment.StalenessCommand.Grid;
+import dev.millrace.experiments.Correction;
+import dev.millrace.experiments.Grid;
+import dev.millrace.experiments.GridRunner;
+import dev.millrace.experiments.LagLawReport;
+import dev.millrace.experiments.RunFiles;
+import dev.millrace.experiments.StalenessReport;
+import dev.millrace.experiments.StalenessRuns;
+import dev.millrace.experiments.StalenessSettings;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;

@@ -1,9 +1,15 @@
 package dev.millrace.cli.experiment;
 
+import dev.millrace.experiments.Correction;
+import dev.millrace.experiments.Grid;
+import dev.millrace.experiments.GridRunner;
+import dev.millrace.experiments.RunFiles;
+import dev.millrace.experiments.StalenessReport;
+import dev.millrace.experiments.StalenessRuns;
+import dev.millrace.experiments.StalenessSettings;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -173,46 +179,6 @@ public final class StalenessCommand implements Callable<Integer> {
                             evaluationPrompts));
         } catch (IllegalArgumentException e) {
             throw new CommandLine.ParameterException(spec.commandLine(), "--" + e.getMessage(), e);
-        }
-    }
-
-    /** The runs of an experiment, seed after seed, so that an interrupted one has whole seeds to show. */
-    record Grid(List<Integer> lags, List<Correction> corrections, List<Long> seeds, StalenessSettings settings) {
-        Grid {
-            lags = List.copyOf(lags);
-            corrections = List.copyOf(corrections);
-            seeds = List.copyOf(seeds);
-            lags.forEach(lag -> {
-                if (lag < 0 || lag > settings.steps()) {
-                    throw new IllegalArgumentException("lags must be at least 0 and at most --steps=" + settings.steps()
-                            + ", or a run would never see a rollout of its own: " + lag);
-                }
-            });
-            if (!lags.contains(0)) {
-                throw new IllegalArgumentException(
-                        "lags must contain 0, the on-policy runs that all others are held against: " + lags);
-            }
-            refuseRepeated("lags", lags);
-            refuseRepeated("corrections", corrections);
-            refuseRepeated("seeds", seeds);
-        }
-
-        private static void refuseRepeated(String option, List<?> values) {
-            if (values.isEmpty() || values.stream().distinct().count() < values.size()) {
-                throw new IllegalArgumentException(option + " must name each value once: " + values);
-            }
-        }
-
-        List<RunKey> runs() {
-            List<RunKey> runs = new ArrayList<>();
-            for (long seed : seeds) {
-                for (int lag : lags) {
-                    for (Correction correction : corrections) {
-                        runs.add(new RunKey(lag, correction, seed));
-                    }
-                }
-            }
-            return runs;
         }
     }
 }

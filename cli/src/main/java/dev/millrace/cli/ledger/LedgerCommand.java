@@ -1,11 +1,11 @@
 package dev.millrace.cli.ledger;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.audit.ledger.Account;
+import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.cli.config.ConfigException;
-import dev.millrace.ledger.Account;
-import dev.millrace.ledger.LedgerReader;
+import dev.millrace.runtime.config.ConfigException;
 import java.io.PrintWriter;
 import java.time.Clock;
 import java.time.Duration;

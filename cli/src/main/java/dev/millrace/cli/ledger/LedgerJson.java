@@ -2,10 +2,10 @@ package dev.millrace.cli.ledger;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.ledger.Account;
-import dev.millrace.ledger.Balance;
-import dev.millrace.ledger.Origin;
-import dev.millrace.ledger.Tally;
+import dev.millrace.audit.ledger.Account;
+import dev.millrace.audit.ledger.Balance;
+import dev.millrace.audit.ledger.RolloutOrigin;
+import dev.millrace.audit.ledger.Tally;
 import dev.millrace.schemas.run.RunIdentity;
 import java.util.Map;
 import java.util.SortedMap;
@@ -16,7 +16,7 @@ final class LedgerJson {
 
     static ObjectNode of(RunIdentity run, Account account, VersionRange versions) {
         Balance balance = account.balance();
-        SortedMap<Origin, Tally> chosen = versions.of(balance);
+        SortedMap<RolloutOrigin, Tally> chosen = versions.of(balance);
         ObjectNode json = new ObjectMapper().createObjectNode();
         json.put("run_id", run.runId()).put("epoch", run.epoch()).put("policy_id", run.policyId());
         json.put("adds_up", balance.addsUp()).put("complete", balance.gaps().isEmpty());
@@ -24,7 +24,7 @@ final class LedgerJson {
         var rows = json.putArray("versions");
         chosen.forEach((origin, tally) -> {
             ObjectNode row = rows.addObject();
-            if (origin.equals(Origin.NOT_OURS)) {
+            if (origin.equals(RolloutOrigin.NOT_OURS)) {
                 row.putNull("epoch").putNull("version");
             } else {
                 row.put("epoch", origin.epoch()).put("version", origin.version());

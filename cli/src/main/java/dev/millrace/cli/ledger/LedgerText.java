@@ -1,10 +1,10 @@
 package dev.millrace.cli.ledger;
 
+import dev.millrace.audit.ledger.Balance;
+import dev.millrace.audit.ledger.OldestPending;
+import dev.millrace.audit.ledger.RolloutOrigin;
+import dev.millrace.audit.ledger.Tally;
 import dev.millrace.cli.audit.Lines;
-import dev.millrace.ledger.Balance;
-import dev.millrace.ledger.Origin;
-import dev.millrace.ledger.Tally;
-import dev.millrace.ledger.Waiting;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -31,7 +31,7 @@ final class LedgerText {
     }
 
     List<String> lines() {
-        SortedMap<Origin, Tally> chosen = versions.of(balance);
+        SortedMap<RolloutOrigin, Tally> chosen = versions.of(balance);
         Tally all = chosen.values().stream().reduce(Tally.NONE, Tally::plus);
         List<String> lines = new ArrayList<>();
         lines.add("");
@@ -64,7 +64,7 @@ final class LedgerText {
                         all.waitingForStep()),
                 all.inFlight());
         if (versions.isAll()) {
-            for (Waiting waiting : balance.oldestWaiting()) {
+            for (OldestPending waiting : balance.oldestWaiting()) {
                 detail(
                         lines,
                         "",
@@ -117,15 +117,15 @@ final class LedgerText {
         }
     }
 
-    private void rows(SortedMap<Origin, Tally> chosen, List<String> lines) {
+    private void rows(SortedMap<RolloutOrigin, Tally> chosen, List<String> lines) {
         boolean epochs = chosen.keySet().stream().anyMatch(origin -> origin.epoch() > 0);
-        List<Map.Entry<Origin, Tally>> ours = chosen.entrySet().stream()
-                .filter(e -> !e.getKey().equals(Origin.NOT_OURS))
+        List<Map.Entry<RolloutOrigin, Tally>> ours = chosen.entrySet().stream()
+                .filter(e -> !e.getKey().equals(RolloutOrigin.NOT_OURS))
                 .toList();
         int together = Math.max(1, (ours.size() + MOST_ROWS - 1) / MOST_ROWS);
         for (int i = 0; i < ours.size(); ) {
-            Origin first = ours.get(i).getKey();
-            Origin last = first;
+            RolloutOrigin first = ours.get(i).getKey();
+            RolloutOrigin last = first;
             Tally sum = Tally.NONE;
             for (int n = 0;
                     n < together && i < ours.size() && ours.get(i).getKey().epoch() == first.epoch();
@@ -137,8 +137,8 @@ final class LedgerText {
                     first.version() == last.version() ? "" + first.version() : first.version() + "-" + last.version();
             lines.add(row((epochs ? "epoch " + first.epoch() + ": " : "") + name, sum));
         }
-        if (chosen.containsKey(Origin.NOT_OURS)) {
-            lines.add(row("not a rollout", chosen.get(Origin.NOT_OURS)));
+        if (chosen.containsKey(RolloutOrigin.NOT_OURS)) {
+            lines.add(row("not a rollout", chosen.get(RolloutOrigin.NOT_OURS)));
         }
         lines.add(row("all", chosen.values().stream().reduce(Tally.NONE, Tally::plus)));
     }

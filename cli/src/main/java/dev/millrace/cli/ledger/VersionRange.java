@@ -1,9 +1,9 @@
 package dev.millrace.cli.ledger;
 
-import dev.millrace.cli.config.ConfigException;
-import dev.millrace.ledger.Balance;
-import dev.millrace.ledger.Origin;
-import dev.millrace.ledger.Tally;
+import dev.millrace.audit.ledger.Balance;
+import dev.millrace.audit.ledger.RolloutOrigin;
+import dev.millrace.audit.ledger.Tally;
+import dev.millrace.runtime.config.ConfigException;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
@@ -21,10 +21,11 @@ record VersionRange(long from, long to) {
         return from == Long.MIN_VALUE && to == Long.MAX_VALUE;
     }
 
-    SortedMap<Origin, Tally> of(Balance balance) {
-        SortedMap<Origin, Tally> chosen = new TreeMap<>();
+    SortedMap<RolloutOrigin, Tally> of(Balance balance) {
+        SortedMap<RolloutOrigin, Tally> chosen = new TreeMap<>();
         balance.byOrigin().forEach((origin, tally) -> {
-            if (isAll() || !origin.equals(Origin.NOT_OURS) && origin.version() >= from && origin.version() <= to) {
+            if (isAll()
+                    || !origin.equals(RolloutOrigin.NOT_OURS) && origin.version() >= from && origin.version() <= to) {
                 chosen.put(origin, tally);
             }
         });

@@ -2,23 +2,28 @@ package dev.millrace.cli.loadtest;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.cli.Refusal;
-import dev.millrace.cli.config.ConfigTree;
 import dev.millrace.infra.broker.BrokerCluster;
 import dev.millrace.infra.broker.BrokerConfig;
-import dev.millrace.loadtests.closed.ClosedLoop;
-import dev.millrace.loadtests.closed.ClosedReport;
-import dev.millrace.loadtests.page.ClosedPages;
-import dev.millrace.loadtests.page.Comparison;
-import dev.millrace.loadtests.page.ReportFiles;
-import dev.millrace.loadtests.page.ReportPicture;
-import dev.millrace.loadtests.page.ReportTable;
-import dev.millrace.loadtests.report.JsonFile;
-import dev.millrace.loadtests.report.Origin;
-import dev.millrace.loadtests.sweep.LoadReport;
-import dev.millrace.loadtests.sweep.LoadTest;
-import dev.millrace.loadtests.sweep.SweepPoint;
-import dev.millrace.loadtests.workload.Workload;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.workloads.closed.ClosedLoop;
+import dev.millrace.workloads.closed.ClosedReport;
+import dev.millrace.workloads.file.ClosedExecution;
+import dev.millrace.workloads.file.ClosedFile;
+import dev.millrace.workloads.file.ClosedPoint;
+import dev.millrace.workloads.file.Scratch;
+import dev.millrace.workloads.file.WorkloadFile;
+import dev.millrace.workloads.page.ClosedPages;
+import dev.millrace.workloads.page.Comparison;
+import dev.millrace.workloads.page.ReportFiles;
+import dev.millrace.workloads.page.ReportPicture;
+import dev.millrace.workloads.page.ReportTable;
+import dev.millrace.workloads.report.JsonFile;
+import dev.millrace.workloads.report.MeasurementOrigin;
+import dev.millrace.workloads.sweep.LoadReport;
+import dev.millrace.workloads.sweep.LoadTest;
+import dev.millrace.workloads.sweep.SweepPoint;
+import dev.millrace.workloads.workload.Workload;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.NoSuchFileException;
@@ -103,7 +108,7 @@ public final class LoadTestCommand implements Callable<Integer> {
         }
         ObjectNode tree = ConfigTree.read(workload);
         String name = workload.getFileName().toString().replaceFirst("\\.ya?ml$", "");
-        Origin origin = Origin.here(Scratch.typed(spec));
+        MeasurementOrigin origin = MeasurementOrigin.here(TypedCommand.of(spec));
         if (ClosedFile.isOne(tree)) {
             closed(ClosedFile.of(tree), name, origin, out);
         } else {
@@ -114,9 +119,9 @@ public final class LoadTestCommand implements Callable<Integer> {
         return 0;
     }
 
-    private void open(WorkloadFile file, String name, Origin origin, PrintWriter out)
+    private void open(WorkloadFile file, String name, MeasurementOrigin origin, PrintWriter out)
             throws IOException, InterruptedException {
-        List<SweepPoint> points = file.points();
+        List<SweepPoint> points = file.points(RecordedShapes::read);
         Workload first = points.get(0).workload();
         LoadReport measured;
         try (Scratch scratch = Scratch.make();
@@ -125,7 +130,7 @@ public final class LoadTestCommand implements Callable<Integer> {
                     LoadReport.FORMAT,
                     name,
                     origin,
-                    file.resolved(),
+                    file.resolved(points.get(0)),
                     new LoadTest(
                                     Map.of("bootstrap.servers", cluster.bootstrapServers()),
                                     scratch.directory(),
@@ -138,7 +143,7 @@ public final class LoadTestCommand implements Callable<Integer> {
         picture(() -> ReportPicture.write(measured, report.resolve("report.png")), out);
     }
 
-    private void closed(ClosedFile file, String name, Origin origin, PrintWriter out) throws Exception {
+    private void closed(ClosedFile file, String name, MeasurementOrigin origin, PrintWriter out) throws Exception {
         List<ClosedPoint> points = file.points();
         ClosedReport measured;
         try (Scratch scratch = Scratch.make();
@@ -213,7 +218,7 @@ public final class LoadTestCommand implements Callable<Integer> {
     private void compare(PrintWriter out) {
         boolean closed = kind(compare.get(0)).equals(ClosedReport.KIND);
         if (closed != kind(compare.get(1)).equals(ClosedReport.KIND)) {
-            throw new Refusal("one of " + compare.get(0) + " and " + compare.get(1)
+            throw new RefusedRequestException("one of " + compare.get(0) + " and " + compare.get(1)
                     + " is a closed loop and the other is not; they cannot be compared");
         }
         if (closed) {
@@ -238,13 +243,15 @@ public final class LoadTestCommand implements Callable<Integer> {
         try {
             T read = JsonFile.read(file, type);
             if (format.applyAsInt(read) != known) {
-                throw new Refusal(file + " has format " + format.applyAsInt(read) + ", this version reads " + known);
+                throw new RefusedRequestException(
+                        file + " has format " + format.applyAsInt(read) + ", this version reads " + known);
             }
             return read;
         } catch (NoSuchFileException e) {
-            throw new Refusal("there is no report in " + directory + ": " + file.getFileName() + " is missing", e);
+            throw new RefusedRequestException(
+                    "there is no report in " + directory + ": " + file.getFileName() + " is missing", e);
         } catch (IOException e) {
-            throw new Refusal(file + " cannot be read as a report: " + e.getMessage(), e);
+            throw new RefusedRequestException(file + " cannot be read as a report: " + e.getMessage(), e);
         }
     }
 }

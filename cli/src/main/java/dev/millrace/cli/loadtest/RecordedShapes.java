@@ -1,10 +1,10 @@
 package dev.millrace.cli.loadtest;
 
-import dev.millrace.archive.ArchivedRun;
-import dev.millrace.archive.LiveRun;
 import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.loadtests.synthetic.RecordedShape;
+import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.workloads.synthetic.RecordedShape;
 import java.nio.file.Path;
 import java.util.Optional;
 import picocli.CommandLine;
@@ -13,7 +13,7 @@ import picocli.CommandLine;
 final class RecordedShapes {
     private RecordedShapes() {}
 
-    /** @throws dev.millrace.cli.config.ConfigException if the folder holds neither */
+    /** @throws dev.millrace.runtime.config.ConfigException if the folder holds neither */
     static RecordedShape read(String folder) {
         if (ArchivedRun.isIn(Path.of(folder))) {
             try (ArchivedRun archive = new ArchivedRun(Path.of(folder))) {

@@ -1,11 +1,12 @@
 package dev.millrace.cli.loadtest;
 
-import dev.millrace.cli.Refusal;
-import dev.millrace.loadtests.replay.ReplayBenchmark;
-import dev.millrace.loadtests.replay.ReplayBenchmark.Result;
-import dev.millrace.loadtests.report.Goal;
-import dev.millrace.loadtests.report.JsonFile;
-import dev.millrace.loadtests.report.Sample;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.workloads.file.Scratch;
+import dev.millrace.workloads.replay.ReplayBenchmark;
+import dev.millrace.workloads.replay.ReplayBenchmark.Result;
+import dev.millrace.workloads.report.Goal;
+import dev.millrace.workloads.report.JsonFile;
+import dev.millrace.workloads.report.Sample;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -55,7 +56,8 @@ public final class ReplayRateCommand implements Callable<Integer> {
     public Integer call() throws IOException, InterruptedException {
         for (int value : List.of(repetitions, tokens.get(0), megabytes.get(0))) {
             if (value < 1) {
-                throw new Refusal("--repetitions, --tokens and --megabytes must be at least 1: " + value);
+                throw new RefusedRequestException(
+                        "--repetitions, --tokens and --megabytes must be at least 1: " + value);
             }
         }
         PrintWriter out = spec.commandLine().getOut();
@@ -66,7 +68,7 @@ public final class ReplayRateCommand implements Callable<Integer> {
                                 out.println(line);
                                 out.flush();
                             })
-                    .run(Scratch.typed(spec));
+                    .run(TypedCommand.of(spec));
         }
         JsonFile.write(report.resolve("replay.json"), measured);
         print(measured, out);

@@ -1,9 +1,10 @@
 package dev.millrace.cli.loadtest;
 
-import dev.millrace.cli.Refusal;
-import dev.millrace.loadtests.report.JsonFile;
-import dev.millrace.loadtests.topology.TopologyBenchmark;
-import dev.millrace.loadtests.topology.TopologyTable;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.workloads.file.Scratch;
+import dev.millrace.workloads.report.JsonFile;
+import dev.millrace.workloads.topology.TopologyBenchmark;
+import dev.millrace.workloads.topology.TopologyTable;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -55,7 +56,7 @@ public final class TopologyCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException, InterruptedException {
         if (repetitions != null && repetitions < 1) {
-            throw new Refusal("--repetitions must be at least 1: " + repetitions);
+            throw new RefusedRequestException("--repetitions must be at least 1: " + repetitions);
         }
         TopologyBenchmark.Plan plan = quick ? TopologyBenchmark.Plan.quick() : TopologyBenchmark.Plan.whole();
         if (repetitions != null) {
@@ -71,7 +72,7 @@ public final class TopologyCommand implements Callable<Integer> {
                         out.println(line);
                         out.flush();
                     })
-                    .run(Scratch.typed(spec));
+                    .run(TypedCommand.of(spec));
         }
         JsonFile.write(report.resolve("topology.json"), measured);
         TopologyTable.print(measured, out);

@@ -1,13 +1,13 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.cli.config.ConfigBinder;
-import dev.millrace.cli.config.ConfigException;
-import dev.millrace.cli.config.ConfigTree;
 import dev.millrace.replay.Alternative;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.stages.AdvantageConfig;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.EssConfig;
-import dev.millrace.stages.M2poConfig;
+import dev.millrace.stages.M2poMaskConfig;
 import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.stages.SequenceMaskConfig;
 import java.nio.file.Files;
@@ -66,7 +66,7 @@ final class CorrectionsOption {
                 advantage,
                 ofRun.staleness(),
                 new SequenceMaskConfig(false, ofRun.sequenceMask().threshold()),
-                new M2poConfig(false, ofRun.m2po().threshold(), ofRun.m2po().harmfulOnly()),
+                new M2poMaskConfig(false, ofRun.m2po().threshold(), ofRun.m2po().harmfulOnly()),
                 new EssConfig(
                         EssConfig.Rule.NONE, ofRun.ess().weights(), ofRun.ess().baseRatio()),
                 ofRun.missingOldLogProbs());

@@ -1,9 +1,9 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.counterfactual.CourseGradient;
-import dev.millrace.counterfactual.CourseStep;
-import dev.millrace.counterfactual.GradientStep;
-import dev.millrace.counterfactual.RetrainedStep;
+import dev.millrace.replay.retrain.GradientStep;
+import dev.millrace.replay.retrain.RetrainedStep;
+import dev.millrace.replay.retrain.VariantGradient;
+import dev.millrace.replay.retrain.VariantStep;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -20,7 +20,7 @@ final class CounterfactualCsv {
     static void write(Path folder, RetrainSeeds found) throws IOException {
         List<String> lines = new ArrayList<>(List.of(
                 "seed,rollouts,version,batch,recorded_reward,recorded_staleness,course,as_recorded,weights_sha256,"
-                        + CourseFigure.STEP.stream().map(CourseFigure::key).collect(Collectors.joining(","))));
+                        + VariantFigure.STEP.stream().map(VariantFigure::key).collect(Collectors.joining(","))));
         List<String> tried = new ArrayList<>(List.of("seed,rollouts,version,course,reward"));
         for (int seed = 0; seed < found.each().size(); seed++) {
             String start = (seed + 1) + "," + (found.live() ? "own" : "recorded") + ",";
@@ -34,13 +34,13 @@ final class CounterfactualCsv {
     private static void steps(String start, RetrainRecord found, List<String> lines) {
         for (RetrainedStep step : found.steps()) {
             for (int c = 0; c < found.names().size(); c++) {
-                Optional<CourseStep> one = step.courses().get(c);
+                Optional<VariantStep> one = step.courses().get(c);
                 if (one.isPresent()) {
                     lines.add(start + step.version() + "," + step.batchId() + "," + step.recordedReward() + ","
                             + step.recordedStaleness() + ","
                             + name(found.names().get(c)) + "," + one.get().isAsRecorded() + ","
                             + one.get().weightsSha256() + ","
-                            + numbers(CourseFigure.STEP, one.get()));
+                            + numbers(VariantFigure.STEP, one.get()));
                 }
             }
         }
@@ -61,24 +61,26 @@ final class CounterfactualCsv {
         List<String> lines =
                 new ArrayList<>(List.of("version,batch,recorded_reward,update_norm,reference_sequences,reference_norm,"
                         + "reference_signal,reference_noise,course,"
-                        + CourseFigure.GRADIENT.stream().map(CourseFigure::key).collect(Collectors.joining(","))));
+                        + VariantFigure.GRADIENT.stream()
+                                .map(VariantFigure::key)
+                                .collect(Collectors.joining(","))));
         for (GradientStep step : found.steps()) {
             String reference = step.reference()
                     .map(of -> of.sequences() + "," + of.norm() + "," + of.signal() + "," + of.noise())
                     .orElse(",,,");
             for (int c = 0; c < found.names().size(); c++) {
-                Optional<CourseGradient> one = step.courses().get(c);
+                Optional<VariantGradient> one = step.courses().get(c);
                 if (one.isPresent()) {
                     lines.add(step.version() + "," + step.batchId() + "," + step.recordedReward() + ","
                             + step.updateNorm() + "," + reference + ","
-                            + name(found.names().get(c)) + "," + numbers(CourseFigure.GRADIENT, one.get()));
+                            + name(found.names().get(c)) + "," + numbers(VariantFigure.GRADIENT, one.get()));
                 }
             }
         }
         Files.write(folder.resolve("gradients.csv"), lines);
     }
 
-    private static <T> String numbers(List<CourseFigure<T>> figures, T of) {
+    private static <T> String numbers(List<VariantFigure<T>> figures, T of) {
         return figures.stream()
                 .map(figure -> figure.of().applyAsDouble(of))
                 .map(value -> Double.isNaN(value) ? "" : String.valueOf(value))

@@ -1,6 +1,6 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.cli.config.ConfigException;
+import dev.millrace.runtime.config.ConfigException;
 import java.util.ArrayList;
 import java.util.List;
 import picocli.CommandLine.Option;

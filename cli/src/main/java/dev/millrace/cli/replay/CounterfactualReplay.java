@@ -1,20 +1,20 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.archive.HeldRange;
-import dev.millrace.archive.RecordedVersions;
 import dev.millrace.cli.archive.ProgressLine;
 import dev.millrace.cli.audit.Lines;
-import dev.millrace.cli.config.ConfigException;
-import dev.millrace.cli.config.MillraceConfig;
-import dev.millrace.counterfactual.Course;
-import dev.millrace.counterfactual.LiveRollouts;
-import dev.millrace.counterfactual.LiveSampling;
-import dev.millrace.counterfactual.Retraining;
-import dev.millrace.counterfactual.StepGradients;
-import dev.millrace.counterfactual.TaskTrials;
-import dev.millrace.counterfactual.VersionRange;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.replay.archive.HeldRange;
+import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.replay.retrain.FreshRolloutOptions;
+import dev.millrace.replay.retrain.FreshRollouts;
+import dev.millrace.replay.retrain.PolicyEvaluation;
+import dev.millrace.replay.retrain.Retraining;
+import dev.millrace.replay.retrain.StepGradients;
+import dev.millrace.replay.retrain.Variant;
+import dev.millrace.replay.retrain.VersionInterval;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.MillraceConfig;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -31,7 +31,7 @@ final class CounterfactualReplay {
     private final ReplayedRun replayed;
     private final CounterfactualOptions options;
     private final StepRangeOptions range;
-    private final List<Course> courses;
+    private final List<Variant> courses;
     private final PrintWriter out;
     private final PrintWriter err;
 
@@ -50,11 +50,11 @@ final class CounterfactualReplay {
         this.err = err;
     }
 
-    private static List<Course> courses(List<String> corrections, MillraceConfig config) {
-        List<Course> courses = new ArrayList<>(List.of(new Course(
+    private static List<Variant> courses(List<String> corrections, MillraceConfig config) {
+        List<Variant> courses = new ArrayList<>(List.of(new Variant(
                 "recorded", config.topology().corrections(), config.learner().step())));
-        corrections.forEach(named -> courses.add(CourseOption.parse(named, config)));
-        List<String> names = courses.stream().map(Course::name).toList();
+        corrections.forEach(named -> courses.add(VariantOption.parse(named, config)));
+        List<String> names = courses.stream().map(Variant::name).toList();
         if (new HashSet<>(names).size() < names.size()) {
             throw new ConfigException("--corrections names two that are called alike: " + names);
         }
@@ -81,7 +81,7 @@ final class CounterfactualReplay {
         try (RecordedVersions versions = new RecordedVersions(
                         replayed.recorded(), replayed.config().weights().store());
                 RunTask task = task(versions, engine)) {
-            VersionRange steps = steps(versions);
+            VersionInterval steps = steps(versions);
             CounterfactualReport report = folder == null ? null : new CounterfactualReport(folder, err);
             int status = 0;
             if (options.retrain()) {
@@ -110,7 +110,7 @@ final class CounterfactualReplay {
         }
     }
 
-    private VersionRange steps(RecordedVersions versions) {
+    private VersionInterval steps(RecordedVersions versions) {
         try {
             if (!options.gradients() || options.atVersions().isEmpty()) {
                 return held(range.fromVersion(), range.toVersion(), versions);
@@ -126,15 +126,15 @@ final class CounterfactualReplay {
         }
     }
 
-    private VersionRange held(Long from, Long to, RecordedVersions versions) {
+    private VersionInterval held(Long from, Long to, RecordedVersions versions) {
         Optional<HeldRange> some = replayed.some();
         return some.isEmpty()
-                ? VersionRange.of(from, to, versions)
-                : VersionRange.within(some.get(), from, to, versions);
+                ? VersionInterval.of(from, to, versions)
+                : VersionInterval.within(some.get(), from, to, versions);
     }
 
     /** An archive of some batches holds one optimiser's state. */
-    private void requireOptimizer(VersionRange steps) {
+    private void requireOptimizer(VersionInterval steps) {
         replayed.some()
                 .filter(held -> held.store().isEmpty() && held.optimizerVersion() != steps.from())
                 .ifPresent(held -> {
@@ -175,9 +175,9 @@ final class CounterfactualReplay {
 
     private int retrain(
             RecordedVersions versions,
-            VersionRange steps,
+            VersionInterval steps,
             Engine engine,
-            Optional<TaskTrials> task,
+            Optional<PolicyEvaluation> task,
             CounterfactualReport report)
             throws IOException {
         requireOptimizer(steps);
@@ -196,12 +196,12 @@ final class CounterfactualReplay {
     }
 
     private List<RetrainRecord> live(
-            RecordedVersions versions, VersionRange steps, Engine engine, Optional<TaskTrials> task) {
+            RecordedVersions versions, VersionInterval steps, Engine engine, Optional<PolicyEvaluation> task) {
         MillraceConfig config = replayed.config();
         AtomicLong before = new AtomicLong();
         List<RetrainRecord> found = new ArrayList<>();
         try (RunRollouts source = new RunRollouts(config, versions.shape(), engine);
-                LiveSampling sampling = new LiveSampling(
+                FreshRollouts sampling = new FreshRollouts(
                         replayed.recorded(),
                         versions,
                         steps,
@@ -209,7 +209,8 @@ final class CounterfactualReplay {
                         engine,
                         config.learner().step().tokensPerMicrobatch())) {
             for (int seed = 0; seed < options.seeds(); seed++) {
-                found.add(learn(versions, steps, engine, task, Optional.of(new LiveRollouts(sampling, seed)), before));
+                found.add(learn(
+                        versions, steps, engine, task, Optional.of(new FreshRolloutOptions(sampling, seed)), before));
                 before.addAndGet(steps.steps());
             }
         }
@@ -219,13 +220,13 @@ final class CounterfactualReplay {
     /** @param before steps taken with other draws */
     private RetrainRecord learn(
             RecordedVersions versions,
-            VersionRange steps,
+            VersionInterval steps,
             Engine engine,
-            Optional<TaskTrials> task,
-            Optional<LiveRollouts> live,
+            Optional<PolicyEvaluation> task,
+            Optional<FreshRolloutOptions> live,
             AtomicLong before) {
         RetrainRecord found =
-                new RetrainRecord(courses.stream().map(Course::name).toList());
+                new RetrainRecord(courses.stream().map(Variant::name).toList());
         Retraining retraining =
                 new Retraining(replayed.recorded(), versions, engine, courses, live, task, options.evaluateEvery());
         ProgressLine.during(
@@ -242,13 +243,13 @@ final class CounterfactualReplay {
 
     private void gradients(
             RecordedVersions versions,
-            VersionRange steps,
+            VersionInterval steps,
             Engine engine,
-            Optional<TaskTrials> task,
+            Optional<PolicyEvaluation> task,
             CounterfactualReport report)
             throws IOException {
         GradientRecord found =
-                new GradientRecord(courses.stream().map(Course::name).toList());
+                new GradientRecord(courses.stream().map(Variant::name).toList());
         StepGradients gradients = new StepGradients(replayed.recorded(), versions, engine, courses, task);
         List<Long> at = options.atVersions();
         long start = System.nanoTime();

@@ -3,9 +3,9 @@ package dev.millrace.cli.replay;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.cli.Refusal;
-import dev.millrace.counterfactual.CourseStep;
-import dev.millrace.counterfactual.RetrainedStep;
+import dev.millrace.replay.retrain.RetrainedStep;
+import dev.millrace.replay.retrain.VariantStep;
+import dev.millrace.runtime.RefusedRequestException;
 import java.awt.Color;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -78,7 +78,7 @@ final class CounterfactualReport {
                 c -> found.steps().stream()
                         .mapToDouble(RetrainedStep::recordedStaleness)
                         .toArray());
-        for (CourseFigure<CourseStep> figure : CourseFigure.STEP) {
+        for (VariantFigure<VariantStep> figure : VariantFigure.STEP) {
             plot(figure.title() + means, "version", versions, found.names(), c -> found.curve(c, figure.of()));
         }
         List<XYChart> panels = new ArrayList<>();
@@ -88,14 +88,14 @@ final class CounterfactualReport {
                 found.names(),
                 found::rewards,
                 LegendPosition.InsideSW));
-        panels.add(chart("ESS ratio", versions, found.names(), c -> found.curve(c, CourseStep::essRatio), null));
+        panels.add(chart("ESS ratio", versions, found.names(), c -> found.curve(c, VariantStep::essRatio), null));
         panels.add(chart(
                 "KL to the recorded policy",
                 versions,
                 found.names(),
-                c -> found.curve(c, CourseStep::klToRecorded),
+                c -> found.curve(c, VariantStep::klToRecorded),
                 null));
-        panels.add(chart("gradient norm", versions, found.names(), c -> found.curve(c, CourseStep::gradNorm), null));
+        panels.add(chart("gradient norm", versions, found.names(), c -> found.curve(c, VariantStep::gradNorm), null));
         picture(panels, "retrain.png");
     }
 
@@ -103,7 +103,7 @@ final class CounterfactualReport {
     void add(GradientRecord found, List<String> text) throws IOException {
         CounterfactualCsv.write(folder, found);
         said.addAll(text);
-        for (var figure : CourseFigure.GRADIENT) {
+        for (var figure : VariantFigure.GRADIENT) {
             plot(
                     figure.title(),
                     "version that the step began with",
@@ -112,7 +112,7 @@ final class CounterfactualReport {
                     c -> found.curve(c, figure.of()));
         }
         List<XYChart> panels = new ArrayList<>();
-        for (var figure : CourseFigure.GRADIENT.subList(0, 4)) {
+        for (var figure : VariantFigure.GRADIENT.subList(0, 4)) {
             panels.add(chart(
                     figure.title(),
                     found.versions(),
@@ -200,7 +200,7 @@ final class CounterfactualReport {
             BitmapEncoder.saveBitmap(
                     panels, panels.size() / 2, 2, folder.resolve(name).toString(), BitmapFormat.PNG);
         } catch (IOException e) {
-            throw new Refusal("cannot write " + folder.resolve(name) + ": " + e.getMessage(), e);
+            throw new RefusedRequestException("cannot write " + folder.resolve(name) + ": " + e.getMessage(), e);
         } catch (LinkageError | NullPointerException | IllegalStateException e) {
             err.println(
                     "there is no picture: this machine has no fonts that Java can draw with (" + e.getMessage() + ")");

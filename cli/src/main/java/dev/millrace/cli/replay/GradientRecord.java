@@ -1,7 +1,7 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.counterfactual.CourseGradient;
-import dev.millrace.counterfactual.GradientStep;
+import dev.millrace.replay.retrain.GradientStep;
+import dev.millrace.replay.retrain.VariantGradient;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -33,7 +33,7 @@ final class GradientRecord {
     }
 
     /** A number over steps; NaN where there is none. */
-    double[] curve(int course, ToDoubleFunction<CourseGradient> of) {
+    double[] curve(int course, ToDoubleFunction<VariantGradient> of) {
         return steps.stream()
                 .mapToDouble(step ->
                         step.courses().get(course).map(of::applyAsDouble).orElse(Double.NaN))
@@ -41,7 +41,7 @@ final class GradientRecord {
     }
 
     /** Its mean over the steps that have it; NaN if none has. */
-    double mean(int course, ToDoubleFunction<CourseGradient> of) {
+    double mean(int course, ToDoubleFunction<VariantGradient> of) {
         return Arrays.stream(curve(course, of))
                 .filter(Double::isFinite)
                 .average()

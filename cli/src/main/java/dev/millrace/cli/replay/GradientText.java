@@ -4,8 +4,8 @@ import static dev.millrace.cli.replay.RetrainText.count;
 import static dev.millrace.cli.replay.RetrainText.number;
 
 import dev.millrace.cli.audit.Lines;
-import dev.millrace.counterfactual.CourseGradient;
-import dev.millrace.counterfactual.GradientStep;
+import dev.millrace.replay.retrain.GradientStep;
+import dev.millrace.replay.retrain.VariantGradient;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -52,12 +52,12 @@ final class GradientText {
                     Locale.ROOT,
                     "%-" + NAME + "s %8s %8s %8s %8s %8s %8s",
                     name.length() <= NAME ? name : name.substring(0, NAME - 3) + "...",
-                    number(found.mean(c, CourseGradient::cosineToReference)),
-                    number(found.mean(c, CourseGradient::cosineToUpdate)),
-                    number(found.mean(c, CourseGradient::sgaProgress)),
-                    number(found.mean(c, CourseGradient::norm)),
-                    power > 0 ? number(found.mean(c, CourseGradient::noise) / power) : "-",
-                    number(found.mean(c, CourseGradient::essRatio))));
+                    number(found.mean(c, VariantGradient::cosineToReference)),
+                    number(found.mean(c, VariantGradient::cosineToUpdate)),
+                    number(found.mean(c, VariantGradient::sgaProgress)),
+                    number(found.mean(c, VariantGradient::norm)),
+                    power > 0 ? number(found.mean(c, VariantGradient::noise) / power) : "-",
+                    number(found.mean(c, VariantGradient::essRatio))));
         }
         return lines;
     }

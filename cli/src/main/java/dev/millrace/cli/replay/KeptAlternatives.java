@@ -1,7 +1,7 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.cli.Refusal;
 import dev.millrace.replay.KeptFiles;
+import dev.millrace.runtime.RefusedRequestException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
@@ -40,7 +40,7 @@ final class KeptAlternatives implements AutoCloseable {
     /** All was replayed; says what is where, and what else is there. */
     String finish() {
         if (isEnding()) {
-            throw new Refusal("interrupted before what is kept in " + folder + " got its names");
+            throw new RefusedRequestException("interrupted before what is kept in " + folder + " got its names");
         }
         files.finish();
         List<String> others = files.others();

@@ -3,9 +3,9 @@ package dev.millrace.cli.replay;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.cli.Refusal;
 import dev.millrace.cli.replay.ReplayTotals.Total;
-import dev.millrace.replay.Share;
+import dev.millrace.replay.MaskedShare;
+import dev.millrace.runtime.RefusedRequestException;
 import java.awt.Color;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -44,7 +44,7 @@ final class ReplayReport {
                 Files.deleteIfExists(picture(folder, figure));
             }
         } catch (IOException e) {
-            throw new Refusal("cannot begin a report in " + folder + ": " + e.getMessage(), e);
+            throw new RefusedRequestException("cannot begin a report in " + folder + ": " + e.getMessage(), e);
         }
     }
 
@@ -54,7 +54,7 @@ final class ReplayReport {
             Files.writeString(folder.resolve("report.json"), tree.toPrettyString());
             ReportPage.write(folder.resolve("report.html"), "report.html", tree);
         } catch (IOException e) {
-            throw new Refusal("cannot write the report to " + folder + ": " + e.getMessage(), e);
+            throw new RefusedRequestException("cannot write the report to " + folder + ": " + e.getMessage(), e);
         }
         try {
             for (int figure : PICTURED) {
@@ -114,7 +114,7 @@ final class ReplayReport {
         return one;
     }
 
-    private static void shares(ArrayNode into, Map<Long, Share> shares) {
+    private static void shares(ArrayNode into, Map<Long, MaskedShare> shares) {
         shares.forEach((least, share) ->
                 into.addObject().put("from", least).put("of", share.of()).put("masked", share.masked()));
     }

@@ -2,9 +2,9 @@ package dev.millrace.cli.replay;
 
 import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.corrections.diagnostics.Diagnosis;
-import dev.millrace.replay.Breakdown;
+import dev.millrace.replay.MaskBreakdown;
+import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.ReplayedStep;
-import dev.millrace.replay.Share;
 import dev.millrace.replay.StepFigures;
 import dev.millrace.replay.rescore.Agreement;
 import java.util.ArrayList;
@@ -22,24 +22,24 @@ final class ReplayTotals {
 
     /** One alternative in all. */
     static final class Total {
-        private Share tokens = Share.NONE;
-        private Share sequences = Share.NONE;
-        private Breakdown breakdown = Breakdown.empty();
+        private MaskedShare tokens = MaskedShare.NONE;
+        private MaskedShare sequences = MaskedShare.NONE;
+        private MaskBreakdown breakdown = MaskBreakdown.empty();
         private double leastEss = 1;
         private final double[] sums = new double[Figure.ALL.size()];
         private final Map<Cause, Integer> causes = new EnumMap<>(Cause.class);
         private Diagnosis first;
         private long firstAt;
 
-        Share tokens() {
+        MaskedShare tokens() {
             return tokens;
         }
 
-        Share sequences() {
+        MaskedShare sequences() {
             return sequences;
         }
 
-        Breakdown breakdown() {
+        MaskBreakdown breakdown() {
             return breakdown;
         }
 

@@ -1,15 +1,15 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.archive.ArchivedRun;
-import dev.millrace.archive.HeldRange;
-import dev.millrace.archive.LiveRun;
-import dev.millrace.archive.RecordedRun;
 import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.cli.config.ConfigBinder;
-import dev.millrace.cli.config.ConfigException;
-import dev.millrace.cli.config.ConfigTree;
-import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.replay.archive.HeldRange;
+import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.topology.MillraceTopology;
 import java.nio.file.Path;
 import java.util.Optional;

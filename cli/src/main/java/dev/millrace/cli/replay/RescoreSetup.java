@@ -1,14 +1,14 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.archive.RecordedVersions;
-import dev.millrace.cli.config.ConfigException;
-import dev.millrace.cli.config.MillraceConfig;
 import dev.millrace.learner.kl.KlConfig;
 import dev.millrace.learner.step.ProximalSource;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.replay.rescore.Rescorer;
 import dev.millrace.replay.rescore.Rescoring;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.stages.MissingOldLogProbs;
 
 /** What {@code --rescore} needs beside the run: its versions, and an engine. */

@@ -1,9 +1,9 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.cli.sampling.Collapse;
-import dev.millrace.counterfactual.CourseStep;
-import dev.millrace.counterfactual.RetrainListener;
-import dev.millrace.counterfactual.RetrainedStep;
+import dev.millrace.replay.retrain.RetrainListener;
+import dev.millrace.replay.retrain.RetrainedStep;
+import dev.millrace.replay.retrain.VariantStep;
+import dev.millrace.replay.sampling.Collapse;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -34,7 +34,7 @@ final class RetrainRecord implements RetrainListener {
     public void step(RetrainedStep step) {
         steps.add(step);
         if (parted.isEmpty()
-                && !step.courses().get(0).map(CourseStep::isAsRecorded).orElse(false)) {
+                && !step.courses().get(0).map(VariantStep::isAsRecorded).orElse(false)) {
             parted = OptionalLong.of(step.version());
         }
     }
@@ -73,7 +73,7 @@ final class RetrainRecord implements RetrainListener {
         return steps.stream()
                 .mapToLong(step -> step.courses()
                         .get(0)
-                        .map(CourseStep::rolloutsAsRecorded)
+                        .map(VariantStep::rolloutsAsRecorded)
                         .orElse(0))
                 .sum();
     }
@@ -112,7 +112,7 @@ final class RetrainRecord implements RetrainListener {
     }
 
     /** A number over steps; NaN where there is none. */
-    double[] curve(int course, ToDoubleFunction<CourseStep> of) {
+    double[] curve(int course, ToDoubleFunction<VariantStep> of) {
         return steps.stream()
                 .mapToDouble(step ->
                         step.courses().get(course).map(of::applyAsDouble).orElse(Double.NaN))
@@ -120,7 +120,7 @@ final class RetrainRecord implements RetrainListener {
     }
 
     /** Its mean over the steps that have it; NaN if none has. */
-    double mean(int course, ToDoubleFunction<CourseStep> of) {
+    double mean(int course, ToDoubleFunction<VariantStep> of) {
         return Arrays.stream(curve(course, of))
                 .filter(Double::isFinite)
                 .average()
@@ -128,7 +128,7 @@ final class RetrainRecord implements RetrainListener {
     }
 
     /** Its last; NaN if there is none. */
-    double last(int course, ToDoubleFunction<CourseStep> of) {
+    double last(int course, ToDoubleFunction<VariantStep> of) {
         double[] all = Arrays.stream(curve(course, of)).filter(Double::isFinite).toArray();
         return all.length == 0 ? Double.NaN : all[all.length - 1];
     }

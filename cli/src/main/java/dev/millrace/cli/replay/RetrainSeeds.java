@@ -1,7 +1,7 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.counterfactual.CourseStep;
-import dev.millrace.counterfactual.RetrainedStep;
+import dev.millrace.replay.retrain.RetrainedStep;
+import dev.millrace.replay.retrain.VariantStep;
 import java.util.Arrays;
 import java.util.List;
 import java.util.function.Function;
@@ -43,7 +43,7 @@ record RetrainSeeds(List<RetrainRecord> each, boolean live) {
     }
 
     /** A number over steps. */
-    double[] curve(int course, ToDoubleFunction<CourseStep> of) {
+    double[] curve(int course, ToDoubleFunction<VariantStep> of) {
         return means(record -> record.curve(course, of), steps().size());
     }
 

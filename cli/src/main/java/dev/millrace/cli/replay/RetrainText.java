@@ -1,8 +1,8 @@
 package dev.millrace.cli.replay;
 
 import dev.millrace.cli.audit.Lines;
-import dev.millrace.counterfactual.CourseStep;
-import dev.millrace.counterfactual.VersionRange;
+import dev.millrace.replay.retrain.VariantStep;
+import dev.millrace.replay.retrain.VersionInterval;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -15,7 +15,7 @@ final class RetrainText {
 
     private RetrainText() {}
 
-    static List<String> lines(RetrainSeeds found, VersionRange range, double seconds) {
+    static List<String> lines(RetrainSeeds found, VersionInterval range, double seconds) {
         List<String> lines = new ArrayList<>();
         lines.add(String.format(
                 Locale.ROOT,
@@ -76,14 +76,14 @@ final class RetrainText {
                         one -> Arrays.stream(one.rewards(c)).findFirst().orElse(Double.NaN))),
                 reward(found.mean(one -> Arrays.stream(one.rewards(c)).max().orElse(Double.NaN))),
                 reward(found.mean(one -> one.lastReward(c))),
-                number(found.mean(one -> one.mean(c, CourseStep::essRatio))),
-                number(found.mean(one -> one.mean(c, CourseStep::gradNorm))),
-                number(found.first().last(c, CourseStep::klToRecorded)),
-                number(found.mean(one -> one.last(c, CourseStep::distance))));
+                number(found.mean(one -> one.mean(c, VariantStep::essRatio))),
+                number(found.mean(one -> one.mean(c, VariantStep::gradNorm))),
+                number(found.first().last(c, VariantStep::klToRecorded)),
+                number(found.mean(one -> one.last(c, VariantStep::distance))));
     }
 
     /** Whether the run's own course is the run. */
-    static String proof(RetrainSeeds found, VersionRange range) {
+    static String proof(RetrainSeeds found, VersionInterval range) {
         if (found.first().parted().isEmpty()) {
             return "as recorded: the run's own settings " + (found.live() ? sampledAgain(found.first()) + ", and " : "")
                     + "make the weights of "

@@ -1,7 +1,5 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.cli.config.MillraceConfig;
-import dev.millrace.counterfactual.RolloutSource;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.RolloutSampler;
@@ -10,6 +8,8 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.NonFiniteScoreException;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.retrain.RolloutSource;
+import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.packed.PackedInts;

@@ -1,12 +1,8 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.cli.config.MillraceConfig;
-import dev.millrace.cli.sampling.GivenRollouts;
-import dev.millrace.cli.sampling.ScoredRollouts;
-import dev.millrace.counterfactual.TaskTrials;
+import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.Task;
 import dev.millrace.generator.environment.Environments;
-import dev.millrace.generator.environment.Prompt;
-import dev.millrace.generator.environment.Task;
 import dev.millrace.generator.sampling.RolloutSampler;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -14,6 +10,10 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.NonFiniteScoreException;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.retrain.PolicyEvaluation;
+import dev.millrace.replay.sampling.GivenRollouts;
+import dev.millrace.replay.sampling.ScoredRollouts;
+import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.SamplingParameters;
@@ -33,7 +33,7 @@ import java.util.stream.LongStream;
  * The task of a recorded run, sampled as the run samples it, in this process. Prompts and draws are of series of their own,
  * which no run trains on, and the same for all weights. Owned by one thread.
  */
-final class RunTask implements TaskTrials, AutoCloseable {
+final class RunTask implements PolicyEvaluation, AutoCloseable {
     private static final Clock NO_TIME = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
     private static final long EVALUATION_SEED = Long.MIN_VALUE;
     private static final long REFERENCE_SEED = Long.MIN_VALUE + 1;

@@ -1,7 +1,7 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.cli.config.ConfigException;
 import dev.millrace.replay.StepRange;
+import dev.millrace.runtime.config.ConfigException;
 import java.time.Instant;
 import java.time.format.DateTimeParseException;
 import picocli.CommandLine.Option;

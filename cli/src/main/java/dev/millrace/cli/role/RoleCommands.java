@@ -1,9 +1,12 @@
 package dev.millrace.cli.role;
 
-import dev.millrace.cli.config.ConfigException;
 import dev.millrace.cli.config.ConfigOptions;
-import dev.millrace.cli.config.ConfigTree;
-import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.pipeline.Pipeline;
+import dev.millrace.runtime.pipeline.Role;
+import dev.millrace.runtime.pipeline.SingleRole;
 import dev.millrace.scorer.ScorerPurpose;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;

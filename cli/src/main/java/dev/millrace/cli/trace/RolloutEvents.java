@@ -2,6 +2,10 @@ package dev.millrace.cli.trace;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.audit.trace.Found;
+import dev.millrace.audit.trace.FoundDeadLetter;
+import dev.millrace.audit.trace.FoundEntry;
+import dev.millrace.audit.trace.GroupTrace;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogProbVector;
@@ -18,10 +22,6 @@ import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
-import dev.millrace.trace.Found;
-import dev.millrace.trace.FoundEntry;
-import dev.millrace.trace.FoundLetter;
-import dev.millrace.trace.GroupTrace;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -36,7 +36,7 @@ final class RolloutEvents {
 
     private final GroupTrace trace;
     private final String prefix;
-    private final List<Event> events = new ArrayList<>();
+    private final List<RolloutEvent> events = new ArrayList<>();
 
     /** @param trace of this rollout alone */
     RolloutEvents(GroupTrace trace, String prefix) {
@@ -44,7 +44,7 @@ final class RolloutEvents {
         this.prefix = prefix;
     }
 
-    List<Event> inOrder() {
+    List<RolloutEvent> inOrder() {
         trace.prompt().ifPresent(this::released);
         trace.rollouts().forEach(this::sampled);
         trace.scores().forEach(this::scored);
@@ -53,7 +53,8 @@ final class RolloutEvents {
         trace.entries().forEach(this::batched);
         trace.outcomes().forEach(this::dropped);
         trace.letters().forEach(this::refused);
-        events.sort(Comparator.comparingLong(Event::timeMs)); // stable: of one time, in the order of the pipeline
+        events.sort(
+                Comparator.comparingLong(RolloutEvent::timeMs)); // stable: of one time, in the order of the pipeline
         return events;
     }
 
@@ -63,7 +64,7 @@ final class RolloutEvents {
 
     private void add(long timeMs, String what, List<String> details, String place, ObjectNode data) {
         data.put("event", what).put("time_ms", timeMs).put("place", place);
-        events.add(new Event(timeMs, what, details, place, data));
+        events.add(new RolloutEvent(timeMs, what, details, place, data));
     }
 
     private void released(Found<PromptRequest> found) {
@@ -296,7 +297,7 @@ final class RolloutEvents {
                                         + outcome.getSource().getOffset()));
     }
 
-    private void refused(FoundLetter found) {
+    private void refused(FoundDeadLetter found) {
         var letter = found.letter();
         List<String> details = new ArrayList<>();
         String source = letter.source().substring(letter.source().startsWith(prefix) ? prefix.length() : 0);

@@ -3,15 +3,15 @@ package dev.millrace.cli.trace;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.audit.trace.Found;
+import dev.millrace.audit.trace.GroupTrace;
+import dev.millrace.audit.trace.Tracer;
 import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.Lines;
+import dev.millrace.cli.audit.NotFoundException;
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.cli.audit.Unknown;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.VersionSpan;
-import dev.millrace.trace.Found;
-import dev.millrace.trace.GroupTrace;
-import dev.millrace.trace.Tracer;
 import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.List;
@@ -86,7 +86,8 @@ public final class TraceCommand implements Callable<Integer> {
                     (System.nanoTime() - begun) / 1e9);
             String prefix = audited.connection().topics().prefix();
             if (trace.isEmpty()) {
-                throw new Unknown(hint(new Tracer(audited.connection(), PATIENCE), trace, one) + " (" + cost + ")");
+                throw new NotFoundException(
+                        hint(new Tracer(audited.connection(), PATIENCE), trace, one) + " (" + cost + ")");
             }
             if (json) {
                 out.println(
@@ -142,9 +143,9 @@ public final class TraceCommand implements Callable<Integer> {
     }
 
     private void printRollout(GroupTrace trace, String prefix, PrintWriter out) {
-        out.println("rollout " + id + " — " + Fate.of(trace, prefix));
+        out.println("rollout " + id + " — " + RolloutStatus.of(trace, prefix));
         long before = Long.MIN_VALUE;
-        for (Event event : new RolloutEvents(trace, prefix).inOrder()) {
+        for (RolloutEvent event : new RolloutEvents(trace, prefix).inOrder()) {
             out.println();
             String delay = before == Long.MIN_VALUE ? "" : "+" + Lines.duration(event.timeMs() - before);
             out.println(String.format("%s %14s  %s", Lines.time(event.timeMs()), delay, event.what()));
@@ -167,7 +168,7 @@ public final class TraceCommand implements Callable<Integer> {
             GroupTrace one = trace.of(rolloutId);
             String sample = rolloutId.substring(trace.groupId().length() + 1);
             if (one.rollouts().isEmpty()) {
-                out.println(String.format(ROW, sample, "", "", "", Fate.of(one, prefix)));
+                out.println(String.format(ROW, sample, "", "", "", RolloutStatus.of(one, prefix)));
                 continue;
             }
             Rollout rollout = one.rollouts().get(one.rollouts().size() - 1).value();
@@ -177,7 +178,7 @@ public final class TraceCommand implements Callable<Integer> {
                     newest(rollout),
                     RolloutEvents.number(rollout.getReward()),
                     rollout.getMask().remaining(),
-                    Fate.of(one, prefix)
+                    RolloutStatus.of(one, prefix)
                             + (one.rollouts().size() > 1 ? " (" + one.rollouts().size() + " records)" : "")));
         }
         List<Found<Rollout>> found = trace.rollouts();
@@ -223,7 +224,7 @@ public final class TraceCommand implements Callable<Integer> {
                                 ? null
                                 : trace.rollouts().get(0).value().getRolloutId())
                 .put("group_id", trace.groupId());
-        Fate fate = Fate.of(trace, prefix);
+        RolloutStatus fate = RolloutStatus.of(trace, prefix);
         json.put("fate", fate.word()).put("detail", fate.detail());
         ArrayNode events = json.putArray("events");
         new RolloutEvents(trace, prefix).inOrder().forEach(event -> {

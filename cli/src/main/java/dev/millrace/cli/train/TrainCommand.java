@@ -1,11 +1,14 @@
 package dev.millrace.cli.train;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.cli.Refusal;
 import dev.millrace.cli.config.ConfigOptions;
-import dev.millrace.cli.config.ConfigTree;
-import dev.millrace.cli.config.MillraceConfig;
-import dev.millrace.cli.role.StopSignals;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.pipeline.StopSignals;
+import dev.millrace.runtime.train.ResumeCheck;
+import dev.millrace.runtime.train.RunDirectory;
+import dev.millrace.runtime.train.TrainRun;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -115,7 +118,7 @@ public final class TrainCommand implements Callable<Integer> {
                 throw new IOException(Files.isDirectory(file) ? "it is a folder" : "permission denied");
             }
         } catch (IOException e) {
-            throw new Refusal(
+            throw new RefusedRequestException(
                     "cannot write the summary to " + file + " (" + RunDirectory.reason(e)
                             + "); give --summary a file that can be written",
                     e);

@@ -1,7 +1,8 @@
 package dev.millrace.cli.audit;
 
-import dev.millrace.infra.run.RunLog;
-import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.LogProbDistribution;
@@ -20,7 +21,6 @@ import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;

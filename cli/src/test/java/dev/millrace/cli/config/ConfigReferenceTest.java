@@ -5,6 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.millrace.learner.kl.CoefficientConfig;
 import dev.millrace.learner.kl.ReferenceConfig;
 import dev.millrace.learner.objective.AggregationConfig;
+import dev.millrace.runtime.config.Choice;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.MillraceConfig;
 import java.io.IOException;
 import java.lang.reflect.RecordComponent;
 import java.nio.file.Files;
@@ -152,12 +155,12 @@ class ConfigReferenceTest {
 
     private static String source(Class<?> type) throws IOException {
         String file = type.getName().replaceAll("\\$.*", "").replace('.', '/') + ".java";
-        try (Stream<Path> modules = Files.list(ROOT)) {
-            Path found = modules.map(module -> module.resolve("src/main/java").resolve(file))
-                    .filter(Files::isRegularFile)
-                    .findFirst()
-                    .orElseThrow(() -> new AssertionError("no source of " + type));
-            return Files.readString(found);
+        String place = "src/main/java/" + file;
+        try (Stream<Path> modules =
+                Files.find(ROOT, 2, (path, is) -> is.isDirectory() && Files.isRegularFile(path.resolve(place)))) {
+            return Files.readString(modules.findFirst()
+                    .orElseThrow(() -> new AssertionError("no source of " + type))
+                    .resolve(place));
         }
     }
 

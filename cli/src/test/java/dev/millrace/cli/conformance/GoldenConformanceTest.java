@@ -2,6 +2,7 @@ package dev.millrace.cli.conformance;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.conformance.ConformanceFamilies;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Path;

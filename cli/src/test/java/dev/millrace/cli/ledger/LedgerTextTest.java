@@ -3,11 +3,11 @@ package dev.millrace.cli.ledger;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.cli.config.ConfigException;
-import dev.millrace.ledger.Balance;
-import dev.millrace.ledger.Origin;
-import dev.millrace.ledger.Tally;
-import dev.millrace.ledger.Waiting;
+import dev.millrace.audit.ledger.Balance;
+import dev.millrace.audit.ledger.OldestPending;
+import dev.millrace.audit.ledger.RolloutOrigin;
+import dev.millrace.audit.ledger.Tally;
+import dev.millrace.runtime.config.ConfigException;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -18,10 +18,10 @@ class LedgerTextTest {
     private static final VersionRange ALL = new VersionRange(Long.MIN_VALUE, Long.MAX_VALUE);
 
     private static Balance balance(int versions, List<String> contradictions, List<String> gaps) {
-        TreeMap<Origin, Tally> tallies = new TreeMap<>();
+        TreeMap<RolloutOrigin, Tally> tallies = new TreeMap<>();
         IntStream.range(0, versions)
                 .forEach(version -> tallies.put(
-                        new Origin(0, version),
+                        new RolloutOrigin(0, version),
                         new Tally(
                                 1256,
                                 1240,
@@ -36,7 +36,7 @@ class LedgerTextTest {
                 tallies,
                 2,
                 Map.of("millrace.scores", 1L),
-                List.of(new Waiting("a score", "0-17/3", 1000)),
+                List.of(new OldestPending("a score", "0-17/3", 1000)),
                 contradictions,
                 contradictions.size(),
                 gaps);

@@ -4,12 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.cli.Main;
 import dev.millrace.infra.broker.EmbeddedBroker;
-import dev.millrace.loadtests.closed.ClosedReport;
-import dev.millrace.loadtests.closed.ClosedRun;
-import dev.millrace.loadtests.page.ReportFiles;
-import dev.millrace.loadtests.point.PointResult;
-import dev.millrace.loadtests.report.JsonFile;
-import dev.millrace.loadtests.sweep.LoadReport;
+import dev.millrace.workloads.closed.ClosedReport;
+import dev.millrace.workloads.closed.ClosedRun;
+import dev.millrace.workloads.page.ReportFiles;
+import dev.millrace.workloads.point.PointResult;
+import dev.millrace.workloads.report.JsonFile;
+import dev.millrace.workloads.sweep.LoadReport;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;

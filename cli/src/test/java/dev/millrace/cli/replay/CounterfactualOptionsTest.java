@@ -3,7 +3,7 @@ package dev.millrace.cli.replay;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.cli.config.ConfigException;
+import dev.millrace.runtime.config.ConfigException;
 import org.junit.jupiter.api.Test;
 import picocli.CommandLine;
 

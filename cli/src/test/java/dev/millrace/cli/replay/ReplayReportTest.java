@@ -3,7 +3,7 @@ package dev.millrace.cli.replay;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.cli.Refusal;
+import dev.millrace.runtime.RefusedRequestException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -63,7 +63,7 @@ class ReplayReportTest {
     void shouldSayWhereItCannotWrite() throws Exception {
         Path file = Files.writeString(folder.resolve("file"), "");
         assertThatThrownBy(() -> ReplayReport.begin(file))
-                .isInstanceOf(Refusal.class)
+                .isInstanceOf(RefusedRequestException.class)
                 .hasMessageStartingWith("cannot begin a report in " + file);
     }
 }

@@ -3,10 +3,10 @@ package dev.millrace.cli.replay;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.millrace.replay.Breakdown;
+import dev.millrace.replay.MaskBreakdown;
+import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.RescoredStep;
-import dev.millrace.replay.Share;
 import dev.millrace.replay.StepFigures;
 import dev.millrace.replay.rescore.Agreement;
 import java.util.List;
@@ -18,10 +18,10 @@ class ReplayTotalsTest {
     private static final int ESS = 2;
 
     static ReplayedStep step(long batch, double ess) {
-        Breakdown breakdown =
-                new Breakdown(new TreeMap<>(java.util.Map.of(1L, new Share(10, 1))), new TreeMap<>(), new TreeMap<>());
-        StepFigures figures =
-                new StepFigures(new Share(10, 1), new Share(2, 1), 0, 1, 1, ess, 1, 1, 0, 0, 0, 0, 0, 0, breakdown);
+        MaskBreakdown breakdown = new MaskBreakdown(
+                new TreeMap<>(java.util.Map.of(1L, new MaskedShare(10, 1))), new TreeMap<>(), new TreeMap<>());
+        StepFigures figures = new StepFigures(
+                new MaskedShare(10, 1), new MaskedShare(2, 1), 0, 1, 1, ess, 1, 1, 0, 0, 0, 0, 0, 0, breakdown);
         return new ReplayedStep(
                 batch,
                 batch + 1,
@@ -43,8 +43,8 @@ class ReplayTotalsTest {
         }
         assertThat(totals.steps()).isEqualTo(4);
         assertThat(totals.notAsRecorded()).isEqualTo(1);
-        assertThat(totals.total(0).tokens()).isEqualTo(new Share(40, 4));
-        assertThat(totals.total(0).breakdown().tokensByLag()).containsEntry(1L, new Share(40, 4));
+        assertThat(totals.total(0).tokens()).isEqualTo(new MaskedShare(40, 4));
+        assertThat(totals.total(0).breakdown().tokensByLag()).containsEntry(1L, new MaskedShare(40, 4));
         assertThat(totals.total(0).leastEss()).isEqualTo(0.7);
         assertThat(totals.curve(0, ESS)).containsExactly(1, 0.9, 0.8, 0.7);
         assertThat(totals.total(0).mean(ESS, totals.steps())).isCloseTo(0.85, within(1e-12));

@@ -2,23 +2,23 @@ package dev.millrace.cli.replay;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.counterfactual.CourseStep;
-import dev.millrace.counterfactual.RetrainedStep;
-import dev.millrace.counterfactual.VersionRange;
+import dev.millrace.replay.retrain.RetrainedStep;
+import dev.millrace.replay.retrain.VariantStep;
+import dev.millrace.replay.retrain.VersionInterval;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import org.junit.jupiter.api.Test;
 
 class RetrainTextTest {
-    private static final VersionRange RANGE = new VersionRange(10, 12);
+    private static final VersionInterval RANGE = new VersionInterval(10, 12);
 
     /** Two steps on two rollouts each, and five tries of two courses. */
     private static RetrainRecord record(boolean isAsRecorded, int sameRollouts, double... rewardsOfTheFirst) {
         RetrainRecord record = new RetrainRecord(List.of("recorded", "other"));
         for (int i = 1; i <= 2; i++) {
-            CourseStep step =
-                    new CourseStep(isAsRecorded, "hash", 1, 2, 0.5, 0, 0.01, 4, 0.5, sameRollouts, 0, 0, 0, 0);
+            VariantStep step =
+                    new VariantStep(isAsRecorded, "hash", 1, 2, 0.5, 0, 0.01, 4, 0.5, sameRollouts, 0, 0, 0, 0);
             record.step(new RetrainedStep(10 + i, i, 0.5, 1, 2, List.of(Optional.of(step), Optional.of(step))));
         }
         for (int i = 0; i < rewardsOfTheFirst.length; i++) {
@@ -40,7 +40,7 @@ class RetrainTextTest {
                 .isEqualTo(
                         "as recorded: the run's own settings sample its"
                                 + " rollouts again, all 4 of them token for token, and make the weights of all 2 versions again, bit for bit");
-        assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), false), new VersionRange(10, 11)))
+        assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), false), new VersionInterval(10, 11)))
                 .isEqualTo("as recorded: the run's own settings make the weights of version 11 again, bit for bit");
         assertThat(RetrainText.proof(new RetrainSeeds(List.of(record(false, 1, 0.5)), true), RANGE))
                 .startsWith(
@@ -72,6 +72,6 @@ class RetrainTextTest {
         RetrainSeeds found = new RetrainSeeds(List.of(record(true, 2, 0.8, 0.2), record(true, 2, 0.6)), true);
         assertThat(found.evaluatedAt()).containsExactly(10, 11);
         assertThat(found.rewards(0)).containsExactly(0.7, 0.2);
-        assertThat(found.curve(1, CourseStep::gradNorm)).containsExactly(2, 2);
+        assertThat(found.curve(1, VariantStep::gradNorm)).containsExactly(2, 2);
     }
 }

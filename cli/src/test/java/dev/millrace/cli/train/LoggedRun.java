@@ -1,11 +1,11 @@
 package dev.millrace.cli.train;
 
+import dev.millrace.audit.ledger.Account;
+import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.infra.broker.EmbeddedBroker;
-import dev.millrace.infra.run.RunLog;
-import dev.millrace.infra.topics.TopicsConfig;
-import dev.millrace.ledger.Account;
-import dev.millrace.ledger.LedgerReader;
-import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.audit.ledger.Account;
 import dev.millrace.cli.Main;
 import dev.millrace.cli.replay.ReplayCommand;
-import dev.millrace.ledger.Account;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
 import java.io.PrintWriter;

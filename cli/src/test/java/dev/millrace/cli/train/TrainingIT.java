@@ -5,11 +5,11 @@ import static org.assertj.core.api.Assertions.within;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.millrace.cli.config.ConfigBinder;
-import dev.millrace.cli.config.ConfigTree;
-import dev.millrace.cli.config.MillraceConfig;
+import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.schemas.Rollout;
-import dev.millrace.schemas.deadletter.DeadLetters;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;

@@ -1,7 +1,7 @@
 package dev.millrace.corrections.kl;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.objective.Aggregation;
+import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.ratio.LogRatio;
 
 /**
@@ -11,10 +11,10 @@ import dev.millrace.corrections.ratio.LogRatio;
  */
 public final class KlTermEvaluation {
     private final KlPlan plan;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
     /** @param aggregation how token values become one number, as in the objective the term is added to */
-    public KlTermEvaluation(KlPlan plan, Aggregation aggregation) {
+    public KlTermEvaluation(KlPlan plan, LossAggregation aggregation) {
         this.plan = plan;
         this.aggregation = aggregation;
     }

@@ -126,7 +126,7 @@ final class Candidates {
     }
 
     /** The cut that leaves one candidate: the smallest, and of several the last. */
-    Cut allButTheLastSmallest() {
+    MaskThreshold allButTheLastSmallest() {
         double smallest = Double.POSITIVE_INFINITY;
         int ties = 0;
         for (int t = 0; t < mask.length; t++) {
@@ -136,12 +136,12 @@ final class Candidates {
                 smallest = Math.min(smallest, m2);
             }
         }
-        return new Cut(Double.doubleToRawLongBits(smallest), ties - 1);
+        return new MaskThreshold(Double.doubleToRawLongBits(smallest), ties - 1);
     }
 
     /** Overwrites every mark with 1 if kept, 0 if masked. */
-    void apply(Cut cut) {
-        if (cut.equals(Cut.NOTHING_MASKED)) {
+    void apply(MaskThreshold cut) {
+        if (cut.equals(MaskThreshold.NOTHING_MASKED)) {
             unmark();
         } else if (cut.tiesMasked() == 0) {
             applyWithoutTies(cut.key());
@@ -166,7 +166,7 @@ final class Candidates {
         }
     }
 
-    private void applyInOrder(Cut cut) {
+    private void applyInOrder(MaskThreshold cut) {
         int tiesToMask = cut.tiesMasked();
         for (int t = 0; t < mask.length; t++) {
             if (mask[t] == mark) {

@@ -28,14 +28,14 @@ final class CutSearch {
         return kept;
     }
 
-    Cut find(SquaredRatioHistogram histogram, Candidates candidates) {
+    MaskThreshold find(SquaredRatioHistogram histogram, Candidates candidates) {
         while (true) {
             int bucket = takeWhole(histogram);
             if (bucket == SquaredRatioHistogram.BUCKETS) {
-                return Cut.NOTHING_MASKED;
+                return MaskThreshold.NOTHING_MASKED;
             }
             if (histogram.isOpenEnded(bucket)) {
-                return new Cut(histogram.lowestKey(bucket) - 1, 0);
+                return new MaskThreshold(histogram.lowestKey(bucket) - 1, 0);
             }
             if (histogram.isFullyRefined()) {
                 return amongEquals(histogram.lowestKey(bucket), histogram.count(bucket));
@@ -64,14 +64,14 @@ final class CutSearch {
         return SquaredRatioHistogram.BUCKETS;
     }
 
-    private Cut amongSorted(long[] keys) {
+    private MaskThreshold amongSorted(long[] keys) {
         Arrays.sort(keys);
         int end = 0;
         for (int from = 0; from < keys.length; from = end) {
             while (end < keys.length && keys[end] == keys[from]) {
                 end++;
             }
-            Cut cut = amongEquals(keys[from], end - from);
+            MaskThreshold cut = amongEquals(keys[from], end - from);
             if (cut.tiesMasked() > 0) {
                 return cut;
             }
@@ -80,7 +80,7 @@ final class CutSearch {
     }
 
     /** Takes as many of {@code ties} equal values as fit. */
-    private Cut amongEquals(long key, int ties) {
+    private MaskThreshold amongEquals(long key, int ties) {
         double m2 = Double.longBitsToDouble(key);
         int taken = 0;
         while (taken < ties && sum.isBelow(m2, 0.0, threshold, kept + 1)) {
@@ -88,6 +88,6 @@ final class CutSearch {
             kept++;
             taken++;
         }
-        return new Cut(key, ties - taken);
+        return new MaskThreshold(key, ties - taken);
     }
 }

@@ -111,7 +111,7 @@ public final class SecondMomentMask {
         }
         double sum = candidates.roundedSum();
         if (sum * (1.0 + (count + 4) * ROUNDING) < threshold * count) {
-            candidates.apply(Cut.NOTHING_MASKED);
+            candidates.apply(MaskThreshold.NOTHING_MASKED);
             return new SecondMoment(count, 0, sum / count, sum / count, true);
         }
         SquaredRatioHistogram above = new SquaredRatioHistogram(threshold);
@@ -119,7 +119,7 @@ public final class SecondMomentMask {
         int below = candidates.split(batch, threshold, kept, above);
         double before = (kept.value() + above.sum()) / count;
         if (below == 0) {
-            Cut smallest = candidates.allButTheLastSmallest();
+            MaskThreshold smallest = candidates.allButTheLastSmallest();
             candidates.apply(smallest);
             return new SecondMoment(count, count - 1, before, Double.longBitsToDouble(smallest.key()), false);
         }

@@ -35,7 +35,7 @@ public final class BypassMode implements Objective {
      * @param dualClip of the clip; not looked at by REINFORCE
      * @throws IllegalArgumentException if the configuration is a decoupled one
      */
-    public BypassMode(RolloutCorrectionConfig config, ClipRange range, double dualClip, Aggregation aggregation) {
+    public BypassMode(RolloutCorrectionConfig config, ClipRange range, double dualClip, LossAggregation aggregation) {
         this.config = config;
         this.loss = switch (config.mode()) {
             case BYPASS_PPO_CLIP -> new PpoClip(range, dualClip, aggregation);

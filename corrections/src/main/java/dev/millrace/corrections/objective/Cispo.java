@@ -14,9 +14,9 @@ import dev.millrace.corrections.CorrectionUnit;
  */
 public final class Cispo implements Objective {
     private final ClipRange range;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
-    public Cispo(ClipRange range, Aggregation aggregation) {
+    public Cispo(ClipRange range, LossAggregation aggregation) {
         this.range = range;
         this.aggregation = aggregation;
     }

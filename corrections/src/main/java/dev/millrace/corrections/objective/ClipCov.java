@@ -33,7 +33,7 @@ public final class ClipCov implements Objective {
     private final double low;
     private final double high;
     private final long seed;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
     /**
      * @param share of the trained tokens that may be silenced; positive
@@ -41,7 +41,7 @@ public final class ClipCov implements Objective {
      * @param high covariance below which it is one
      * @param seed of the draw where there are more candidates than places
      */
-    public ClipCov(ClipRange range, double share, double low, double high, long seed, Aggregation aggregation) {
+    public ClipCov(ClipRange range, double share, double low, double high, long seed, LossAggregation aggregation) {
         if (!(share > 0 && share < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("the share of silenced tokens must be positive and finite: " + share);
         }

@@ -20,7 +20,7 @@ public final class DecoupledPpo implements Objective {
     private final double logCap;
 
     /** @param cap largest weight; at least 1, infinite for none */
-    public DecoupledPpo(ClipRange range, double dualClip, double cap, Aggregation aggregation) {
+    public DecoupledPpo(ClipRange range, double dualClip, double cap, LossAggregation aggregation) {
         if (!(cap >= 1.0)) {
             throw new IllegalArgumentException("cap must be at least 1, so that fresh tokens keep weight 1: " + cap);
         }

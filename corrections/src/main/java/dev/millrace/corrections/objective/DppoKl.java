@@ -19,14 +19,14 @@ public final class DppoKl implements Objective {
     private final double low;
     private final double high;
     private final double truncation;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
     /**
      * @param low largest divergence of a token that fell, for advantages that are not positive
      * @param high largest divergence of a token that rose, for positive advantages
      * @param truncation largest ratio used as a weight; positive
      */
-    public DppoKl(double low, double high, double truncation, Aggregation aggregation) {
+    public DppoKl(double low, double high, double truncation, LossAggregation aggregation) {
         DivergenceBounds.require(low, high, truncation);
         this.low = low;
         this.high = high;

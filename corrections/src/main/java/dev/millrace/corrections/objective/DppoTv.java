@@ -22,14 +22,14 @@ public final class DppoTv implements Objective {
     private final double low;
     private final double high;
     private final double truncation;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
     /**
      * @param low largest fall of a token's probability, for advantages that are not positive
      * @param high largest rise, for positive advantages
      * @param truncation largest ratio used as a weight; positive
      */
-    public DppoTv(double low, double high, double truncation, Aggregation aggregation) {
+    public DppoTv(double low, double high, double truncation, LossAggregation aggregation) {
         DivergenceBounds.require(low, high, truncation);
         this.low = low;
         this.high = high;

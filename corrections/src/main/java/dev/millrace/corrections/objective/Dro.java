@@ -14,10 +14,10 @@ import dev.millrace.corrections.CorrectionUnit;
  */
 public final class Dro implements Objective {
     private final double beta;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
     /** @param beta strength of the leash; not negative */
-    public Dro(double beta, Aggregation aggregation) {
+    public Dro(double beta, LossAggregation aggregation) {
         if (!(beta >= 0 && beta < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("beta must be finite and not negative: " + beta);
         }

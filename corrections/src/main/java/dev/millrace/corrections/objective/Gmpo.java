@@ -77,10 +77,10 @@ public final class Gmpo implements Objective {
 
         ObjectiveResult run() {
             double[] coefficients = countsEverySequence
-                    ? new Aggregation.SequenceMeanTokenSum(
+                    ? new LossAggregation.SequenceMeanTokenSum(
                                     new GlobalBatch(GlobalBatch.OF_THIS_BATCH, Math.max(1, batch.sequenceCount()), 1))
                             .coefficients(batch)
-                    : new Aggregation.SequenceMeanTokenSum(whole).coefficients(batch);
+                    : new LossAggregation.SequenceMeanTokenSum(whole).coefficients(batch);
             double loss = 0.0;
             for (int s = 0; s < batch.sequenceCount(); s++) {
                 loss += batch.trainedTokens(s) == 0 ? 0.0 : sequence(s, coefficients[s]);

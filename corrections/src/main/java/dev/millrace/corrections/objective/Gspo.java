@@ -10,7 +10,7 @@ import dev.millrace.corrections.CorrectionUnit;
  * corrects for it is the sequence's; the root keeps long answers on the scale of short ones. The gradient flows through
  * {@code s}: every trained token receives {@code −A s / n}. The advantage is the mean over the sequence's trained
  * tokens, its weight the sum of theirs under the aggregation's coefficient; with {@link
- * Aggregation.SequenceMeanTokenMean}, the paper's, that is the mean weight. The clip range must be far narrower than
+ * LossAggregation.SequenceMeanTokenMean}, the paper's, that is the mean weight. The clip range must be far narrower than
  * PPO's (3e-4 and 4e-4 in the paper). Metrics as {@link PpoClip}.
  *
  * <p>Source: Zheng et al. 2025 (arXiv 2507.18071). AReaL's {@code importance_sampling_level: sequence} is this with a
@@ -18,20 +18,20 @@ import dev.millrace.corrections.CorrectionUnit;
  */
 public final class Gspo implements Objective {
     private final ClippedSurrogate surrogate;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
     /**
      * @param dualClip largest ratio that counts against a sequence with negative advantage; infinite for none, as the
      *     paper has it
      */
-    public Gspo(ClipRange range, double dualClip, Aggregation aggregation) {
+    public Gspo(ClipRange range, double dualClip, LossAggregation aggregation) {
         this.surrogate = new ClippedSurrogate(range, dualClip);
         this.aggregation = aggregation;
     }
 
     /** As published. */
     public Gspo(ClipRange range) {
-        this(range, Double.POSITIVE_INFINITY, new Aggregation.SequenceMeanTokenMean());
+        this(range, Double.POSITIVE_INFINITY, new LossAggregation.SequenceMeanTokenMean());
     }
 
     @Override

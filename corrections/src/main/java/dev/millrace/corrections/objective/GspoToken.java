@@ -13,15 +13,15 @@ import dev.millrace.corrections.CorrectionUnit;
  * clipped fraction.
  *
  * <p>Source: Zheng et al. 2025 (arXiv 2507.18071), section on GSPO-token; what verl calls {@code gspo}, which always
- * aggregates by {@link Aggregation.SequenceMeanTokenMean}.
+ * aggregates by {@link LossAggregation.SequenceMeanTokenMean}.
  */
 public final class GspoToken implements Objective {
     private static final double LOG_RATIO_BOUND = 10.0;
 
     private final ClippedSurrogate surrogate;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
-    public GspoToken(ClipRange range, Aggregation aggregation) {
+    public GspoToken(ClipRange range, LossAggregation aggregation) {
         this.surrogate = new ClippedSurrogate(range, Double.POSITIVE_INFINITY);
         this.aggregation = aggregation;
     }

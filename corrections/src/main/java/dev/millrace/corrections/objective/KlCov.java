@@ -25,13 +25,13 @@ public final class KlCov implements Objective {
 
     private final double share;
     private final double penalty;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
     /**
      * @param share of the trained tokens that are held; in (0, 1]
      * @param penalty β; finite and not negative
      */
-    public KlCov(double share, double penalty, Aggregation aggregation) {
+    public KlCov(double share, double penalty, LossAggregation aggregation) {
         if (!(share > 0 && share <= 1)) {
             throw new IllegalArgumentException("the share of held tokens must be in (0, 1]: " + share);
         }

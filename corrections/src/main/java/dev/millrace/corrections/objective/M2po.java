@@ -14,15 +14,16 @@ import dev.millrace.corrections.CorrectionUnit;
  * <p>Source: Zheng et al. 2025 (arXiv 2510.01161).
  */
 public final class M2po implements Objective {
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
-    public M2po(Aggregation aggregation) {
+    public M2po(LossAggregation aggregation) {
         this.aggregation = aggregation;
     }
 
     /** The objective with the paper's denominator: all trained tokens before masking. */
     public static M2po over(int tokensBeforeMasking) {
-        return new M2po(new Aggregation.TokenMean(new GlobalBatch(tokensBeforeMasking, GlobalBatch.OF_THIS_BATCH, 1)));
+        return new M2po(
+                new LossAggregation.TokenMean(new GlobalBatch(tokensBeforeMasking, GlobalBatch.OF_THIS_BATCH, 1)));
     }
 
     @Override

@@ -18,7 +18,7 @@ import dev.millrace.corrections.CorrectionUnit;
  */
 public final class Oapl implements Objective {
     private final double beta;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
     /**
      * @param beta strength of the regularisation towards the behavior policy; positive
@@ -29,7 +29,7 @@ public final class Oapl implements Objective {
             throw new IllegalArgumentException("beta must be positive and finite: " + beta);
         }
         this.beta = beta;
-        this.aggregation = new Aggregation.SequenceMeanTokenMean(whole);
+        this.aggregation = new LossAggregation.SequenceMeanTokenMean(whole);
     }
 
     @Override

@@ -12,9 +12,9 @@ import dev.millrace.corrections.CorrectionUnit;
  * <p>Source: Williams 1992; Chu et al. 2025, GPG (arXiv 2504.02546).
  */
 public final class PolicyGradient implements Objective {
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
-    public PolicyGradient(Aggregation aggregation) {
+    public PolicyGradient(LossAggregation aggregation) {
         this.aggregation = aggregation;
     }
 

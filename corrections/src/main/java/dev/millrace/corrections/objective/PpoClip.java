@@ -24,9 +24,9 @@ public final class PpoClip implements Objective {
 
     private final ClippedSurrogate surrogate;
     private final double bound;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
-    private PpoClip(ClipRange range, double dualClip, double bound, Aggregation aggregation) {
+    private PpoClip(ClipRange range, double dualClip, double bound, LossAggregation aggregation) {
         this.surrogate = new ClippedSurrogate(range, dualClip);
         this.bound = bound;
         this.aggregation = aggregation;
@@ -35,17 +35,17 @@ public final class PpoClip implements Objective {
     /**
      * @param dualClip largest ratio that counts against a token with negative advantage; above 1, infinite for none
      */
-    public PpoClip(ClipRange range, double dualClip, Aggregation aggregation) {
+    public PpoClip(ClipRange range, double dualClip, LossAggregation aggregation) {
         this(range, dualClip, LogRatio.BOUND, aggregation);
     }
 
     /** With the usual dual clip. */
-    public PpoClip(ClipRange range, Aggregation aggregation) {
+    public PpoClip(ClipRange range, LossAggregation aggregation) {
         this(range, DEFAULT_DUAL_CLIP, aggregation);
     }
 
     /** As AReaL has it: the log ratio is not bounded, and a gradient beyond float range is refused. */
-    public static PpoClip unbounded(ClipRange range, double dualClip, Aggregation aggregation) {
+    public static PpoClip unbounded(ClipRange range, double dualClip, LossAggregation aggregation) {
         return new PpoClip(range, dualClip, Double.POSITIVE_INFINITY, aggregation);
     }
 

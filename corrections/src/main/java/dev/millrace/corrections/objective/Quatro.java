@@ -27,12 +27,12 @@ public final class Quatro implements Objective {
     public static final String BINDING = "quatro_binding";
 
     private final QueryMultipliers multipliers;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
     /** @param whole over how many sequences the loss is averaged */
     public Quatro(QueryMultipliers multipliers, GlobalBatch whole) {
         this.multipliers = multipliers;
-        this.aggregation = new Aggregation.SequenceMeanTokenMean(whole);
+        this.aggregation = new LossAggregation.SequenceMeanTokenMean(whole);
     }
 
     @Override

@@ -21,9 +21,9 @@ public final class R2vpo implements Objective {
     public static final String RATIO_VARIANCE = "ratio_variance";
 
     private final RatioVariancePenalty penalty;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
-    public R2vpo(RatioVariancePenalty penalty, Aggregation aggregation) {
+    public R2vpo(RatioVariancePenalty penalty, LossAggregation aggregation) {
         this.penalty = penalty;
         this.aggregation = aggregation;
     }

@@ -17,9 +17,9 @@ import dev.millrace.corrections.ratio.LogRatio;
 public final class Sapo implements Objective {
     private final SoftGate gate;
     private final double bound;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
-    private Sapo(SoftGate gate, double bound, Aggregation aggregation) {
+    private Sapo(SoftGate gate, double bound, LossAggregation aggregation) {
         this.gate = gate;
         this.bound = bound;
         this.aggregation = aggregation;
@@ -29,12 +29,12 @@ public final class Sapo implements Objective {
      * @param tauPositive temperature for positive advantages; positive
      * @param tauNegative temperature for the others; positive, usually a little larger
      */
-    public Sapo(double tauPositive, double tauNegative, Aggregation aggregation) {
+    public Sapo(double tauPositive, double tauNegative, LossAggregation aggregation) {
         this(new SoftGate(tauPositive, tauNegative), LogRatio.BOUND, aggregation);
     }
 
     /** As AReaL has it: the log ratio is not bounded. */
-    public static Sapo unbounded(double tauPositive, double tauNegative, Aggregation aggregation) {
+    public static Sapo unbounded(double tauPositive, double tauNegative, LossAggregation aggregation) {
         return new Sapo(new SoftGate(tauPositive, tauNegative), Double.POSITIVE_INFINITY, aggregation);
     }
 

@@ -13,13 +13,13 @@ import dev.millrace.corrections.CorrectionUnit;
  */
 public final class SequenceSapo implements Objective {
     private final SoftGate gate;
-    private final Aggregation aggregation;
+    private final LossAggregation aggregation;
 
     /**
      * @param tauPositive temperature for positive advantages; positive
      * @param tauNegative temperature for the others; positive
      */
-    public SequenceSapo(double tauPositive, double tauNegative, Aggregation aggregation) {
+    public SequenceSapo(double tauPositive, double tauNegative, LossAggregation aggregation) {
         this.gate = new SoftGate(tauPositive, tauNegative);
         this.aggregation = aggregation;
     }

@@ -19,7 +19,7 @@ final class SequencewiseLoss {
     private long clipped;
     private long lowerClipped;
 
-    SequencewiseLoss(ObjectiveInput input, Aggregation aggregation) {
+    SequencewiseLoss(ObjectiveInput input, LossAggregation aggregation) {
         this.input = input;
         this.coefficients = aggregation.coefficients(input.batch());
         this.gradient = new float[input.batch().tokenCount()];

@@ -21,13 +21,13 @@ public final class SignedPolicyGradient implements Objective {
     private final SignedWeightMethod method;
     private final PolicyGradient gradient;
 
-    public SignedPolicyGradient(SignedWeightMethod method, Aggregation aggregation) {
+    public SignedPolicyGradient(SignedWeightMethod method, LossAggregation aggregation) {
         this.method = method;
         this.gradient = new PolicyGradient(aggregation);
     }
 
     /** TOPR with its canonical tapers; advantages of one sequence must have one sign. */
-    public static SignedPolicyGradient topr(Aggregation aggregation) {
+    public static SignedPolicyGradient topr(LossAggregation aggregation) {
         return new SignedPolicyGradient(new ToprWeights(), aggregation);
     }
 

@@ -17,7 +17,7 @@ final class TokenwiseLoss {
     private long clipped;
     private long lowerClipped;
 
-    TokenwiseLoss(ObjectiveInput input, Aggregation aggregation) {
+    TokenwiseLoss(ObjectiveInput input, LossAggregation aggregation) {
         this.input = input;
         this.coefficients = aggregation.coefficients(input.batch());
         this.gradient = new float[input.batch().tokenCount()];

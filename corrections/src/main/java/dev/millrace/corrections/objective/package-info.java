@@ -2,7 +2,7 @@
  * Objectives: from log-probs to a loss and its derivative with respect to every log-prob.
  *
  * <p>An {@link dev.millrace.corrections.objective.Objective} knows one formula; an
- * {@link dev.millrace.corrections.objective.Aggregation} knows what the per-token losses are divided by. Promises:
+ * {@link dev.millrace.corrections.objective.LossAggregation} knows what the per-token losses are divided by. Promises:
  * <ol>
  *   <li>Values are <em>losses</em>: they are minimised. {@code gradient()[t]} is dLoss/d log π(y_t), the aggregation's
  *       denominator included, so a learner feeds it to the gradient graph as it is.

@@ -71,8 +71,8 @@ public final class DivergenceRejection {
     }
 
     private static int reject(TokenBatch batch, LogRatio ratio, int s, RejectionRule rule, byte[] mask) {
-        Divergence divergence = rule.mode().divergence();
-        if (rule.mode().aggregation() == Aggregation.TOKEN) {
+        RejectionDivergence divergence = rule.mode().divergence();
+        if (rule.mode().aggregation() == RejectionAggregation.TOKEN) {
             int rejected = 0;
             for (int t = batch.start(s); t < batch.end(s); t++) {
                 if (batch.isTrained(t) && !rule.keeps(divergence.of(LogRatio.bounded(ratio.finiteAt(batch, s, t))))) {

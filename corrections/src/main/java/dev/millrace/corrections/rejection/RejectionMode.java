@@ -10,23 +10,23 @@ import java.util.stream.Collectors;
  * <p>There is no {@code seq_max_k1}: the largest of a signed estimate says nothing about its most negative one.
  */
 public enum RejectionMode {
-    TOKEN_K1("token_k1", Aggregation.TOKEN, Divergence.K1),
-    TOKEN_K2("token_k2", Aggregation.TOKEN, Divergence.K2),
-    TOKEN_K3("token_k3", Aggregation.TOKEN, Divergence.K3),
-    SEQ_SUM_K1("seq_sum_k1", Aggregation.SUM, Divergence.K1),
-    SEQ_SUM_K2("seq_sum_k2", Aggregation.SUM, Divergence.K2),
-    SEQ_SUM_K3("seq_sum_k3", Aggregation.SUM, Divergence.K3),
-    SEQ_MEAN_K1("seq_mean_k1", Aggregation.MEAN, Divergence.K1),
-    SEQ_MEAN_K2("seq_mean_k2", Aggregation.MEAN, Divergence.K2),
-    SEQ_MEAN_K3("seq_mean_k3", Aggregation.MEAN, Divergence.K3),
-    SEQ_MAX_K2("seq_max_k2", Aggregation.MAX, Divergence.K2),
-    SEQ_MAX_K3("seq_max_k3", Aggregation.MAX, Divergence.K3);
+    TOKEN_K1("token_k1", RejectionAggregation.TOKEN, RejectionDivergence.K1),
+    TOKEN_K2("token_k2", RejectionAggregation.TOKEN, RejectionDivergence.K2),
+    TOKEN_K3("token_k3", RejectionAggregation.TOKEN, RejectionDivergence.K3),
+    SEQ_SUM_K1("seq_sum_k1", RejectionAggregation.SUM, RejectionDivergence.K1),
+    SEQ_SUM_K2("seq_sum_k2", RejectionAggregation.SUM, RejectionDivergence.K2),
+    SEQ_SUM_K3("seq_sum_k3", RejectionAggregation.SUM, RejectionDivergence.K3),
+    SEQ_MEAN_K1("seq_mean_k1", RejectionAggregation.MEAN, RejectionDivergence.K1),
+    SEQ_MEAN_K2("seq_mean_k2", RejectionAggregation.MEAN, RejectionDivergence.K2),
+    SEQ_MEAN_K3("seq_mean_k3", RejectionAggregation.MEAN, RejectionDivergence.K3),
+    SEQ_MAX_K2("seq_max_k2", RejectionAggregation.MAX, RejectionDivergence.K2),
+    SEQ_MAX_K3("seq_max_k3", RejectionAggregation.MAX, RejectionDivergence.K3);
 
     private final String label;
-    private final Aggregation aggregation;
-    private final Divergence divergence;
+    private final RejectionAggregation aggregation;
+    private final RejectionDivergence divergence;
 
-    RejectionMode(String label, Aggregation aggregation, Divergence divergence) {
+    RejectionMode(String label, RejectionAggregation aggregation, RejectionDivergence divergence) {
         this.label = label;
         this.aggregation = aggregation;
         this.divergence = divergence;
@@ -37,22 +37,22 @@ public enum RejectionMode {
         return label;
     }
 
-    public Aggregation aggregation() {
+    public RejectionAggregation aggregation() {
         return aggregation;
     }
 
-    public Divergence divergence() {
+    public RejectionDivergence divergence() {
         return divergence;
     }
 
     /** Whether the statistic is bounded on both sides: only k1, which has a sign. */
     public boolean isTwoSided() {
-        return divergence == Divergence.K1;
+        return divergence == RejectionDivergence.K1;
     }
 
     /** What is rejected as one: a token or a sequence. */
     public CorrectionUnit unit() {
-        return aggregation == Aggregation.TOKEN ? CorrectionUnit.TOKEN : CorrectionUnit.SEQUENCE;
+        return aggregation == RejectionAggregation.TOKEN ? CorrectionUnit.TOKEN : CorrectionUnit.SEQUENCE;
     }
 
     /**

@@ -2,7 +2,7 @@ package dev.millrace.corrections.rollout;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.block.TokenBlock;
-import dev.millrace.corrections.rejection.Divergence;
+import dev.millrace.corrections.rejection.RejectionDivergence;
 import dev.millrace.corrections.rejection.RejectionRule;
 
 /**
@@ -35,7 +35,7 @@ abstract class RejectionPass implements BlockPass {
         int n = block.size();
         double[] out = block.scratch;
         double[] l = block.bounded();
-        Divergence divergence = rule.mode().divergence();
+        RejectionDivergence divergence = rule.mode().divergence();
         switch (divergence) {
             case K1 -> {
                 for (int i = 0; i < n; i++) {

@@ -3,7 +3,7 @@ package dev.millrace.corrections.rollout;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.block.TokenBlock;
 import dev.millrace.corrections.ratio.LogRatio;
-import dev.millrace.corrections.rejection.Aggregation;
+import dev.millrace.corrections.rejection.RejectionAggregation;
 import dev.millrace.corrections.rejection.RejectionRule;
 import java.util.ArrayList;
 import java.util.List;
@@ -103,7 +103,7 @@ public final class RolloutCorrection {
         }
 
         private RejectionPass rejectionPass(RejectionRule rule) {
-            return rule.mode().aggregation() == Aggregation.TOKEN
+            return rule.mode().aggregation() == RejectionAggregation.TOKEN
                     ? new TokenRejectionPass(batch, rule, mask)
                     : new SequenceRejectionPass(batch, ratio, rule, config.semantics(), mask);
         }

@@ -4,15 +4,15 @@ import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.block.BlockSums;
 import dev.millrace.corrections.block.TokenBlock;
 import dev.millrace.corrections.ratio.LogRatio;
-import dev.millrace.corrections.rejection.Aggregation;
-import dev.millrace.corrections.rejection.Divergence;
+import dev.millrace.corrections.rejection.RejectionAggregation;
+import dev.millrace.corrections.rejection.RejectionDivergence;
 import dev.millrace.corrections.rejection.RejectionRule;
 import java.util.Arrays;
 
 /** Rejects the sequences whose sum, mean or maximum of divergences is outside the bounds. */
 final class SequenceRejectionPass extends RejectionPass {
     private final LogRatio ratio;
-    private final Aggregation aggregation;
+    private final RejectionAggregation aggregation;
     private final double epsilon;
     private final double[] statistic;
 
@@ -22,7 +22,7 @@ final class SequenceRejectionPass extends RejectionPass {
         this.aggregation = rule.mode().aggregation();
         this.epsilon = semantics.countEpsilon();
         this.statistic = new double[batch.sequenceCount()];
-        if (aggregation == Aggregation.MAX) {
+        if (aggregation == RejectionAggregation.MAX) {
             Arrays.fill(statistic, Double.NEGATIVE_INFINITY);
         }
     }
@@ -30,9 +30,9 @@ final class SequenceRejectionPass extends RejectionPass {
     @Override
     public void block(TokenBlock block, int s) {
         int n = block.size();
-        boolean k3 = rule.mode().divergence() == Divergence.K3;
+        boolean k3 = rule.mode().divergence() == RejectionDivergence.K3;
         double[] divergences = k3 ? block.k3 : divergences(block);
-        if (aggregation == Aggregation.MAX) {
+        if (aggregation == RejectionAggregation.MAX) {
             statistic[s] = Math.max(statistic[s], BlockSums.max(divergences, n));
         } else {
             statistic[s] += BlockSums.sum(divergences, n);
@@ -46,7 +46,7 @@ final class SequenceRejectionPass extends RejectionPass {
             return;
         }
         statistic[s] = aggregated(statistic[s], s);
-        if (rule.mode().divergence() == Divergence.K3 && isNear(statistic[s])) {
+        if (rule.mode().divergence() == RejectionDivergence.K3 && isNear(statistic[s])) {
             statistic[s] = aggregated(exact(s), s);
         }
         if (!rule.keeps(statistic[s])) {
@@ -56,7 +56,7 @@ final class SequenceRejectionPass extends RejectionPass {
     }
 
     private double aggregated(double sumOrMax, int s) {
-        return aggregation == Aggregation.MEAN ? sumOrMax / (batch.trainedTokens(s) + epsilon) : sumOrMax;
+        return aggregation == RejectionAggregation.MEAN ? sumOrMax / (batch.trainedTokens(s) + epsilon) : sumOrMax;
     }
 
     private double exact(int s) {
@@ -64,12 +64,12 @@ final class SequenceRejectionPass extends RejectionPass {
         double max = Double.NEGATIVE_INFINITY;
         for (int t = batch.start(s); t < batch.end(s); t++) {
             if (batch.isTrained(t)) {
-                double k3 = Divergence.K3.of(ratio.boundedAt(t));
+                double k3 = RejectionDivergence.K3.of(ratio.boundedAt(t));
                 sum += k3;
                 max = Math.max(max, k3);
             }
         }
-        return aggregation == Aggregation.MAX ? max : sum;
+        return aggregation == RejectionAggregation.MAX ? max : sum;
     }
 
     @Override

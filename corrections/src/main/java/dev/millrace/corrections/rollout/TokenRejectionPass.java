@@ -3,7 +3,7 @@ package dev.millrace.corrections.rollout;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.block.BlockSums;
 import dev.millrace.corrections.block.TokenBlock;
-import dev.millrace.corrections.rejection.Divergence;
+import dev.millrace.corrections.rejection.RejectionDivergence;
 import dev.millrace.corrections.rejection.RejectionRule;
 import java.util.Arrays;
 
@@ -35,7 +35,7 @@ final class TokenRejectionPass extends RejectionPass {
     public void block(TokenBlock block, int s) {
         int n = block.size();
         double[] statistic = divergences(block);
-        if (rule.mode().divergence() == Divergence.K3) {
+        if (rule.mode().divergence() == RejectionDivergence.K3) {
             decideExactly(block, statistic, n);
         }
         sum[s] += BlockSums.sum(statistic, n);
@@ -60,7 +60,7 @@ final class TokenRejectionPass extends RejectionPass {
     private void decideExactly(TokenBlock block, double[] statistic, int n) {
         for (int i = 0; i < n; i++) {
             if (isNear(statistic[i])) {
-                statistic[i] = Divergence.K3.of(block.bounded()[i]);
+                statistic[i] = RejectionDivergence.K3.of(block.bounded()[i]);
             }
         }
     }

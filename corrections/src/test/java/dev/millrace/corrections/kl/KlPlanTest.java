@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.objective.Aggregation;
+import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.objective.ObjectiveInput;
 import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.corrections.objective.PolicyGradient;
@@ -206,17 +206,18 @@ class KlPlanTest {
         float[] reference = {-2, Float.NaN, -1};
         KlPlan plan = KlPlan.of(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS);
 
-        KlResult result = new KlTermEvaluation(plan, new Aggregation.TokenMean()).evaluate(batch, current, reference);
+        KlResult result =
+                new KlTermEvaluation(plan, new LossAggregation.TokenMean()).evaluate(batch, current, reference);
 
         // d = 1 and −1: k3 = e^−1 and e − 2
         assertThat(result.value()).isCloseTo((Math.exp(-1) + Math.E - 2) / 2, within(1e-9));
         assertThat(result.gradient()).containsExactly(0.5f, 0, -0.5f);
         assertThatThrownBy(() -> new KlTermEvaluation(
                                 KlPlan.of(KlDivergence.REVERSE, KlSampling.BEHAVIOR, KlUse.LOSS),
-                                new Aggregation.TokenMean())
+                                new LossAggregation.TokenMean())
                         .evaluate(batch, current, reference))
                 .hasMessageContaining("needs the behavior log-probs");
-        assertThatThrownBy(() -> new KlTermEvaluation(plan, new Aggregation.TokenMean())
+        assertThatThrownBy(() -> new KlTermEvaluation(plan, new LossAggregation.TokenMean())
                         .evaluate(batch, current, new float[] {-1, 0, Float.NaN}))
                 .isInstanceOf(NonFiniteLogProbException.class)
                 .hasMessageContaining("sequence=1, token=0");
@@ -225,10 +226,11 @@ class KlPlanTest {
     @Test
     void shouldAddToAnObjective() {
         TokenBatch batch = new TokenBatch(new int[] {0, 1}, new byte[] {1});
-        ObjectiveResult objective = new PolicyGradient(new Aggregation.TokenMean())
+        ObjectiveResult objective = new PolicyGradient(new LossAggregation.TokenMean())
                 .evaluate(ObjectiveInput.of(batch, new float[] {-1}, new float[] {2}));
         KlResult kl = new KlTermEvaluation(
-                        KlPlan.of(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS), new Aggregation.TokenMean())
+                        KlPlan.of(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS),
+                        new LossAggregation.TokenMean())
                 .evaluate(batch, new float[] {-1}, new float[] {-1.5f});
 
         ObjectiveResult sum = kl.addedTo(objective, 0.1);

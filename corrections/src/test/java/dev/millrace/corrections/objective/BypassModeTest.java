@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 
 class BypassModeTest {
     private static final ClipRange RANGE = ClipRange.symmetric(0.2);
-    private static final Aggregation MEAN = new Aggregation.TokenMean();
+    private static final LossAggregation MEAN = new LossAggregation.TokenMean();
 
     private static RolloutCorrectionConfig settings(String is, String lossType) {
         return new RolloutCorrectionSettings(
@@ -98,7 +98,7 @@ class BypassModeTest {
 
         assertThatThrownBy(() -> new BypassMode(config, RANGE, 3, MEAN).evaluate(faraway))
                 .hasMessageContaining("no trained token in the batch");
-        Aggregation part = new Aggregation.TokenMean(new GlobalBatch(10, 4, 1));
+        LossAggregation part = new LossAggregation.TokenMean(new GlobalBatch(10, 4, 1));
         assertThat(new BypassMode(config, RANGE, 3, part).evaluate(faraway).loss())
                 .isZero();
     }

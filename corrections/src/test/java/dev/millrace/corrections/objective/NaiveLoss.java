@@ -10,7 +10,7 @@ interface NaiveLoss {
     double loss(RandomInput in, double[] current, double[] detached);
 
     /** A twin that is a sum over tokens with the aggregation's coefficients and the input's weights. */
-    static NaiveLoss tokenwise(Aggregation aggregation, Token token) {
+    static NaiveLoss tokenwise(LossAggregation aggregation, Token token) {
         return (in, current, detached) -> {
             double[] coefficients = aggregation.coefficients(in.batch());
             double loss = 0;

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Numbers one can work out on paper. */
 class ObjectivesByHandTest {
-    private static final Aggregation SUM = new Aggregation.TokenSum();
+    private static final LossAggregation SUM = new LossAggregation.TokenSum();
     /** Two sequences of two tokens. */
     private final TokenBatch batch = new TokenBatch(new int[] {0, 2, 4}, new byte[] {1, 1, 1, 1});
 
@@ -81,7 +81,7 @@ class ObjectivesByHandTest {
         ObjectiveInput in = input(
                 new float[] {1, 1, -2, -2}, new double[] {0.2, 0.3, 0.2, 0.3}, new double[] {0.21, 0.29, 0.19, 0.31});
         ClipRange range = ClipRange.symmetric(0.05);
-        Aggregation sequences = new Aggregation.SequenceMeanTokenMean();
+        LossAggregation sequences = new LossAggregation.SequenceMeanTokenMean();
 
         assertThat(new GspoToken(range, sequences).evaluate(in).gradient())
                 .containsExactly(new Gspo(range).evaluate(in).gradient(), within(1e-6f));

@@ -9,7 +9,7 @@ import dev.millrace.corrections.TokenBatch;
 import org.junit.jupiter.api.Test;
 
 class PpoClipTest {
-    private static final Aggregation SUM = new Aggregation.TokenSum();
+    private static final LossAggregation SUM = new LossAggregation.TokenSum();
     private final TokenBatch batch = new TokenBatch(new int[] {0, 2, 5}, new byte[] {1, 1, 1, 1, 0});
 
     private static float log(double ratio) {
@@ -52,7 +52,7 @@ class PpoClipTest {
     @Test
     void shouldEqualThePlainPolicyGradientOnPolicy() {
         ObjectiveInput onPolicy = input(new float[] {1, -2, 3, 0.5f, 0}, 1, 1, 1, 1);
-        Aggregation mean = new Aggregation.TokenMean();
+        LossAggregation mean = new LossAggregation.TokenMean();
 
         assertThat(new PpoClip(ClipRange.symmetric(0.2), mean)
                         .evaluate(onPolicy)

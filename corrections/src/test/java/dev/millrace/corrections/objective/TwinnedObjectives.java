@@ -16,19 +16,19 @@ import java.util.stream.Stream;
 /** Every objective of the library with its naive twin. */
 final class TwinnedObjectives {
     private static final ClipRange RANGE = new ClipRange(0.2, 0.28);
-    private static final Aggregation MEAN = new Aggregation.TokenMean();
-    private static final Aggregation SEQUENCES = new Aggregation.SequenceMeanTokenMean();
+    private static final LossAggregation MEAN = new LossAggregation.TokenMean();
+    private static final LossAggregation SEQUENCES = new LossAggregation.SequenceMeanTokenMean();
 
     private TwinnedObjectives() {}
 
     static Stream<TwinnedObjective> all() {
         List<TwinnedObjective> all = new ArrayList<>();
-        for (Aggregation aggregation : List.of(
-                new Aggregation.TokenMean(),
-                new Aggregation.TokenSum(),
-                new Aggregation.SequenceMeanTokenSum(),
-                new Aggregation.SequenceMeanTokenSumNorm(50),
-                new Aggregation.SequenceMeanTokenMean())) {
+        for (LossAggregation aggregation : List.of(
+                new LossAggregation.TokenMean(),
+                new LossAggregation.TokenSum(),
+                new LossAggregation.SequenceMeanTokenSum(),
+                new LossAggregation.SequenceMeanTokenSumNorm(50),
+                new LossAggregation.SequenceMeanTokenMean())) {
             all.add(ppoClip(aggregation));
         }
         all.add(policyGradient());
@@ -136,7 +136,7 @@ final class TwinnedObjectives {
         return all().filter(twinned -> !twinned.detaches());
     }
 
-    private static TwinnedObjective ppoClip(Aggregation aggregation) {
+    private static TwinnedObjective ppoClip(LossAggregation aggregation) {
         return new TwinnedObjective(
                 "PPO clip, " + aggregation.getClass().getSimpleName(),
                 new PpoClip(RANGE, 1.5, aggregation),
@@ -195,7 +195,7 @@ final class TwinnedObjectives {
 
     /** Coefficient times sum of weights times the formula of summed log ratio and mean advantage. */
     private static NaiveLoss sequencewise(
-            Aggregation aggregation, SequenceFormula formula, Function<RandomInput, float[]> anchor) {
+            LossAggregation aggregation, SequenceFormula formula, Function<RandomInput, float[]> anchor) {
         return (in, current, detached) -> {
             double[] coefficients = aggregation.coefficients(in.batch());
             double loss = 0;
@@ -308,7 +308,7 @@ final class TwinnedObjectives {
     }
 
     private static TwinnedObjective topr() {
-        Aggregation aggregation = new Aggregation.SequenceMeanTokenSum();
+        LossAggregation aggregation = new LossAggregation.SequenceMeanTokenSum();
         NaiveLoss twin = (in, current, detached) -> {
             double[] coefficients = aggregation.coefficients(in.batch());
             double loss = 0;
@@ -391,7 +391,7 @@ final class TwinnedObjectives {
     }
 
     private static TwinnedObjective policyGradient() {
-        Aggregation aggregation = new Aggregation.SequenceMeanTokenSum();
+        LossAggregation aggregation = new LossAggregation.SequenceMeanTokenSum();
         return new TwinnedObjective(
                 "policy gradient",
                 new PolicyGradient(aggregation),
@@ -401,7 +401,7 @@ final class TwinnedObjectives {
     }
 
     private static TwinnedObjective decoupledPpo() {
-        Aggregation aggregation = new Aggregation.TokenMean();
+        LossAggregation aggregation = new LossAggregation.TokenMean();
         NaiveLoss twin = (in, current, detached) -> {
             double loss = 0;
             for (int t = 0; t < current.length; t++) {

@@ -1,5 +1,6 @@
 package dev.millrace.generator.environment;
 
+import dev.millrace.api.environment.Environment;
 import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.guess.Guess;
 import java.util.Collection;

@@ -1,7 +1,7 @@
 package dev.millrace.generator.environment;
 
+import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.policy.tokenizer.SymbolTokenizer;
-import dev.millrace.policy.tokenizer.Tokenizer;
 import java.util.List;
 
 /**

@@ -1,5 +1,6 @@
 package dev.millrace.generator.environment;
 
+import dev.millrace.api.environment.Task;
 import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.answer.SortPrompts;

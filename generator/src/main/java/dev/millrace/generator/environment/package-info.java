@@ -3,8 +3,8 @@
  *
  * <p>To add an environment:
  * <ol>
- * <li>Implement {@link dev.millrace.generator.environment.Environment} and its
- *     {@link dev.millrace.generator.environment.Episode}. The episode is single-use, one per rollout, and a function of
+ * <li>Implement {@link dev.millrace.api.environment.Environment} and its
+ *     {@link dev.millrace.api.environment.Episode}. The episode is single-use, one per rollout, and a function of
  *     the request's state and of the tokens: no clock, no randomness, no setting that is not in the state. Whoever holds
  *     a rollout and its request can then verify the reward again.</li>
  * <li>Decide how a response ends. {@code endToken()} if the policy says so, {@code Reaction.END} if the environment
@@ -15,8 +15,8 @@
  *     other sequences go on meanwhile.</li>
  * <li>Verify from the transcript, never from what the episode remembers, and handle a response that was cut anywhere.
  *     The reward must be finite; name its parts in the components.</li>
- * <li>Make prompts with a {@link dev.millrace.generator.environment.PromptMaker}, a pure function of seed and ordinal
- *     (draw with {@link dev.millrace.generator.draw.Draws}), and put what the episode needs into the state.</li>
+ * <li>Make prompts with a {@link dev.millrace.api.environment.PromptDataset}, a pure function of seed and ordinal
+ *     (draw with {@link dev.millrace.generator.random.CounterBasedRandom}), and put what the episode needs into the state.</li>
  * <li>List it in {@link dev.millrace.generator.environment.Environments#builtIn()}, and the task with its settings in
  *     {@link dev.millrace.generator.environment.TaskConfig}.</li>
  * </ol>

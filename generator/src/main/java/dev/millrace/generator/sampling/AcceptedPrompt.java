@@ -1,6 +1,6 @@
 package dev.millrace.generator.sampling;
 
-import dev.millrace.generator.environment.Environment;
+import dev.millrace.api.environment.Environment;
 import dev.millrace.policy.session.Sampling;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.SamplingParameters;

@@ -1,10 +1,10 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.environment.Environments;
+import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.PolicyVersion;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.weights.NewestWeights;
 import dev.millrace.weights.PolicyFeed;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -83,7 +83,7 @@ public final class Generator implements AutoCloseable {
         PromptCheck check = new PromptCheck(
                 connection, environments, first.get().getTokenizerHash(), shape.vocabSize(), config.capacityTokens());
         try (NewestWeights weights = new NewestWeights(feed, Duration.ofMillis(config.firstVersionTimeoutMs()));
-                SlotPool slots = new SlotPool(engine, shape, config)) {
+                ContinuousBatcher slots = new ContinuousBatcher(engine, shape, config)) {
             SamplingLoop loop = new SamplingLoop(
                     connection, config, meters, clock, writer, weights, slots, shape.vocabSize(), check);
             try (PromptSource prompts = loop.prompts()) {

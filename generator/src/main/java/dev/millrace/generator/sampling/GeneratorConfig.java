@@ -1,6 +1,6 @@
 package dev.millrace.generator.sampling;
 
-import dev.millrace.generator.environment.Task;
+import dev.millrace.api.environment.Task;
 import java.util.regex.Pattern;
 
 /**

@@ -1,12 +1,12 @@
 package dev.millrace.generator.sampling;
 
-import dev.millrace.generator.environment.Environment;
+import dev.millrace.api.environment.Environment;
 import dev.millrace.generator.environment.Environments;
+import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.SamplingParameters;
-import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.schemas.packed.PackedInts;
-import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;

@@ -1,6 +1,6 @@
 package dev.millrace.generator.sampling;
 
-import dev.millrace.schemas.run.LogConnection;
+import dev.millrace.log.LogConnection;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -49,7 +49,7 @@ final class PromptSource implements AutoCloseable {
     private final Moves moves;
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final Deque<AcceptedPrompt> queue = new ArrayDeque<>();
-    private final PromptLedger ledger = new PromptLedger();
+    private final CommittablePrompts ledger = new CommittablePrompts();
     private List<RefusedPrompt> refused = new ArrayList<>();
     private int nextSample; // of the prompt at the head of the queue
     private long queuedSamples;
@@ -128,9 +128,9 @@ final class PromptSource implements AutoCloseable {
     }
 
     /** Begins the next sample; there must be one. */
-    InFlight next(int vocabSize, long nowMs) {
+    RunningSequence next(int vocabSize, long nowMs) {
         AcceptedPrompt prompt = queue.element();
-        InFlight sequence = new InFlight(prompt, nextSample, vocabSize, nowMs);
+        RunningSequence sequence = new RunningSequence(prompt, nextSample, vocabSize, nowMs);
         nextSample++;
         queuedSamples--;
         if (nextSample == prompt.request().getSamples()) {
@@ -151,7 +151,7 @@ final class PromptSource implements AutoCloseable {
         }
     }
 
-    void finished(InFlight sequence) {
+    void finished(RunningSequence sequence) {
         ledger.finished(sequence.prompt().partition(), sequence.prompt().offset());
     }
 

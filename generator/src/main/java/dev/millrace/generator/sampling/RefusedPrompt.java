@@ -1,8 +1,8 @@
 package dev.millrace.generator.sampling;
 
-import dev.millrace.schemas.deadletter.DeadLetters;
-import dev.millrace.schemas.deadletter.Refusal;
-import dev.millrace.schemas.deadletter.RefusalReason;
+import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.schemas.refusal.Refusal;
+import dev.millrace.schemas.refusal.RefusalReason;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
 

@@ -1,6 +1,6 @@
 package dev.millrace.generator.sampling;
 
-import dev.millrace.generator.environment.Verdict;
+import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
@@ -22,9 +22,9 @@ final class RolloutRecords {
         this.generatorId = generatorId;
     }
 
-    Rollout of(InFlight sequence, long finishedAtMs) {
+    Rollout of(RunningSequence sequence, long finishedAtMs) {
         PromptRequest request = sequence.prompt().request();
-        Verdict verdict = sequence.verdict();
+        VerifiedReward verdict = sequence.verdict();
         byte[] mask = sequence.mask();
         LogProbDistribution distribution = distributionOf(request.getSampling());
         ByteBuffer tempered =

@@ -35,7 +35,7 @@ public final class RolloutSampler implements AutoCloseable {
     private final GeneratorConfig config;
     private final int vocabSize;
     private final Clock clock;
-    private final SlotPool slots;
+    private final ContinuousBatcher slots;
     private final RolloutRecords records;
 
     /** @param config slots, capacity and tokens per call; the rest of it is about the log */
@@ -45,7 +45,7 @@ public final class RolloutSampler implements AutoCloseable {
         this.config = config;
         this.vocabSize = shape.vocabSize();
         this.clock = clock;
-        this.slots = new SlotPool(engine, shape, config);
+        this.slots = new ContinuousBatcher(engine, shape, config);
         this.records = new RolloutRecords(config.id());
     }
 
@@ -78,11 +78,11 @@ public final class RolloutSampler implements AutoCloseable {
      * @throws dev.millrace.policy.session.NonFiniteScoreException as above
      */
     public List<Rollout> sample(List<VersionedSample> samples, LongFunction<Weights> weights) {
-        Deque<InFlight> waiting = new ArrayDeque<>();
-        Map<InFlight, Integer> places = new IdentityHashMap<>();
+        Deque<RunningSequence> waiting = new ArrayDeque<>();
+        Map<RunningSequence, Integer> places = new IdentityHashMap<>();
         Map<PromptRequest, AcceptedPrompt> prompts = new IdentityHashMap<>();
         for (VersionedSample sample : samples) {
-            InFlight sequence = new InFlight(
+            RunningSequence sequence = new RunningSequence(
                     prompts.computeIfAbsent(sample.request(), this::accepted),
                     sample.index(),
                     vocabSize,
@@ -91,8 +91,8 @@ public final class RolloutSampler implements AutoCloseable {
             waiting.add(sequence);
         }
         Rollout[] finished = new Rollout[samples.size()];
-        Set<InFlight> sampling = new LinkedHashSet<>();
-        ToLongFunction<InFlight> next =
+        Set<RunningSequence> sampling = new LinkedHashSet<>();
+        ToLongFunction<RunningSequence> next =
                 sequence -> samples.get(places.get(sequence)).versionAt(sequence.length());
         while (!waiting.isEmpty() || slots.active() > 0) {
             while (slots.hasRoom() && !waiting.isEmpty()) {
@@ -113,7 +113,7 @@ public final class RolloutSampler implements AutoCloseable {
     }
 
     /** The oldest version by which one of them goes on now; where all wait for their environments, any of theirs. */
-    private static long oldest(Set<InFlight> sampling, ToLongFunction<InFlight> next) {
+    private static long oldest(Set<RunningSequence> sampling, ToLongFunction<RunningSequence> next) {
         return sampling.stream()
                 .filter(sequence -> !sequence.waits())
                 .mapToLong(next)

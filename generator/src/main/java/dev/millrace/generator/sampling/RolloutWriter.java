@@ -1,8 +1,8 @@
 package dev.millrace.generator.sampling;
 
+import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Serving;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
@@ -40,7 +40,7 @@ final class RolloutWriter implements AutoCloseable {
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
 
     /** A rollout and when its last token was there. */
-    record Finished(InFlight sequence, long atMs) {}
+    record Finished(RunningSequence sequence, long atMs) {}
 
     /**
      * What one transaction holds.

@@ -2,9 +2,9 @@ package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.sampling.RolloutWriter.Finished;
 import dev.millrace.generator.sampling.RolloutWriter.Work;
+import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.weights.NewestWeights;
 import java.time.Clock;
@@ -38,7 +38,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private final Clock clock;
     private final RolloutWriter writer;
     private final NewestWeights weights;
-    private final SlotPool slots;
+    private final ContinuousBatcher slots;
     private final int vocabSize;
     private final PromptSource prompts;
     private List<Finished> finished = new ArrayList<>();
@@ -63,7 +63,7 @@ final class SamplingLoop implements PromptSource.Moves {
             Clock clock,
             RolloutWriter writer,
             NewestWeights weights,
-            SlotPool slots,
+            ContinuousBatcher slots,
             int vocabSize,
             PromptCheck check) {
         this.run = connection.run();
@@ -182,7 +182,7 @@ final class SamplingLoop implements PromptSource.Moves {
         LockSupport.parkNanos(ENVIRONMENT_POLL_NANOS);
     }
 
-    private void finish(InFlight sequence) {
+    private void finish(RunningSequence sequence) {
         finished.add(new Finished(sequence, clock.millis()));
         prompts.finished(sequence);
     }

@@ -3,6 +3,9 @@ package dev.millrace.generator.environment;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.Task;
+import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.answer.SortPrompts;
 import dev.millrace.generator.environment.guess.Guess;
@@ -62,7 +65,7 @@ class EnvironmentsTest {
 
     @Test
     void shouldRefuseARewardThatIsNoNumber() {
-        assertThatThrownBy(() -> new Verdict(Double.NaN, Map.of())).hasMessageContaining("must be finite: NaN");
+        assertThatThrownBy(() -> new VerifiedReward(Double.NaN, Map.of())).hasMessageContaining("must be finite: NaN");
     }
 
     private static TaskConfig named(String name) {

@@ -1,5 +1,8 @@
 package dev.millrace.generator.environment;
 
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.StepResult;
+import dev.millrace.api.environment.Transcript;
 import java.util.Arrays;
 
 /** A response that a test writes token by token, as the engine would. */
@@ -8,9 +11,9 @@ public final class WrittenResponse implements Transcript {
     private boolean[] byPolicy = {};
 
     /** The policy samples a token; what the environment says to it is written too. */
-    public Reaction policy(int token, Episode episode) {
+    public StepResult policy(int token, Episode episode) {
         append(token, true);
-        Reaction reaction = episode.afterToken(this);
+        StepResult reaction = episode.afterToken(this);
         for (int said : reaction.tokens()) {
             append(said, false);
         }

@@ -2,13 +2,13 @@ package dev.millrace.generator.run;
 
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.infra.broker.EmbeddedBroker;
-import dev.millrace.infra.run.RunLog;
-import dev.millrace.infra.topics.TopicsConfig;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;

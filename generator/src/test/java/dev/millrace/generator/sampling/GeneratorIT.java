@@ -2,8 +2,8 @@ package dev.millrace.generator.sampling;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.api.environment.Prompt;
 import dev.millrace.generator.environment.Environments;
-import dev.millrace.generator.environment.Prompt;
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.environment.guess.GuessPrompts;

@@ -3,11 +3,11 @@ package dev.millrace.generator.sampling;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.generator.environment.Environments;
+import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.PromptRequest;
-import dev.millrace.schemas.deadletter.RefusalReason;
 import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
-import dev.millrace.schemas.run.LogConnection;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;

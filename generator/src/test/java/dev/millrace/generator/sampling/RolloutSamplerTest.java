@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.api.environment.Prompt;
 import dev.millrace.generator.environment.Environments;
-import dev.millrace.generator.environment.Prompt;
 import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -131,10 +131,10 @@ class RolloutSamplerTest {
         GeneratorConfig config =
                 new GeneratorConfig("g", 5, 8, 2, WeightUpdate.IN_FLIGHT, cacheOnSwap, 0, 0, 1000, 0, 1, 1);
         List<Rollout> swapped = new ArrayList<>();
-        try (SlotPool pool = new SlotPool(Engine.cpu(), SHAPE, config)) {
+        try (ContinuousBatcher pool = new ContinuousBatcher(Engine.cpu(), SHAPE, config)) {
             RolloutRecords records = new RolloutRecords("g");
             for (PromptRequest request : requests(4, 1, DIGITS)) {
-                pool.add(new InFlight(
+                pool.add(new RunningSequence(
                         new AcceptedPrompt(
                                 request,
                                 PackedInts.toArray(request.getPromptTokens()),

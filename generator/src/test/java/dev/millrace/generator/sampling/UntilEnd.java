@@ -1,11 +1,11 @@
 package dev.millrace.generator.sampling;
 
-import dev.millrace.generator.environment.Environment;
-import dev.millrace.generator.environment.Episode;
-import dev.millrace.generator.environment.Reaction;
+import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.StepResult;
+import dev.millrace.api.environment.Transcript;
+import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.generator.environment.Symbols;
-import dev.millrace.generator.environment.Transcript;
-import dev.millrace.generator.environment.Verdict;
 import java.util.Map;
 
 /** Goes on until the policy ends it; worth one per token. */
@@ -26,12 +26,12 @@ final class UntilEnd implements Environment, Episode {
     }
 
     @Override
-    public Reaction afterToken(Transcript response) {
-        return Reaction.GO_ON;
+    public StepResult afterToken(Transcript response) {
+        return StepResult.GO_ON;
     }
 
     @Override
-    public Verdict verify(Transcript response) {
-        return new Verdict(response.length(), Map.of());
+    public VerifiedReward verify(Transcript response) {
+        return new VerifiedReward(response.length(), Map.of());
     }
 }

@@ -168,7 +168,7 @@ public final class EmbeddedBroker implements AutoCloseable {
             if (member
                     .isAlone()) { // in a cluster others have taken over, and the earlier life is for its controller to
                 // end
-                new EarlierLife(controller.controller(), member.nodeId()).forget(config.startTimeoutMs());
+                new StaleBrokerRegistration(controller.controller(), member.nodeId()).forget(config.startTimeoutMs());
             }
             broker.startup();
         });

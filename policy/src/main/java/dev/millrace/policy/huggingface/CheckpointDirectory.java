@@ -52,7 +52,7 @@ public final class CheckpointDirectory {
         }
         try {
             JsonNode json = JSON.readTree(path.toFile());
-            return ModelConfig.read(path.toString(), json);
+            return HuggingFaceConfig.read(path.toString(), json);
         } catch (JsonProcessingException e) {
             throw new CheckpointException(path + " is not JSON: " + e.getOriginalMessage(), e);
         }
@@ -134,7 +134,8 @@ public final class CheckpointDirectory {
     public void save(Weights weights) throws IOException {
         Files.createDirectories(directory);
         Files.writeString(
-                directory.resolve(CONFIG), ModelConfig.write(weights.shape()).toPrettyString() + "\n");
+                directory.resolve(CONFIG),
+                HuggingFaceConfig.write(weights.shape()).toPrettyString() + "\n");
         Path partial = directory.resolve(TENSORS + ".partial");
         SafetensorsFile.write(partial, weights.tensors());
         Files.move(

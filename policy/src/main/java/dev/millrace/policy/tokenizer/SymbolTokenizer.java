@@ -1,5 +1,6 @@
 package dev.millrace.policy.tokenizer;
 
+import dev.millrace.api.tokenizer.Tokenizer;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;

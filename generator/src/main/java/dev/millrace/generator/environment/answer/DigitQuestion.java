@@ -1,6 +1,6 @@
 package dev.millrace.generator.environment.answer;
 
-import dev.millrace.generator.environment.Prompt;
+import dev.millrace.api.environment.Prompt;
 import dev.millrace.generator.environment.Symbols;
 
 /** The form that the single-turn tasks share: {@code BOS d1..dn SEP} with an answer of digits. */

@@ -1,11 +1,11 @@
 package dev.millrace.generator.environment.answer;
 
-import dev.millrace.generator.environment.Environment;
-import dev.millrace.generator.environment.Episode;
-import dev.millrace.generator.environment.Reaction;
+import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.StepResult;
+import dev.millrace.api.environment.Transcript;
+import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.generator.environment.Symbols;
-import dev.millrace.generator.environment.Transcript;
-import dev.millrace.generator.environment.Verdict;
 import java.util.Map;
 
 /**
@@ -55,19 +55,19 @@ public final class FixedAnswer implements Environment {
     private record Comparison(int[] answer) implements Episode {
 
         @Override
-        public Reaction afterToken(Transcript response) {
-            return response.length() < answer.length ? Reaction.GO_ON : Reaction.END;
+        public StepResult afterToken(Transcript response) {
+            return response.length() < answer.length ? StepResult.GO_ON : StepResult.END;
         }
 
         @Override
-        public Verdict verify(Transcript response) {
+        public VerifiedReward verify(Transcript response) {
             int right = 0;
             for (int i = 0; i < Math.min(answer.length, response.length()); i++) {
                 if (response.token(i) == answer[i]) {
                     right++;
                 }
             }
-            return new Verdict((double) right / answer.length, Map.of("right", (double) right, "wrong", (double)
+            return new VerifiedReward((double) right / answer.length, Map.of("right", (double) right, "wrong", (double)
                     (answer.length - right)));
         }
     }

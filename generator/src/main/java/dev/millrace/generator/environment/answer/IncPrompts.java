@@ -1,15 +1,15 @@
 package dev.millrace.generator.environment.answer;
 
-import dev.millrace.generator.draw.Draws;
-import dev.millrace.generator.environment.Prompt;
-import dev.millrace.generator.environment.PromptMaker;
+import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.PromptDataset;
+import dev.millrace.generator.random.CounterBasedRandom;
 
 /**
  * Task {@code inc}: {@code BOS d1..dn SEP}, to be answered by each digit plus one, modulo ten.
  *
  * @param digits n, 1 to 64
  */
-public record IncPrompts(int digits) implements PromptMaker {
+public record IncPrompts(int digits) implements PromptDataset {
 
     public IncPrompts {
         DigitQuestion.requireLength("inc", digits);
@@ -22,11 +22,11 @@ public record IncPrompts(int digits) implements PromptMaker {
 
     @Override
     public Prompt prompt(long seed, long ordinal) {
-        long stream = Draws.stream(seed, ordinal, 0);
+        long stream = CounterBasedRandom.stream(seed, ordinal, 0);
         int[] question = new int[digits];
         int[] answer = new int[digits];
         for (int i = 0; i < digits; i++) {
-            question[i] = Draws.below(stream, i, 10);
+            question[i] = CounterBasedRandom.below(stream, i, 10);
             answer[i] = (question[i] + 1) % 10;
         }
         return DigitQuestion.prompt(question, answer);

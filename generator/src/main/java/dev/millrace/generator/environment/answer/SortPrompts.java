@@ -1,8 +1,8 @@
 package dev.millrace.generator.environment.answer;
 
-import dev.millrace.generator.draw.Draws;
-import dev.millrace.generator.environment.Prompt;
-import dev.millrace.generator.environment.PromptMaker;
+import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.PromptDataset;
+import dev.millrace.generator.random.CounterBasedRandom;
 import java.util.Arrays;
 
 /**
@@ -11,7 +11,7 @@ import java.util.Arrays;
  *
  * @param digits n, 1 to 64
  */
-public record SortPrompts(int digits) implements PromptMaker {
+public record SortPrompts(int digits) implements PromptDataset {
 
     public SortPrompts {
         DigitQuestion.requireLength("sort", digits);
@@ -24,10 +24,10 @@ public record SortPrompts(int digits) implements PromptMaker {
 
     @Override
     public Prompt prompt(long seed, long ordinal) {
-        long stream = Draws.stream(seed, ordinal, 0);
+        long stream = CounterBasedRandom.stream(seed, ordinal, 0);
         int[] question = new int[digits];
         for (int i = 0; i < digits; i++) {
-            question[i] = Draws.below(stream, i, 10);
+            question[i] = CounterBasedRandom.below(stream, i, 10);
         }
         int[] answer = question.clone();
         Arrays.sort(answer);

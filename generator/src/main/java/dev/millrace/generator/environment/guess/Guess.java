@@ -1,11 +1,11 @@
 package dev.millrace.generator.environment.guess;
 
-import dev.millrace.generator.environment.Environment;
-import dev.millrace.generator.environment.Episode;
-import dev.millrace.generator.environment.Reaction;
+import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.StepResult;
+import dev.millrace.api.environment.Transcript;
+import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.generator.environment.Symbols;
-import dev.millrace.generator.environment.Transcript;
-import dev.millrace.generator.environment.Verdict;
 import java.util.Map;
 
 /**
@@ -17,9 +17,9 @@ import java.util.Map;
  * higher than the guess.
  */
 public final class Guess implements Environment {
-    private static final Reaction HIGHER = Reaction.say(Symbols.HIGHER);
-    private static final Reaction LOWER = Reaction.say(Symbols.LOWER);
-    private static final Reaction FOUND = Reaction.sayAndEnd(Symbols.FOUND);
+    private static final StepResult HIGHER = StepResult.say(Symbols.HIGHER);
+    private static final StepResult LOWER = StepResult.say(Symbols.LOWER);
+    private static final StepResult FOUND = StepResult.sayAndEnd(Symbols.FOUND);
 
     @Override
     public String name() {
@@ -44,27 +44,27 @@ public final class Guess implements Environment {
         }
 
         @Override
-        public Reaction afterToken(Transcript response) {
+        public StepResult afterToken(Transcript response) {
             int last = response.length() - 1;
             if (Symbols.digitOf(response.token(last)) < 0) {
-                return Reaction.END;
+                return StepResult.END;
             }
             int turnTokens = state.digits() + 1; // a guess and the answer to it
             if (response.length() % turnTokens != state.digits()) {
-                return Reaction.GO_ON;
+                return StepResult.GO_ON;
             }
             int guess = numberAt(response, response.length() - state.digits());
             if (guess == state.number()) {
                 return FOUND;
             }
             if (response.length() / turnTokens + 1 == state.turns()) {
-                return Reaction.END;
+                return StepResult.END;
             }
             return guess < state.number() ? HIGHER : LOWER;
         }
 
         @Override
-        public Verdict verify(Transcript response) {
+        public VerifiedReward verify(Transcript response) {
             int guesses = 0;
             boolean found = false;
             for (int at = 0;
@@ -77,7 +77,7 @@ public final class Guess implements Environment {
                 guesses++;
                 found = guess == state.number();
             }
-            return new Verdict(found ? 1.0 : 0.0, Map.of("guesses", (double) guesses));
+            return new VerifiedReward(found ? 1.0 : 0.0, Map.of("guesses", (double) guesses));
         }
 
         /** The guess that begins at a position, or -1 if one of its tokens is no digit of the policy's. */

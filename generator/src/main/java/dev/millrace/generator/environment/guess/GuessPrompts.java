@@ -1,9 +1,9 @@
 package dev.millrace.generator.environment.guess;
 
-import dev.millrace.generator.draw.Draws;
-import dev.millrace.generator.environment.Prompt;
-import dev.millrace.generator.environment.PromptMaker;
+import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.PromptDataset;
 import dev.millrace.generator.environment.Symbols;
+import dev.millrace.generator.random.CounterBasedRandom;
 
 /**
  * Task {@code guess}: find a number of {@code digits} digits in at most {@code turns} guesses.
@@ -13,7 +13,7 @@ import dev.millrace.generator.environment.Symbols;
  * @param digits of the number, leading zeros included, 1 to 4
  * @param turns most guesses, 1 to 32
  */
-public record GuessPrompts(int digits, int turns) implements PromptMaker {
+public record GuessPrompts(int digits, int turns) implements PromptDataset {
 
     public GuessPrompts {
         if (digits < 1 || digits > GuessState.MAX_DIGITS) {
@@ -34,7 +34,7 @@ public record GuessPrompts(int digits, int turns) implements PromptMaker {
     @Override
     public Prompt prompt(long seed, long ordinal) {
         int numbers = (int) Math.pow(10, digits);
-        int number = Draws.below(Draws.stream(seed, ordinal, 0), 0, numbers);
+        int number = CounterBasedRandom.below(CounterBasedRandom.stream(seed, ordinal, 0), 0, numbers);
         int[] tokens = {Symbols.BEGIN, Symbols.SEPARATOR};
         return new Prompt(tokens, new GuessState(number, digits, turns).text());
     }

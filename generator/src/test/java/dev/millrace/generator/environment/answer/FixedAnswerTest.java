@@ -3,9 +3,9 @@ package dev.millrace.generator.environment.answer;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.generator.environment.Episode;
-import dev.millrace.generator.environment.Prompt;
-import dev.millrace.generator.environment.Reaction;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.StepResult;
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.environment.WrittenResponse;
 import java.util.HashSet;
@@ -19,10 +19,10 @@ class FixedAnswerTest {
         Episode episode = new FixedAnswer().begin("0451");
         WrittenResponse response = new WrittenResponse();
 
-        assertThat(response.policy(Symbols.digit(0), episode)).isSameAs(Reaction.GO_ON);
-        assertThat(response.policy(Symbols.digit(4), episode)).isSameAs(Reaction.GO_ON);
-        assertThat(response.policy(Symbols.digit(1), episode)).isSameAs(Reaction.GO_ON);
-        assertThat(response.policy(Symbols.digit(1), episode)).isSameAs(Reaction.END);
+        assertThat(response.policy(Symbols.digit(0), episode)).isSameAs(StepResult.GO_ON);
+        assertThat(response.policy(Symbols.digit(4), episode)).isSameAs(StepResult.GO_ON);
+        assertThat(response.policy(Symbols.digit(1), episode)).isSameAs(StepResult.GO_ON);
+        assertThat(response.policy(Symbols.digit(1), episode)).isSameAs(StepResult.END);
 
         // 0, 4 and the last 1 are right, the third position is not
         assertThat(episode.verify(response).reward()).isEqualTo(0.75);
@@ -47,8 +47,8 @@ class FixedAnswerTest {
         Episode episode = new FixedAnswer().begin("12");
         WrittenResponse response = new WrittenResponse();
 
-        assertThat(response.policy(Symbols.END, episode)).isSameAs(Reaction.GO_ON);
-        assertThat(response.policy(Symbols.digit(2), episode)).isSameAs(Reaction.END);
+        assertThat(response.policy(Symbols.END, episode)).isSameAs(StepResult.GO_ON);
+        assertThat(response.policy(Symbols.digit(2), episode)).isSameAs(StepResult.END);
         assertThat(episode.verify(response).reward()).isEqualTo(0.5);
     }
 

@@ -3,9 +3,9 @@ package dev.millrace.generator.environment.guess;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.generator.environment.Episode;
-import dev.millrace.generator.environment.Prompt;
-import dev.millrace.generator.environment.Reaction;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.StepResult;
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.environment.WrittenResponse;
 import org.junit.jupiter.api.Test;
@@ -61,7 +61,7 @@ class GuessTest {
             WrittenResponse halving = new WrittenResponse();
             int low = 0;
             int high = 9;
-            Reaction reaction = Reaction.GO_ON;
+            StepResult reaction = StepResult.GO_ON;
             while (!reaction.ends()) {
                 int guess = (low + high) / 2;
                 reaction = halving.policy(Symbols.digit(guess), game);
@@ -130,8 +130,8 @@ class GuessTest {
         assertThatThrownBy(() -> new GuessPrompts(1, 0)).hasMessage("turns must be 1 to 32 for the task guess: 0");
     }
 
-    private Reaction guess(Episode game, int... digits) {
-        Reaction reaction = null;
+    private StepResult guess(Episode game, int... digits) {
+        StepResult reaction = null;
         for (int digit : digits) {
             reaction = response.policy(Symbols.digit(digit), game);
         }

@@ -1,0 +1,14 @@
+package dev.millrace.api.environment;
+
+/** Makes the prompts of a task. A pure function, so that a restarted run goes on with the prompts it would have had. */
+@FunctionalInterface
+public interface PromptDataset {
+
+    /**
+     * The prompt at a position of the run.
+     *
+     * @param seed of the task; another seed gives another series
+     * @param ordinal position in the run, from 0
+     */
+    Prompt prompt(long seed, long ordinal);
+}

@@ -1,0 +1,62 @@
+package dev.millrace.cli.trace;
+
+import dev.millrace.audit.trace.Found;
+import dev.millrace.audit.trace.FoundDeadLetter;
+import dev.millrace.audit.trace.FoundEntry;
+import dev.millrace.audit.trace.GroupTrace;
+import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.StepEntry;
+import dev.millrace.schemas.TrainingStep;
+import java.util.Optional;
+
+/**
+ * Where one rollout has got to, in a few words.
+ *
+ * @param word trained, masked, dropped, refused or in flight
+ * @param detail what else there is to say
+ */
+record RolloutStatus(String word, String detail) {
+
+    /** @param trace of this rollout alone */
+    static RolloutStatus of(GroupTrace trace, String prefix) {
+        for (FoundEntry found : trace.entries()) {
+            String batch = "batch " + found.batchId();
+            Optional<TrainingStep> step = trace.stepOf(found);
+            if (step.isEmpty()) {
+                return new RolloutStatus("in flight", batch + " waits for its step");
+            }
+            StepEntry word = trace.lastWord(found, step.get());
+            return word.getTrainedTokens() > 0
+                    ? new RolloutStatus(
+                            "trained", batch + ", version " + step.get().getVersion())
+                    : new RolloutStatus(
+                            "masked", batch + (word.getMaskedBy() == null ? "" : ", by " + word.getMaskedBy()));
+        }
+        Optional<Outcome> outcome = trace.outcomes().stream()
+                .map(Found::value)
+                .filter(it -> it.getSource().getTopic().equals(prefix + "rollouts")
+                        && !it.getReason().equals("duplicate"))
+                .findFirst();
+        if (outcome.isPresent()) {
+            return new RolloutStatus("dropped", outcome.get().getReason());
+        }
+        Optional<FoundDeadLetter> letter = trace.letters().stream()
+                .filter(it -> it.newOffset() < 0
+                        && (it.letter().sourceTopic().equals(prefix + "rollouts")
+                                || it.letter().sourceTopic().equals(prefix + "trajectories")))
+                .findFirst();
+        if (letter.isPresent()) {
+            return new RolloutStatus("refused", letter.get().letter().reason());
+        }
+        if (!trace.trajectories().isEmpty()) {
+            return new RolloutStatus("in flight", "joined; waits for its group or batch");
+        }
+        return new RolloutStatus(
+                "in flight", trace.scores().isEmpty() ? "waits for a score" : "scored; waits to be joined");
+    }
+
+    @Override
+    public String toString() {
+        return word + (detail.isEmpty() ? "" : ": " + detail);
+    }
+}

@@ -1,0 +1,67 @@
+package dev.millrace.cli.replay;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.learner.objective.DecoupledPpoConfig;
+import dev.millrace.replay.retrain.Variant;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.MillraceConfig;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class VariantOptionTest {
+    private static final MillraceConfig RUN = MillraceConfig.defaults();
+
+    @TempDir
+    private Path folder;
+
+    private Variant course(String yaml) throws Exception {
+        return VariantOption.parse(
+                Files.writeString(folder.resolve("other.yaml"), yaml).toString(), RUN);
+    }
+
+    @Test
+    void shouldPutTheSectionsOverTheRunsOwn() throws Exception {
+        Variant course =
+                course("corrections: {m2po: {enabled: false}}\nstep: {objective: {kind: decoupled_ppo}, epochs: 2}\n");
+        assertThat(course.name()).isEqualTo("other.yaml");
+        assertThat(course.corrections().m2po().enabled()).isFalse();
+        assertThat(course.corrections().ess())
+                .isEqualTo(RUN.topology().corrections().ess());
+        assertThat(course.step().objective()).isInstanceOf(DecoupledPpoConfig.class);
+        assertThat(course.step().epochs()).isEqualTo(2);
+        assertThat(course.step().optimizer()).isEqualTo(RUN.learner().step().optimizer());
+    }
+
+    @Test
+    void shouldTakeWhatCorrectionsAreNamedByElsewhere() throws Exception {
+        assertThat(VariantOption.parse("none", RUN).corrections().m2po().enabled())
+                .isFalse();
+        assertThat(VariantOption.parse("none", RUN).step())
+                .isEqualTo(RUN.learner().step());
+        assertThat(course("m2po: {threshold: 0.1}\n").corrections().m2po().threshold())
+                .isEqualTo(0.1);
+        assertThat(VariantOption.parse("decoupled_geo_rs", RUN)
+                        .corrections()
+                        .rolloutCorrection()
+                        .preset())
+                .isEqualTo("decoupled_geo_rs");
+    }
+
+    @Test
+    void shouldRefuseWhatCorrectsTwiceAndSayWhatToDo() throws Exception {
+        assertThatThrownBy(() -> course("step: {objective: {kind: ppo_clip}}\n"))
+                .isInstanceOf(ConfigException.class)
+                .hasMessageContaining("learner.step.objective.kind is ppo_clip")
+                .hasMessageContaining("sections corrections and step");
+        assertThatThrownBy(() -> course("corrections: {}\ntopologie: {}\n"))
+                .isInstanceOf(ConfigException.class)
+                .hasMessageContaining("has the section topologie beside corrections and step; leave it out");
+        assertThatThrownBy(() -> course("step: {epoch: 2}\n"))
+                .isInstanceOf(ConfigException.class)
+                .hasMessageContaining("did you mean epochs");
+    }
+}

@@ -1,9 +1,0 @@
-package dev.millrace.generator.admission;
-
-/**
- * A prompt that is to be released once more, because nothing could be learned from its samples.
- *
- * @param prompt which of the task's prompts
- * @param attempt how often it will have been released before, at least 1
- */
-record SampleAgain(long prompt, int attempt) {}

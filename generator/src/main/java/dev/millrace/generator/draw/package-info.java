@@ -1,2 +1,0 @@
-/** Randomness that does not depend on the order in which things happen. */
-package dev.millrace.generator.draw;

@@ -1,0 +1,231 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.DecodeInput;
+import dev.millrace.policy.session.DecodeSession;
+import dev.millrace.policy.session.DecodeSteps;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.weights.Weights;
+import java.util.Arrays;
+import java.util.Objects;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * The slots of one engine, filled again as soon as they are free: continuous batching.
+ *
+ * <p>Each call advances every sequence by up to {@code tokensPerCall} tokens, forced as long as there are known ones and
+ * sampled after that. What the engine sampled beyond a sequence's end, or beyond a point where the environment said
+ * something, is dropped, and the slot is set back to that point. Weights may change with every call; a token is of the
+ * version whose weights its call was made with.
+ *
+ * <p>Not thread-safe: one owner.
+ */
+final class ContinuousBatcher implements AutoCloseable {
+    private final DecodeSession session;
+    private final DecodeInput input;
+    private final RunningSequence[] slots;
+    private final CacheOnSwap cacheOnSwap;
+    private final int[] knownBefore;
+    private final boolean[] advancing; // in the call that is being prepared
+    private final long[] heldVersion; // under which the slot's keys and values were made; -1 before its first call
+    private int active;
+    private int emptyHint; // no empty slot is before it
+    private long sampledTokens;
+    private long forcedTokens;
+
+    ContinuousBatcher(Engine engine, DecoderShape shape, GeneratorConfig config) {
+        this.session =
+                new DecodeSession(engine, shape, config.slots(), config.capacityTokens(), config.tokensPerCall());
+        this.input = new DecodeInput(config.slots(), config.tokensPerCall());
+        this.slots = new RunningSequence[config.slots()];
+        this.knownBefore = new int[config.slots()];
+        this.advancing = new boolean[config.slots()];
+        this.heldVersion = new long[config.slots()];
+        this.cacheOnSwap = config.cacheOnSwap();
+    }
+
+    int active() {
+        return active;
+    }
+
+    boolean hasRoom() {
+        return active < slots.length;
+    }
+
+    /** Tokens sampled for rollouts so far; dropped ones do not count. */
+    long sampledTokens() {
+        return sampledTokens;
+    }
+
+    /** Tokens forced through the engine so far: prompts, what environments said, and sequences computed again. */
+    long forcedTokens() {
+        return forcedTokens;
+    }
+
+    /** Puts a sequence into a free slot. */
+    void add(RunningSequence sequence) {
+        int slot = emptyHint;
+        while (slots[slot] != null) {
+            slot++;
+        }
+        emptyHint = slot + 1;
+        slots[slot] = sequence;
+        heldVersion[slot] = -1;
+        active++;
+        begin(slot, sequence);
+    }
+
+    private void begin(int slot, RunningSequence sequence) {
+        session.reset(slot, sequence.sequenceToken(0));
+        sequence.hold(1);
+    }
+
+    /**
+     * Advances every sequence that does not wait for its environment, and hands over those that are finished.
+     *
+     * @param weights of {@code version}
+     * @return false if there was nothing to do: all wait
+     */
+    boolean advance(Weights weights, long version, Consumer<RunningSequence> finished) {
+        return advance(weights, version, every -> true, finished);
+    }
+
+    /**
+     * The same of some of them.
+     *
+     * @param who goes on under this version; the others stay as they are
+     */
+    boolean advance(Weights weights, long version, Predicate<RunningSequence> who, Consumer<RunningSequence> finished) {
+        boolean heard = hearEnvironments(finished);
+        if (!prepare(version, who)) {
+            return heard;
+        }
+        DecodeSteps done = session.advance(weights, input);
+        for (int slot = 0; slot < slots.length; slot++) {
+            if (advancing[slot]) {
+                take(slot, done, version);
+                handOverIfFinished(slot, finished);
+            }
+        }
+        return true;
+    }
+
+    private void handOverIfFinished(int slot, Consumer<RunningSequence> finished) {
+        RunningSequence sequence = slots[slot];
+        if (sequence.finishReason() != null) {
+            free(slot);
+            finished.accept(sequence);
+        }
+    }
+
+    /** Asks the environments that are waited for; says whether one of them has reacted. */
+    private boolean hearEnvironments(Consumer<RunningSequence> finished) {
+        boolean heard = false;
+        for (int slot = 0; slot < slots.length; slot++) {
+            RunningSequence sequence = slots[slot];
+            if (sequence != null && sequence.waits()) {
+                sequence.hear();
+                heard |= !sequence.waits();
+                handOverIfFinished(slot, finished);
+            }
+        }
+        return heard;
+    }
+
+    /** Says whether there is anything to advance. */
+    private boolean prepare(long version, Predicate<RunningSequence> who) {
+        boolean any = false;
+        input.clear();
+        for (int slot = 0; slot < slots.length; slot++) {
+            RunningSequence sequence = slots[slot];
+            advancing[slot] = sequence != null && !sequence.waits() && who.test(sequence);
+            if (!advancing[slot]) {
+                continue;
+            }
+            boolean isSwapped = heldVersion[slot] >= 0 && heldVersion[slot] != version;
+            if (isSwapped && cacheOnSwap == CacheOnSwap.RECOMPUTE) {
+                begin(slot, sequence);
+            }
+            heldVersion[slot] = version;
+            any = true;
+            int held = sequence.held();
+            int known = sequence.known();
+            knownBefore[slot] = known;
+            int steps = Math.min(session.tokensPerCall(), sequence.limit() - held);
+            input.activate(slot, steps, sequence.sampling());
+            for (int step = 0; step < steps; step++) {
+                int position = held + step;
+                if (position < known) {
+                    input.force(step, slot, sequence.sequenceToken(position));
+                } else {
+                    input.sample(step, slot, sequence.uniform(position));
+                }
+            }
+        }
+        return any;
+    }
+
+    private void take(int slot, DecodeSteps done, long version) {
+        RunningSequence sequence = slots[slot];
+        int held = sequence.held();
+        int steps = done.steps(slot);
+        int forced = Math.min(steps, knownBefore[slot] - held);
+        forcedTokens += forced;
+        for (int step = forced; step < steps; step++) {
+            sampledTokens++;
+            boolean goesOn = sequence.sampled(
+                    done.token(step, slot), done.logProb(step, slot), done.temperatureLogProb(step, slot), version);
+            if (!goesOn) {
+                int keep = held + step + 1;
+                if (step + 1 < steps && sequence.finishReason() == null) {
+                    session.cut(slot, keep, done.token(step, slot));
+                }
+                sequence.hold(keep);
+                return;
+            }
+        }
+        sequence.hold(held + steps);
+    }
+
+    /** Oldest version of any token sampled for a sequence that is not finished; empty if there is none. */
+    OptionalLong oldestVersion() {
+        return Arrays.stream(slots)
+                .filter(Objects::nonNull)
+                .map(sequence -> sequence.spans().oldest())
+                .flatMapToLong(OptionalLong::stream)
+                .min();
+    }
+
+    /** Gives up every sequence whose prompt came from one of these partitions. */
+    void drop(Set<TopicPartition> partitions) {
+        for (int slot = 0; slot < slots.length; slot++) {
+            if (slots[slot] != null && partitions.contains(slots[slot].prompt().partition())) {
+                free(slot);
+            }
+        }
+    }
+
+    /** Gives up every sequence. */
+    void dropAll() {
+        for (int slot = 0; slot < slots.length; slot++) {
+            if (slots[slot] != null) {
+                free(slot);
+            }
+        }
+    }
+
+    private void free(int slot) {
+        slots[slot] = null;
+        active--;
+        emptyHint = Math.min(emptyHint, slot);
+    }
+
+    @Override
+    public void close() {
+        session.close();
+    }
+}

@@ -1,0 +1,236 @@
+package dev.millrace.generator.sampling;
+
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.StepResult;
+import dev.millrace.api.environment.Transcript;
+import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.generator.random.CounterBasedRandom;
+import dev.millrace.policy.session.Sampling;
+import dev.millrace.schemas.FinishReason;
+import java.util.Arrays;
+
+/**
+ * One rollout being sampled: its tokens, who wrote them, under which version and with which log-prob.
+ *
+ * <p>Positions of the whole sequence count from the first prompt token, response positions from the first token after
+ * the prompt. A token is <em>known</em> once it is in the sequence, and <em>held</em> once the engine's slot has it too;
+ * known tokens that the slot does not hold yet, the prompt at first and what the environment said later, go in as
+ * forced tokens.
+ *
+ * <p>Owned by the sampling thread.
+ */
+final class RunningSequence implements Transcript {
+    private static final int INITIAL_RESPONSE_TOKENS = 64;
+
+    private final AcceptedPrompt prompt;
+    private final int sampleIndex;
+    private final Sampling sampling;
+    private final Episode episode;
+    private final int endToken;
+    private final int maxTokens;
+    private final int vocabSize;
+    private final long stream;
+    private final long startedAtMs;
+    private final VersionSpans spans = new VersionSpans();
+    private int[] response;
+    private byte[] mask;
+    private float[] logProbs;
+    private float[] temperedLogProbs;
+    private int length;
+    private int held;
+    private boolean waits;
+    private FinishReason finishReason;
+
+    /** @param vocabSize bound of what the environment may say */
+    RunningSequence(AcceptedPrompt prompt, int sampleIndex, int vocabSize, long startedAtMs) {
+        this.prompt = prompt;
+        this.sampleIndex = sampleIndex;
+        this.sampling = prompt.sampling();
+        this.episode = prompt.environment().begin(prompt.request().getEnvironmentState());
+        this.endToken = prompt.environment().endToken();
+        this.maxTokens = prompt.request().getSampling().getMaxTokens();
+        this.vocabSize = vocabSize;
+        this.stream = CounterBasedRandom.stream(
+                prompt.request().getSampling().getSeed(), prompt.request().getOrdinal(), sampleIndex);
+        this.startedAtMs = startedAtMs;
+        int initial = Math.min(maxTokens, INITIAL_RESPONSE_TOKENS);
+        this.response = new int[initial];
+        this.mask = new byte[initial];
+        this.logProbs = new float[initial];
+        this.temperedLogProbs = new float[initial];
+    }
+
+    AcceptedPrompt prompt() {
+        return prompt;
+    }
+
+    int sampleIndex() {
+        return sampleIndex;
+    }
+
+    Sampling sampling() {
+        return sampling;
+    }
+
+    long startedAtMs() {
+        return startedAtMs;
+    }
+
+    VersionSpans spans() {
+        return spans;
+    }
+
+    /** Tokens that the engine's slot holds. */
+    int held() {
+        return held;
+    }
+
+    /** The engine's slot now holds the first {@code tokens} tokens of the sequence. */
+    void hold(int tokens) {
+        held = tokens;
+    }
+
+    /** Prompt and response tokens. */
+    int known() {
+        return prompt.tokens().length + length;
+    }
+
+    /** Prompt and response tokens it can have at most. */
+    int limit() {
+        return prompt.tokens().length + maxTokens;
+    }
+
+    /** Token at a position of the whole sequence. */
+    int sequenceToken(int position) {
+        int promptLength = prompt.tokens().length;
+        return position < promptLength ? prompt.tokens()[position] : response[position - promptLength];
+    }
+
+    /** The draw that decides the token at a position of the whole sequence, the same whenever it is sampled. */
+    float uniform(int position) {
+        return CounterBasedRandom.uniform(stream, position - prompt.tokens().length);
+    }
+
+    /** Why it ended, or null while it goes on. */
+    FinishReason finishReason() {
+        return finishReason;
+    }
+
+    /**
+     * Takes the token that was sampled after all known ones.
+     *
+     * @param logProb under the distribution it was sampled from
+     * @param temperedLogProb under the one before truncation
+     * @return false if what the engine sampled after it in the same call does not belong to this rollout any more,
+     *     because it ended, the environment said something, or is to be waited for
+     */
+    boolean sampled(int token, float logProb, float temperedLogProb, long version) {
+        if (!Float.isFinite(logProb) || !Float.isFinite(temperedLogProb)) {
+            throw new IllegalStateException(
+                    "version " + version + " gives no finite log-prob at response position " + length
+                            + " of " + rolloutId() + ": " + logProb + ", tempered " + temperedLogProb
+                            + "; the policy has diverged or its weights are broken");
+        }
+        spans.extend(length, version);
+        append(token, (byte) 1, logProb, temperedLogProb);
+        if (token == endToken) {
+            finishReason = FinishReason.STOP;
+            return false;
+        }
+        return hear();
+    }
+
+    /** Whether the environment has not reacted to the newest token yet. */
+    boolean waits() {
+        return waits;
+    }
+
+    /**
+     * Asks the environment what it does after the newest token.
+     *
+     * @return whether the policy goes on at once, with nothing said in between
+     */
+    boolean hear() {
+        StepResult reaction = episode.afterToken(this);
+        waits = reaction.later();
+        if (waits) {
+            return false;
+        }
+        boolean fits = length + reaction.tokens().length <= maxTokens;
+        if (fits) {
+            say(reaction.tokens());
+        }
+        if (reaction.ends()) {
+            finishReason = FinishReason.ENVIRONMENT;
+        } else if (!fits || length == maxTokens) {
+            finishReason = FinishReason.LENGTH;
+        }
+        return finishReason == null && reaction.tokens().length == 0;
+    }
+
+    private void say(int[] tokens) {
+        for (int token : tokens) {
+            if (token < 0 || token >= vocabSize) {
+                throw new IllegalStateException(
+                        "environment " + prompt.environment().name() + " said token " + token + " in " + rolloutId()
+                                + ", which is not among the " + vocabSize + " of the vocabulary");
+            }
+            append(token, (byte) 0, 0f, 0f);
+        }
+    }
+
+    private void append(int token, byte trained, float logProb, float temperedLogProb) {
+        if (length == response.length) {
+            int larger = Math.min(maxTokens, 2 * length);
+            response = Arrays.copyOf(response, larger);
+            mask = Arrays.copyOf(mask, larger);
+            logProbs = Arrays.copyOf(logProbs, larger);
+            temperedLogProbs = Arrays.copyOf(temperedLogProbs, larger);
+        }
+        response[length] = token;
+        mask[length] = trained;
+        logProbs[length] = logProb;
+        temperedLogProbs[length] = temperedLogProb;
+        length++;
+    }
+
+    /** The reward of the response, from its tokens. */
+    VerifiedReward verdict() {
+        return episode.verify(this);
+    }
+
+    String rolloutId() {
+        return prompt.request().getGroupId() + "/" + sampleIndex;
+    }
+
+    int[] responseTokens() {
+        return Arrays.copyOf(response, length);
+    }
+
+    byte[] mask() {
+        return Arrays.copyOf(mask, length);
+    }
+
+    float[] logProbs() {
+        return Arrays.copyOf(logProbs, length);
+    }
+
+    float[] temperedLogProbs() {
+        return Arrays.copyOf(temperedLogProbs, length);
+    }
+
+    @Override
+    public int length() {
+        return length;
+    }
+
+    @Override
+    public int token(int position) {
+        return response[position];
+    }
+
+    @Override
+    public boolean byPolicy(int position) {
+        return mask[position] != 0;
+    }
+}

@@ -1,0 +1,84 @@
+package dev.millrace.generator.staleness;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+
+/**
+ * What admission must not forget: which request is next, how many samples were asked for, how many of them were lost,
+ * which prompts are to be released once more.
+ *
+ * <p>It is kept as the metadata of admission's committed offsets, in the transaction that releases the prompts. So it is
+ * exact after a crash at any moment, and stays so when old records are deleted.
+ *
+ * @param nextOrdinal ordinal of the next request
+ * @param released samples asked for, lost ones included; begins at what the policy had consumed before the run
+ * @param lost samples that will never reach a batch; below 0 where one that was lost before this counts was put back
+ * @param again prompts to be released once more, in this order, before new ones; at most {@value #MAX_AGAIN}
+ */
+record ControllerState(long nextOrdinal, long released, long lost, List<ResampleRequest> again) {
+    /** A committed offset's metadata holds 4096 bytes. */
+    static final int MAX_AGAIN = 100;
+
+    private static final Pattern TEXT =
+            Pattern.compile("ordinal=(\\d{1,18}) released=(\\d{1,18}) lost=(-?\\d{1,18})(?: again=([0-9:,]+))?");
+
+    ControllerState {
+        again = List.copyOf(again);
+    }
+
+    ControllerState(long nextOrdinal, long released, long lost) {
+        this(nextOrdinal, released, lost, List.of());
+    }
+
+    ControllerState releasing(long groups, int groupSize) {
+        List<ResampleRequest> left = again.subList((int) Math.min(groups, again.size()), again.size());
+        return new ControllerState(nextOrdinal + groups, released + groups * groupSize, lost, left);
+    }
+
+    ControllerState losing(long samples) {
+        return new ControllerState(nextOrdinal, released, lost + samples, again);
+    }
+
+    /** One more prompt is to be released once more; there is room for it. */
+    ControllerState sampling(ResampleRequest prompt) {
+        List<ResampleRequest> more = new ArrayList<>(again);
+        more.add(prompt);
+        return new ControllerState(nextOrdinal, released, lost, more);
+    }
+
+    boolean hasRoomToSampleAgain() {
+        return again.size() < MAX_AGAIN;
+    }
+
+    String text() {
+        return "ordinal=" + nextOrdinal + " released=" + released + " lost=" + lost
+                + (again.isEmpty()
+                        ? ""
+                        : " again="
+                                + again.stream()
+                                        .map(a -> a.prompt() + ":" + a.attempt())
+                                        .collect(Collectors.joining(",")));
+    }
+
+    /** @throws IllegalArgumentException if the text was not written by {@link #text()} */
+    static ControllerState parse(String text) {
+        Matcher matcher = TEXT.matcher(text);
+        if (!matcher.matches()) {
+            throw new IllegalArgumentException("not the state of an admission: '" + text + "'");
+        }
+        List<ResampleRequest> again = new ArrayList<>();
+        for (String prompt :
+                matcher.group(4) == null ? new String[0] : matcher.group(4).split(",", -1)) {
+            String[] parts = prompt.split(":", -1);
+            again.add(new ResampleRequest(Long.parseLong(parts[0]), Integer.parseInt(parts[1])));
+        }
+        return new ControllerState(
+                Long.parseLong(matcher.group(1)),
+                Long.parseLong(matcher.group(2)),
+                Long.parseLong(matcher.group(3)),
+                again);
+    }
+}

@@ -1,0 +1,167 @@
+package dev.millrace.generator.sampling;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.api.environment.Environment;
+import dev.millrace.generator.environment.Symbols;
+import dev.millrace.generator.environment.answer.FixedAnswer;
+import dev.millrace.generator.environment.guess.Guess;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.LogProbDistribution;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Speaker;
+import dev.millrace.schemas.Turn;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import org.junit.jupiter.api.Test;
+
+class RunningSequenceTest {
+    private static final int[] PROMPT = {Symbols.BEGIN, Symbols.SEPARATOR};
+    private final RolloutRecords records = new RolloutRecords("generator-0");
+
+    @Test
+    void shouldWriteDownAMultiTurnRolloutWithItsMaskTurnsAndSpans() {
+        RunningSequence sequence = sequence(new Guess(), "7/3", 6);
+
+        assertThat(sequence.sampled(Symbols.digit(5), -0.5f, -0.5f, 3)).isFalse(); // the environment speaks
+        assertThat(sequence.known()).isEqualTo(4);
+        assertThat(sequence.sequenceToken(3)).isEqualTo(Symbols.HIGHER);
+        assertThat(sequence.sampled(Symbols.digit(8), -0.25f, -0.25f, 4)).isFalse();
+        assertThat(sequence.finishReason()).isNull();
+        assertThat(sequence.sampled(Symbols.digit(7), -0.125f, -0.125f, 4)).isFalse();
+
+        Rollout rollout = records.of(sequence, 20);
+        assertThat(rollout.getFinishReason()).isEqualTo(FinishReason.ENVIRONMENT);
+        assertThat(PackedInts.toArray(rollout.getResponseTokens()))
+                .containsExactly(
+                        Symbols.digit(5),
+                        Symbols.HIGHER,
+                        Symbols.digit(8),
+                        Symbols.LOWER,
+                        Symbols.digit(7),
+                        Symbols.FOUND);
+        assertThat(PackedMask.toArray(rollout.getMask())).containsExactly(1, 0, 1, 0, 1, 0);
+        assertThat(PackedFloats.toArray(rollout.getBehaviorLogProbs()))
+                .containsExactly(-0.5f, 0f, -0.25f, 0f, -0.125f, 0f);
+        // what the environment said belongs to the span it answered
+        assertThat(rollout.getVersionSpans()).containsExactly(new VersionSpan(3L, 0, 2), new VersionSpan(4L, 2, 6));
+        assertThat(rollout.getTurns())
+                .containsExactly(
+                        new Turn(Speaker.POLICY, 0, 1), new Turn(Speaker.ENVIRONMENT, 1, 2),
+                        new Turn(Speaker.POLICY, 2, 3), new Turn(Speaker.ENVIRONMENT, 3, 4),
+                        new Turn(Speaker.POLICY, 4, 5), new Turn(Speaker.ENVIRONMENT, 5, 6));
+        assertThat(rollout.getReward()).isEqualTo(1.0); // found with the last of three guesses
+        assertThat(rollout.getRolloutId()).isEqualTo("0-9/2");
+        assertThat(rollout.getSampleIndex()).isEqualTo(2);
+        assertThat(rollout.getGroupSize()).isEqualTo(4);
+        assertThat(rollout.getStartedAtMs()).isEqualTo(10);
+        assertThat(rollout.getFinishedAtMs()).isEqualTo(20);
+        assertThat(rollout.getLogProbDistribution()).isEqualTo(LogProbDistribution.RAW);
+        assertThat(rollout.getTemperedLogProbs()).isNull();
+    }
+
+    @Test
+    void shouldEndWithLengthWhenTheEnvironmentsWordsDoNotFit() {
+        RunningSequence sequence = sequence(new Guess(), "7/3", 1);
+        assertThat(sequence.sampled(Symbols.digit(5), -1f, -1f, 0)).isFalse();
+        assertThat(sequence.finishReason()).isEqualTo(FinishReason.LENGTH);
+        assertThat(sequence.length()).isEqualTo(1);
+        assertThat(sequence.verdict().reward()).isZero();
+    }
+
+    @Test
+    void shouldEndWithLengthWhenTheLastTokenIsTheEnvironments() {
+        RunningSequence sequence = sequence(new Guess(), "7/3", 2);
+        sequence.sampled(Symbols.digit(5), -1f, -1f, 0);
+        assertThat(sequence.finishReason()).isEqualTo(FinishReason.LENGTH);
+        assertThat(sequence.length()).isEqualTo(2);
+    }
+
+    @Test
+    void shouldEndWhenTheEnvironmentSaysSoEvenAtTheLastToken() {
+        RunningSequence sequence = sequence(new FixedAnswer(), "12", 2);
+        assertThat(sequence.sampled(Symbols.digit(1), -1f, -1f, 0)).isTrue();
+        assertThat(sequence.sampled(Symbols.digit(3), -1f, -1f, 0)).isFalse();
+        assertThat(sequence.finishReason()).isEqualTo(FinishReason.ENVIRONMENT);
+        assertThat(sequence.verdict().reward()).isEqualTo(0.5);
+    }
+
+    @Test
+    void shouldStopAtTheEndTokenOfAnEnvironmentThatHasOne() {
+        RunningSequence sequence = sequence(new UntilEnd(), "", 5);
+        assertThat(sequence.sampled(Symbols.digit(1), -1f, -1f, 0)).isTrue();
+        assertThat(sequence.sampled(Symbols.END, -1f, -1f, 0)).isFalse();
+        assertThat(sequence.finishReason()).isEqualTo(FinishReason.STOP);
+        assertThat(sequence.verdict().reward()).isEqualTo(2.0); // the end token is part of the response
+    }
+
+    @Test
+    void shouldRecordBothLogProbsWhereTheDistributionWasCut() {
+        PromptRequest request = request(new FixedAnswer(), "12")
+                .setSampling(Requests.sampling(0.7, 3, 1, 2))
+                .build();
+        RunningSequence sequence =
+                new RunningSequence(Requests.accepted(request, PROMPT, new FixedAnswer()), 0, 16, 10);
+        sequence.sampled(Symbols.digit(1), -0.5f, -0.75f, 0);
+        sequence.sampled(Symbols.digit(2), -0.25f, -1f, 0);
+        Rollout rollout = records.of(sequence, 11);
+        assertThat(rollout.getLogProbDistribution()).isEqualTo(LogProbDistribution.TRUNCATED);
+        assertThat(PackedFloats.toArray(rollout.getBehaviorLogProbs())).containsExactly(-0.5f, -0.25f);
+        assertThat(PackedFloats.toArray(rollout.getTemperedLogProbs())).containsExactly(-0.75f, -1f);
+        assertThat(RolloutRecords.distributionOf(Requests.sampling(0.7, 0, 1, 2)))
+                .isEqualTo(LogProbDistribution.TEMPERED);
+        assertThat(RolloutRecords.distributionOf(Requests.sampling(1, 0, 0.9, 2)))
+                .isEqualTo(LogProbDistribution.TRUNCATED);
+    }
+
+    @Test
+    void shouldKeepEveryTokenOfALongResponse() {
+        PromptRequest request = request(new UntilEnd(), "")
+                .setSampling(Requests.sampling(1, 0, 1, 300))
+                .build();
+        RunningSequence sequence = new RunningSequence(Requests.accepted(request, PROMPT, new UntilEnd()), 0, 16, 10);
+        for (int i = 0; i < 300; i++) {
+            sequence.sampled(2 + i % 14, -i - 1f, -i - 1f, i / 100);
+        }
+        Rollout rollout = records.of(sequence, 11);
+        assertThat(rollout.getFinishReason()).isEqualTo(FinishReason.LENGTH);
+        assertThat(PackedInts.get(rollout.getResponseTokens(), 299)).isEqualTo(2 + 299 % 14);
+        assertThat(PackedFloats.get(rollout.getBehaviorLogProbs(), 299)).isEqualTo(-300f);
+        assertThat(rollout.getVersionSpans())
+                .containsExactly(
+                        new VersionSpan(0L, 0, 100), new VersionSpan(1L, 100, 200), new VersionSpan(2L, 200, 300));
+    }
+
+    @Test
+    void shouldDrawByGroupAndSampleAndPositionAlone() {
+        RunningSequence one = sequence(new Guess(), "7/3", 6);
+        RunningSequence same = sequence(new Guess(), "1/3", 6);
+        assertThat(one.uniform(2)).isEqualTo(same.uniform(2)).isNotEqualTo(one.uniform(3));
+        RunningSequence sibling = new RunningSequence(one.prompt(), 1, 16, 10);
+        assertThat(sibling.uniform(2)).isNotEqualTo(one.uniform(2));
+    }
+
+    @Test
+    void shouldRefuseALogProbThatIsNoNumber() {
+        RunningSequence sequence = sequence(new Guess(), "7/3", 6);
+        assertThatThrownBy(() -> sequence.sampled(Symbols.digit(5), Float.NaN, -1f, 12))
+                .hasMessageContaining("version 12")
+                .hasMessageContaining("response position 0 of 0-9/2")
+                .hasMessageContaining("NaN");
+    }
+
+    private static RunningSequence sequence(Environment environment, String state, int maxTokens) {
+        PromptRequest request = request(environment, state)
+                .setSampling(Requests.sampling(1, 0, 1, maxTokens))
+                .build();
+        return new RunningSequence(Requests.accepted(request, PROMPT, environment), 2, 16, 10);
+    }
+
+    private static PromptRequest.Builder request(Environment environment, String state) {
+        return Requests.request(9, PROMPT, environment.name(), state, 4);
+    }
+}

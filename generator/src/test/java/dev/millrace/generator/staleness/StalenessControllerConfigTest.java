@@ -1,0 +1,76 @@
+package dev.millrace.generator.staleness;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import org.junit.jupiter.api.Test;
+
+class StalenessControllerConfigTest {
+
+    @Test
+    void shouldRefuseABatchThatIsNoNumberOfGroups() {
+        assertThatThrownBy(() -> new StalenessControllerConfig(1, 100, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith("batch_sequences must be a multiple of group_size")
+                .hasMessageEndingWith("batch_sequences=100, group_size=8");
+    }
+
+    @Test
+    void shouldRefuseValuesOutOfBounds() {
+        assertThatThrownBy(() -> new StalenessControllerConfig(-1, 8, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32))
+                .hasMessage("eta must be at least 0: -1");
+        assertThatThrownBy(() -> new SamplingConfig(Double.NaN, 0, 1, 0, 1))
+                .hasMessage("temperature must be finite and above 0: NaN");
+        assertThatThrownBy(() -> new SamplingConfig(1, -1, 1, 0, 1)).hasMessageStartingWith("top_k must be at least 0");
+        assertThatThrownBy(() -> new SamplingConfig(1, 0, 0, 0, 1)).hasMessageStartingWith("top_p must be above 0");
+        assertThatThrownBy(() -> new SamplingConfig(1, 0, 1, -5, 1))
+                .hasMessageStartingWith("max_tokens must be at least 0");
+    }
+
+    @Test
+    void shouldKeepItsStateAsText() {
+        ControllerState state = new ControllerState(40, 320, 17).releasing(2, 8).losing(3);
+        assertThat(state).isEqualTo(new ControllerState(42, 336, 20));
+        assertThat(ControllerState.parse(state.text())).isEqualTo(state);
+        assertThatThrownBy(() -> ControllerState.parse("")).hasMessageContaining("not the state of an admission");
+    }
+
+    @Test
+    void shouldNotGuessWhatIsUnderWayWhenTheLogWasCut() {
+        assertThat(new PriorPrompts(0, 0, true, 0).state(0, true)).isEqualTo(new ControllerState(0, 0, 0));
+        assertThat(new PriorPrompts(12, 96, true, 0).state(64, true)).isEqualTo(new ControllerState(12, 96, 0));
+        // a new epoch goes on from what the policy has consumed, with ordinals nobody has seen
+        assertThat(new PriorPrompts(12, 0, false, 1).state(64, false)).isEqualTo(new ControllerState(12, 64, 0));
+        assertThatThrownBy(() -> new PriorPrompts(12, 96, false, 0).state(64, true))
+                .hasMessageContaining("no longer whole");
+        assertThatThrownBy(() -> new PriorPrompts(12, 96, true, 0).state(64, false))
+                .hasMessageContaining("no longer whole");
+        assertThatThrownBy(() -> new PriorPrompts(12, 96, true, 1).state(64, true))
+                .hasMessageContaining("new epoch");
+    }
+
+    @Test
+    void shouldKeepWhichPromptsAreToBeReleasedOnceMore() {
+        ControllerState state = new ControllerState(40, 320, 17)
+                .sampling(new ResampleRequest(7, 1))
+                .sampling(new ResampleRequest(31, 2));
+        assertThat(ControllerState.parse(state.text())).isEqualTo(state);
+        assertThat(state.releasing(1, 8).again()).containsExactly(new ResampleRequest(31, 2));
+        assertThat(state.releasing(5, 8)).isEqualTo(new ControllerState(45, 360, 17));
+        ControllerState full = new ControllerState(0, 0, 0);
+        while (full.hasRoomToSampleAgain()) {
+            full = full.sampling(new ResampleRequest(999_999_999_999L, 1_000_000));
+        }
+        assertThat(full.again()).hasSize(100);
+        assertThat(full.text()).hasSizeLessThan(4096);
+    }
+
+    @Test
+    void shouldTakeARequestsNameApart() {
+        RequestName again = new RequestName(2, 40, 7, 1);
+        assertThat(again.groupId()).isEqualTo("2-40-again-7-1");
+        assertThat(RequestName.parse(again.groupId())).contains(again);
+        assertThat(RequestName.parse("2-40")).contains(RequestName.first(2, 40));
+        assertThat(RequestName.parse("g-40")).isEmpty();
+    }
+}

@@ -1,0 +1,317 @@
+package dev.millrace.audit.doctor;
+
+import dev.millrace.audit.doctor.Finding.Weight;
+import dev.millrace.audit.ledger.Balance;
+import dev.millrace.audit.ledger.Tally;
+import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.TrainingStep;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.OptionalDouble;
+import java.util.function.ToDoubleFunction;
+
+/**
+ * Judges an examination. Pure and thread-safe; each rule is a method, and says nothing where nothing is wrong.
+ *
+ * <p>Rules about training look at the last {@value #WINDOW} steps. Bounds are those at which a person should look, not at
+ * which anything is masked or stopped.
+ */
+public final class Doctor {
+    static final int WINDOW = 10;
+    private static final double LOW_ESS = 0.3;
+    private static final double MANY_STALE = 0.2;
+    private static final double MANY_MASKED = 0.5;
+    private static final double MANY_DROPPED = 0.1;
+    private static final double MANY_REFUSED = 0.01;
+    private static final double MANY_ZERO = 0.5;
+    private static final double SHORT_ANSWERS = 0.8;
+    private static final long SILENT_MS = 60_000;
+    private static final long STALLED_MS = 120_000;
+    private static final long VERSIONS_BEHIND = 4;
+
+    /** What there is to say, most important first. */
+    public List<Finding> findings(Examination examination) {
+        List<Finding> findings = new ArrayList<>();
+        ledger(examination.account().balance(), findings);
+        offPolicy(examination, findings);
+        progress(examination, findings);
+        serving(examination, findings);
+        lost(examination.account().balance(), findings);
+        training(examination.account().steps(), findings);
+        findings.sort(Comparator.comparing(Finding::weight)); // stable
+        return findings;
+    }
+
+    private static void ledger(Balance balance, List<Finding> findings) {
+        if (!balance.addsUp()) {
+            findings.add(
+                    new Finding(
+                            Weight.BROKEN,
+                            "ledger",
+                            say(
+                                    "the ledger does not add up: %,d contradictions, the first: %s",
+                                    balance.contradictionCount(),
+                                    balance.contradictions().isEmpty()
+                                            ? "the sum"
+                                            : balance.contradictions().get(0)),
+                            "look at 'millrace ledger' and trace what it names; two topologies or learners may write to one run"));
+        }
+        balance.gaps()
+                .forEach(gap -> findings.add(new Finding(
+                        Weight.NOTE,
+                        "retention",
+                        gap,
+                        "raise topics.record_retention_ms, or export what is to be kept")));
+    }
+
+    private static void offPolicy(Examination examination, List<Finding> findings) {
+        examination
+                .offPolicy()
+                .filter(diagnosis -> diagnosis.cause() != Cause.NONE)
+                .ifPresent(diagnosis -> findings.add(new Finding(
+                        diagnosis.cause() == Cause.TOKEN_MISALIGNMENT || diagnosis.cause() == Cause.SAMPLING_MISMATCH
+                                ? Weight.BROKEN
+                                : Weight.SICK,
+                        "off policy",
+                        diagnosis.cause().letter() + ": " + diagnosis.cause().meaning() + " ("
+                                + String.join(
+                                        "; ",
+                                        diagnosis.evidence().stream()
+                                                .map(Object::toString)
+                                                .toList()) + ")",
+                        diagnosis.fix().advice())));
+    }
+
+    /** A run that has ended has nothing in flight that anybody waits for; one that hangs has. */
+    private static void progress(Examination examination, List<Finding> findings) {
+        boolean alive = isAlive(examination);
+        List<TrainingStep> steps = examination.account().steps();
+        long lastMs =
+                steps.isEmpty() ? Long.MIN_VALUE : steps.get(steps.size() - 1).getFinishedAtMs();
+        if (alive && !steps.isEmpty() && examination.atMs() - lastMs > STALLED_MS) {
+            findings.add(new Finding(
+                    Weight.SICK,
+                    "progress",
+                    say(
+                            "the last step, to version %d, was %,d s ago, and servers are up",
+                            steps.get(steps.size() - 1).getVersion(), (examination.atMs() - lastMs) / 1000),
+                    waitsWhere(examination.account().balance().all())));
+        }
+        if (alive) {
+            examination.account().balance().oldestWaiting().stream()
+                    .filter(waiting -> examination.atMs() - waiting.sinceMs() > STALLED_MS)
+                    .forEach(waiting -> findings.add(new Finding(
+                            Weight.WEAK,
+                            "waiting",
+                            say(
+                                    "rollout %s has waited for %s for %,d s",
+                                    waiting.rolloutId(),
+                                    waiting.stage(),
+                                    (examination.atMs() - waiting.sinceMs()) / 1000),
+                            "millrace trace " + waiting.rolloutId())));
+        }
+        if (!examination.lags().isEmpty()) {
+            findings.add(new Finding(
+                    Weight.NOTE,
+                    "lag",
+                    "records behind: "
+                            + examination.lags().entrySet().stream()
+                                    .sorted(Map.Entry.comparingByKey())
+                                    .map(e -> say("%s %,d", e.getKey(), e.getValue()))
+                                    .reduce((a, b) -> a + ", " + b)
+                                    .orElse(""),
+                    ""));
+        }
+    }
+
+    private static String waitsWhere(Tally all) {
+        if (all.waitingForStep() > 0) {
+            return "batches wait for the learner: is it up?";
+        }
+        if (all.waitingForBatch() > all.waitingForScore()) {
+            return "scored rollouts wait for their group or batch: is the topology up, and are groups complete?";
+        }
+        return all.waitingForScore() > 0
+                ? "rollouts wait for scores: is a scorer up?"
+                : "nothing is in flight: is a generator up, and admission?";
+    }
+
+    private static void serving(Examination examination, List<Finding> findings) {
+        long newest = examination.newestVersion().orElse(0);
+        for (Serving server : examination.serving()) {
+            long silentMs = examination.atMs() - server.getHeartbeatMs();
+            if (server.getLeft()) {
+                continue; // in order
+            }
+            if (silentMs > SILENT_MS) {
+                if (isAlive(examination)) {
+                    findings.add(new Finding(
+                            Weight.WEAK,
+                            "serving",
+                            say(
+                                    "%s %s was last heard of %,d s ago",
+                                    lower(server), server.getServerId(), silentMs / 1000),
+                            "if it is not meant to be down, start it again"));
+                }
+            } else if (newest - server.getVersion() > VERSIONS_BEHIND) {
+                findings.add(new Finding(
+                        Weight.SICK,
+                        "serving",
+                        say(
+                                "%s %s serves version %d, the newest is %d",
+                                lower(server), server.getServerId(), server.getVersion(), newest),
+                        "what it makes is stale when it comes: look at its log, or give it fewer tokens at once"));
+            }
+        }
+    }
+
+    private static boolean isAlive(Examination examination) {
+        return examination.serving().stream()
+                .anyMatch(server -> !server.getLeft() && examination.atMs() - server.getHeartbeatMs() < SILENT_MS);
+    }
+
+    private static String lower(Serving server) {
+        return server.getRole().name().toLowerCase(Locale.ROOT);
+    }
+
+    private static void lost(Balance balance, List<Finding> findings) {
+        Tally all = balance.all();
+        if (share(all.deadLetteredInAll(), all.generated()) > MANY_REFUSED) {
+            findings.add(new Finding(
+                    Weight.SICK,
+                    "refused",
+                    say(
+                            "%,d of %,d rollouts were refused: %s",
+                            all.deadLetteredInAll(), all.generated(), reasons(all.deadLettered())),
+                    "millrace dead-letters list; replay puts them back once the cause is mended"));
+        } else if (all.deadLetteredInAll() > 0 || !balance.otherDeadLetters().isEmpty()) {
+            findings.add(new Finding(
+                    Weight.NOTE,
+                    "refused",
+                    say(
+                            "%,d rollouts (%s) and %,d other records were refused",
+                            all.deadLetteredInAll(),
+                            reasons(all.deadLettered()),
+                            balance.otherDeadLetters().values().stream()
+                                    .mapToLong(Long::longValue)
+                                    .sum()),
+                    "millrace dead-letters list"));
+        }
+        if (share(all.droppedInAll(), all.generated()) > MANY_DROPPED) {
+            findings.add(new Finding(
+                    Weight.WEAK,
+                    "dropped",
+                    say(
+                            "%,d of %,d rollouts left before a batch: %s",
+                            all.droppedInAll(), all.generated(), reasons(all.dropped())),
+                    "what was sampled for them is lost; the reason says which deadline or limit"));
+        }
+        if (share(all.maskedInAll(), all.trained() + all.maskedInAll()) > MANY_MASKED) {
+            findings.add(new Finding(
+                    Weight.WEAK,
+                    "masked",
+                    say(
+                            "%,d of %,d batched rollouts have no token left to train on: %s",
+                            all.maskedInAll(), all.trained() + all.maskedInAll(), reasons(all.masked())),
+                    "loosen the stage that masks most, or lower admission.eta"));
+        }
+    }
+
+    private static void training(List<TrainingStep> steps, List<Finding> findings) {
+        List<TrainingStep> last = steps.subList(Math.max(0, steps.size() - WINDOW), steps.size());
+        mean(last, TrainingStep::getEssRatio).ifPresent(ess -> {
+            if (ess < LOW_ESS) {
+                findings.add(new Finding(
+                        Weight.SICK,
+                        "ESS",
+                        say("the effective sample size was %.2f of the batch over the last %d steps", ess, last.size()),
+                        "few rollouts decide about each step: lower admission.eta, or scale the step by it"));
+            }
+        });
+        ratio(last, "staleness.tokens_changed", "staleness.tokens_seen").ifPresent(share -> {
+            if (share > MANY_STALE) {
+                findings.add(new Finding(
+                        Weight.WEAK,
+                        "staleness",
+                        say(
+                                "%.0f %% of the tokens of the last %d steps were masked as stale",
+                                100 * share, last.size()),
+                        "lower admission.eta, or give the learner more to do its steps faster"));
+            }
+        });
+        metric(last, "staleness.in_flight_mean")
+                .ifPresent(inFlight -> metric(last, "staleness.in_queue_mean")
+                        .ifPresent(inQueue -> findings.add(new Finding(
+                                Weight.NOTE,
+                                "staleness",
+                                say(
+                                        "%.2f versions in flight and %.2f in the queue on average, over the last %d steps",
+                                        inFlight, inQueue, last.size()),
+                                ""))));
+        ratio(last, "grpo.zero_sequences", "grpo.sequences_seen").ifPresent(share -> {
+            if (share > MANY_ZERO) {
+                findings.add(new Finding(
+                        Weight.WEAK,
+                        "zero variance",
+                        say(
+                                "%.0f %% of the rollouts of the last %d steps had an advantage of 0",
+                                100 * share, last.size()),
+                        "all samples of their groups earned the same: take prompts that are neither too easy nor too hard,"
+                                + " or topology.groups.zero_variance=drop or resample"));
+            }
+        });
+        metric(last, "order.length_bias").ifPresent(bias -> {
+            if (bias < SHORT_ANSWERS) {
+                findings.add(new Finding(
+                        Weight.WEAK,
+                        "length",
+                        say("batched rollouts had %.2f times the length of those that were ready or waiting", bias),
+                        "short answers are trained on first: topology.batch.order=submission"));
+            }
+        });
+    }
+
+    private static OptionalDouble mean(List<TrainingStep> steps, ToDoubleFunction<TrainingStep> number) {
+        return steps.stream().mapToDouble(number).average();
+    }
+
+    /** The learner's own stages, or, where it did not decide anew about something, the batch's. */
+    private static OptionalDouble metric(List<TrainingStep> steps, String name) {
+        return steps.stream()
+                .map(TrainingStep::getMetrics)
+                .map(metrics -> metrics.getOrDefault("stage." + name, metrics.get("recorded.stage." + name)))
+                .filter(Objects::nonNull)
+                .mapToDouble(Double::doubleValue)
+                .average();
+    }
+
+    private static OptionalDouble ratio(List<TrainingStep> steps, String part, String whole) {
+        OptionalDouble of = metric(steps, whole);
+        return of.isEmpty() || of.getAsDouble() == 0
+                ? OptionalDouble.empty()
+                : OptionalDouble.of(metric(steps, part).orElse(0) / of.getAsDouble());
+    }
+
+    private static double share(long part, long whole) {
+        return whole == 0 ? 0 : (double) part / whole;
+    }
+
+    private static String reasons(Map<String, Long> counts) {
+        return counts.isEmpty()
+                ? "none"
+                : counts.entrySet().stream()
+                        .sorted(Map.Entry.<String, Long>comparingByValue().reversed())
+                        .map(e -> say("%s %,d", e.getKey(), e.getValue()))
+                        .reduce((a, b) -> a + ", " + b)
+                        .orElseThrow();
+    }
+
+    private static String say(String pattern, Object... values) {
+        return String.format(Locale.ROOT, pattern, values);
+    }
+}

@@ -1,0 +1,170 @@
+package dev.millrace.audit.doctor;
+
+import dev.millrace.audit.ledger.Account;
+import dev.millrace.audit.ledger.LedgerReader;
+import dev.millrace.corrections.diagnostics.CorrectionInForce;
+import dev.millrace.corrections.diagnostics.DecisionTree;
+import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.corrections.diagnostics.DiagnosticsStep;
+import dev.millrace.corrections.diagnostics.DiagnosticsWindow;
+import dev.millrace.corrections.diagnostics.TreeBounds;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.scan.ConsistentCut;
+import dev.millrace.log.scan.TopicScan;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.stages.BatchDiagnostics;
+import dev.millrace.topology.batch.AssembledInput;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.TreeMap;
+import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
+
+/**
+ * Reads what a {@link Doctor} looks at: the ledger, who serves what, and the trajectories of the last
+ * {@value #BATCHES} batches, over which the decision tree of the corrections is asked.
+ */
+public final class ExaminationReader {
+    private static final int BATCHES = 8;
+
+    private final LogConnection connection;
+    private final RunTopics topics;
+    private final Duration patience;
+    private final Clock clock;
+    private final Map<Class<?>, Deserializer<?>> deserializers = new HashMap<>();
+
+    /** @param patience how long to wait while nothing arrives */
+    public ExaminationReader(LogConnection connection, Duration patience, Clock clock) {
+        this.connection = connection;
+        this.topics = connection.topics();
+        this.patience = patience;
+        this.clock = clock;
+    }
+
+    /** @param lags records that each consumer group has still to consume, by role */
+    public Examination read(Map<String, Long> lags) {
+        Account account = new LedgerReader(connection).read(patience);
+        try (TopicScan scan = new TopicScan(connection, patience)) {
+            ConsistentCut cut = scan.cut(
+                    List.of(topics.serving(), topics.policyVersions(), topics.batches(), topics.trajectories()));
+            Map<String, Serving> serving = new TreeMap<>();
+            scan.read(
+                    topics.serving(),
+                    cut,
+                    record -> decoded(record, Serving.class)
+                            .filter(it -> owns(it.getRunId(), it.getEpoch()))
+                            .ifPresent(it -> serving.put(it.getServerId(), it)));
+            long[] newest = {-1};
+            scan.read(
+                    topics.policyVersions(),
+                    cut,
+                    record -> decoded(record, PolicyVersion.class)
+                            .filter(it -> owns(it.getRunId(), it.getEpoch()))
+                            .ifPresent(it -> newest[0] = Math.max(newest[0], it.getVersion())));
+            return new Examination(
+                    account,
+                    List.copyOf(serving.values()),
+                    newest[0] < 0 ? OptionalLong.empty() : OptionalLong.of(newest[0]),
+                    diagnosis(scan, cut),
+                    lags,
+                    clock.millis());
+        }
+    }
+
+    private boolean owns(String runId, int epoch) {
+        return connection.run().owns(runId, epoch);
+    }
+
+    private <T extends SpecificRecord> Optional<T> decoded(ConsumerRecord<byte[], byte[]> record, Class<T> type) {
+        Deserializer<?> deserializer = deserializers.computeIfAbsent(
+                type, unseen -> AvroSerde.of(type, connection.registry()).deserializer());
+        try {
+            return Optional.ofNullable(type.cast(deserializer.deserialize(record.topic(), record.value())));
+        } catch (MalformedRecordException e) {
+            return Optional.empty();
+        }
+    }
+
+    private Optional<Diagnosis> diagnosis(TopicScan scan, ConsistentCut cut) {
+        Deque<LearnerBatch> last = new ArrayDeque<>();
+        TopicPartition partition = cut.partitions(topics.batches()).get(0);
+        // a batch and the mark that ends its transaction take two offsets, or a few more
+        long from = Math.max(cut.of(partition).begin(), cut.of(partition).end() - 4L * BATCHES);
+        scan.readWhile(Map.of(partition, from), cut, record -> {
+            decoded(record, LearnerBatch.class)
+                    .filter(it -> owns(it.getRunId(), it.getEpoch()))
+                    .ifPresent(last::addLast);
+            if (last.size() > BATCHES) {
+                last.removeFirst();
+            }
+            return true;
+        });
+        Map<Long, Trajectory> trajectories = trajectories(scan, cut, last);
+        List<DiagnosticsStep> steps = new ArrayList<>();
+        Set<String> stages = new HashSet<>();
+        for (LearnerBatch batch : last) {
+            List<Trajectory> members = batch.getEntries().stream()
+                    .map(entry -> trajectories.get(entry.getOffset()))
+                    .filter(Objects::nonNull)
+                    .toList();
+            members.forEach(member ->
+                    member.getStages().stream().map(StageReport::getStage).forEach(stages::add));
+            BatchDiagnostics.of(AssembledInput.of(batch, members)).ifPresent(steps::add);
+        }
+        return steps.isEmpty()
+                ? Optional.empty()
+                : Optional.of(
+                        new DecisionTree(TreeBounds.DEFAULT).diagnose(new DiagnosticsWindow(steps, inForce(stages))));
+    }
+
+    private Map<Long, Trajectory> trajectories(TopicScan scan, ConsistentCut cut, Deque<LearnerBatch> batches) {
+        Map<TopicPartition, Long> from = new HashMap<>();
+        Set<Long> wanted = new HashSet<>();
+        for (LearnerBatch batch : batches) {
+            for (BatchEntry entry : batch.getEntries()) {
+                from.merge(
+                        new TopicPartition(topics.trajectories(), entry.getPartition()), entry.getOffset(), Math::min);
+                wanted.add(entry.getOffset());
+            }
+        }
+        from.replaceAll(
+                (partition, offset) -> Math.max(offset, cut.of(partition).begin()));
+        Map<Long, Trajectory> found = new HashMap<>();
+        scan.readWhile(from, cut, record -> {
+            if (wanted.remove(record.offset())) {
+                decoded(record, Trajectory.class).ifPresent(it -> found.put(record.offset(), it));
+            }
+            return !wanted.isEmpty();
+        });
+        return found;
+    }
+
+    private static CorrectionInForce inForce(Set<String> stages) {
+        boolean rejects = stages.stream().anyMatch(stage -> stage.endsWith("_rs"));
+        boolean weighs = stages.stream().anyMatch(stage -> stage.endsWith("_tis") || stage.endsWith("_is"));
+        return !rejects
+                ? CorrectionInForce.NONE
+                : weighs ? CorrectionInForce.REJECTION_AND_WEIGHTS : CorrectionInForce.REJECTION;
+    }
+}

@@ -1,0 +1,4 @@
+/**
+ * What is wrong with a run, in sentences, most important first: an examination reads its topics, and pure rules judge it.
+ */
+package dev.millrace.audit.doctor;

@@ -1,0 +1,47 @@
+package dev.millrace.audit.ledger;
+
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
+
+/**
+ * What became of the rollouts of a run.
+ *
+ * @param byOrigin by epoch and policy version
+ * @param putBack dead letters of rollouts that were put back; their first records are in no tally
+ * @param otherDeadLetters refused records that are no rollouts and were not put back, by topic
+ * @param oldestWaiting what has waited longest, in each stage in which something waits
+ * @param contradictions sentences, each about a record that is accounted for twice or missing; at most
+ *     {@value Ledger#NAMED_CONTRADICTIONS}
+ * @param contradictionCount how many there are in all
+ * @param gaps sentences, each about something that the log no longer keeps, so that the balance cannot be complete
+ */
+public record Balance(
+        SortedMap<RolloutOrigin, Tally> byOrigin,
+        long putBack,
+        Map<String, Long> otherDeadLetters,
+        List<OldestPending> oldestWaiting,
+        List<String> contradictions,
+        long contradictionCount,
+        List<String> gaps) {
+
+    public Balance {
+        byOrigin = Collections.unmodifiableSortedMap(new TreeMap<>(byOrigin));
+        otherDeadLetters = new TreeMap<>(otherDeadLetters);
+        oldestWaiting = List.copyOf(oldestWaiting);
+        contradictions = List.copyOf(contradictions);
+        gaps = List.copyOf(gaps);
+    }
+
+    /** Every rollout. */
+    public Tally all() {
+        return byOrigin.values().stream().reduce(Tally.NONE, Tally::plus);
+    }
+
+    /** True if every rollout is accounted for exactly once, as far as the log goes back. */
+    public boolean addsUp() {
+        return contradictionCount == 0 && all().addsUp();
+    }
+}

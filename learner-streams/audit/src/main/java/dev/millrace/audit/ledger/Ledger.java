@@ -1,0 +1,278 @@
+package dev.millrace.audit.ledger;
+
+import dev.millrace.audit.ledger.RolloutEnds.Kind;
+import dev.millrace.log.scan.OffsetRange;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.SortedMap;
+import java.util.TreeMap;
+
+/**
+ * Collects what the topics say about rollouts and strikes the {@link Balance}.
+ *
+ * <p>A rollout is known by its record's place on the log, so that a repetition of a rollout id is a record of its own.
+ * Decisions come first, the rollouts' own records last: what became of a record is then known when it is read, and all
+ * that is kept of it is one byte (see {@link PlaceStates}), however many there are. Not thread-safe.
+ */
+public final class Ledger {
+    static final int NAMED_CONTRADICTIONS = 20;
+    private static final String FOR_SCORE = "a score";
+    private static final String FOR_BATCH = "its group or batch";
+    private static final String FOR_STEP = "a step on its batch";
+
+    /** Counts of one origin. */
+    private static final class Counter {
+        private final long[] byEnd = new long[RolloutEnds.COUNT];
+        private long generated;
+        private long unscored;
+        private long scored;
+        private long untold;
+    }
+
+    private record Place(int partition, long offset) {
+        @Override
+        public String toString() {
+            return "rollouts-" + partition + "@" + offset;
+        }
+    }
+
+    /** A sentence about a place, whose rollout id is put before it as soon as the record is read. */
+    private record Contradiction(Place place, String sentence) {}
+
+    private final RolloutEnds ends = new RolloutEnds();
+    private final PlaceStates states;
+    private final SortedMap<RolloutOrigin, Counter> counters = new TreeMap<>();
+    private final List<Contradiction> contradictions = new ArrayList<>();
+    private final Map<Place, String> names = new HashMap<>();
+    private final Map<String, OldestPending> oldest = new LinkedHashMap<>();
+    private final Map<String, Long> otherDeadLetters = new TreeMap<>();
+    private long contradictionCount;
+    private long untoldBeforeMs = Long.MIN_VALUE;
+    private long deletedDecisions;
+    private long putBack;
+    private boolean recordsBegun;
+
+    /** @param rollouts which offsets of each partition of the rollouts topic are looked at */
+    public Ledger(Map<Integer, OffsetRange> rollouts) {
+        this.states = new PlaceStates(rollouts);
+    }
+
+    /**
+     * Decisions of an earlier time may have been deleted: a rollout without one that was written before it is not said to
+     * be in flight.
+     */
+    public void decisionsKeptSince(long timestampMs) {
+        untoldBeforeMs = Math.max(untoldBeforeMs, timestampMs);
+    }
+
+    /**
+     * An entry of a batch.
+     *
+     * @param maskedBy the stage that masked the last of its tokens, empty if it had none to begin with; null if some are
+     *     trained on
+     * @param stepped whether the batch was trained on
+     */
+    public void batched(int partition, long offset, long batchId, String maskedBy, boolean stepped) {
+        int end = !stepped
+                ? RolloutEnds.BATCHED
+                : maskedBy == null
+                        ? RolloutEnds.TRAINED
+                        : ends.of(Kind.MASKED, maskedBy.isEmpty() ? "its own mask" : maskedBy);
+        decide(partition, offset, end, "batch " + batchId + " takes it");
+    }
+
+    /** An outcome about a rollout record. */
+    public void dropped(int partition, long offset, String reason) {
+        decide(partition, offset, ends.of(Kind.DROPPED, reason), "it is dropped as " + reason);
+    }
+
+    /** A dead letter whose source is a rollout record. */
+    public void deadLettered(int partition, long offset, String reason) {
+        decide(partition, offset, ends.of(Kind.DEAD_LETTERED, reason), "it is dead-lettered for " + reason);
+    }
+
+    /**
+     * A dead letter whose source is a trajectory of this rollout record. Batches and outcomes must have been told before:
+     * where one of them has the rollout, what was refused was a second trajectory of it, which only a stranger can have
+     * written.
+     */
+    public void trajectoryDeadLettered(int partition, long offset, String reason) {
+        if (states.holds(partition, offset) && states.end(partition, offset) == RolloutEnds.NONE) {
+            states.setEnd(partition, offset, ends.of(Kind.DEAD_LETTERED, reason));
+        }
+    }
+
+    /** A dead letter of anything else. */
+    public void otherDeadLetter(String topic) {
+        otherDeadLetters.merge(topic, 1L, Long::sum);
+    }
+
+    /** The dead letter of anything else was put back. */
+    public void otherPutBack(String topic) {
+        otherDeadLetters.merge(topic, -1L, Long::sum);
+    }
+
+    /** The dead letter of a rollout record was put back, to lie at {@code newOffset} of the same partition. */
+    public void putBack(int partition, long offset, long newOffset) {
+        if (!states.holds(partition, newOffset)) {
+            return; // committed a moment ago: as long as its record is not to be seen, the letter stands for it
+        }
+        putBack++;
+        undo(partition, offset, RolloutEnds.SUPERSEDED);
+    }
+
+    /** The dead letter of a trajectory of this rollout record was put back. */
+    public void trajectoryPutBack(int partition, long offset) {
+        undo(partition, offset, RolloutEnds.NONE);
+    }
+
+    private void undo(int partition, long offset, int end) {
+        if (states.holds(partition, offset)
+                && (states.end(partition, offset) == RolloutEnds.NONE
+                        || ends.is(states.end(partition, offset), Kind.DEAD_LETTERED))) {
+            states.setEnd(partition, offset, end);
+        }
+    }
+
+    /** A score of a rollout record. */
+    public void scored(int partition, long offset) {
+        if (states.holds(partition, offset)) {
+            states.mark(partition, offset, PlaceStates.SCORED);
+        }
+    }
+
+    private void decide(int partition, long offset, int end, String sentence) {
+        if (recordsBegun) {
+            throw new IllegalStateException("decisions come before the rollouts' own records");
+        }
+        if (!states.holds(partition, offset)) {
+            if (states.isDeleted(partition, offset)) {
+                deletedDecisions++;
+            } else {
+                contradict(new Place(partition, offset), sentence + ", and the topic does not go so far");
+            }
+            return;
+        }
+        int before = states.end(partition, offset);
+        if (before == RolloutEnds.NONE) {
+            states.setEnd(partition, offset, end);
+        } else {
+            contradict(new Place(partition, offset), sentence + ", and it is already " + ends.text(before));
+        }
+    }
+
+    /** Something that contradicts itself otherwise; one sentence. */
+    public void contradict(String sentence) {
+        contradict(null, sentence);
+    }
+
+    private void contradict(Place place, String sentence) {
+        contradictionCount++;
+        if (contradictions.size() < NAMED_CONTRADICTIONS) {
+            contradictions.add(new Contradiction(place, sentence));
+            if (place != null) {
+                names.put(place, "");
+            }
+        }
+    }
+
+    /**
+     * A record on the rollouts topic.
+     *
+     * @param rolloutId empty if it cannot be read, or is of another run
+     * @return whether it has a score
+     */
+    public boolean rollout(int partition, long offset, RolloutOrigin origin, String rolloutId, long timestampMs) {
+        recordsBegun = true;
+        if (!names.isEmpty()) {
+            names.computeIfPresent(new Place(partition, offset), (place, unknown) -> rolloutId);
+        }
+        states.mark(partition, offset, PlaceStates.PRESENT);
+        int end = states.end(partition, offset);
+        boolean scored = states.has(partition, offset, PlaceStates.SCORED);
+        if (end == RolloutEnds.SUPERSEDED) {
+            return scored;
+        }
+        Counter counter = counters.computeIfAbsent(origin, unseen -> new Counter());
+        counter.generated++;
+        if (end != RolloutEnds.NONE) {
+            counter.byEnd[end]++;
+            if (end == RolloutEnds.BATCHED) {
+                waits(FOR_STEP, rolloutId, timestampMs);
+            }
+        } else if (timestampMs < untoldBeforeMs) {
+            counter.untold++;
+        } else if (scored) {
+            counter.scored++;
+            waits(FOR_BATCH, rolloutId, timestampMs);
+        } else {
+            counter.unscored++;
+            waits(FOR_SCORE, rolloutId, timestampMs);
+        }
+        return scored;
+    }
+
+    private void waits(String stage, String rolloutId, long sinceMs) {
+        OldestPending longest = oldest.get(stage);
+        if (longest == null || sinceMs < longest.sinceMs()) {
+            oldest.put(stage, new OldestPending(stage, rolloutId, sinceMs));
+        }
+    }
+
+    /**
+     * Strikes the balance.
+     *
+     * @param keptFrom first offset that the log keeps of each partition by now; retention may have deleted records
+     *     while they were read
+     * @param gaps sentences about what the log no longer keeps
+     */
+    public Balance balance(Map<Integer, Long> keptFrom, List<String> gaps) {
+        states.forEachEnd((partition, offset, end, present) -> {
+            if (!present && offset >= keptFrom.getOrDefault(partition, 0L)) {
+                contradict(new Place(partition, offset), "it is " + ends.text(end) + ", and there is no record");
+            }
+        });
+        List<String> allGaps = new ArrayList<>(gaps);
+        if (deletedDecisions > 0) {
+            allGaps.add(String.format(
+                    Locale.ROOT, "rollouts that %,d decisions are about are no longer kept", deletedDecisions));
+        }
+        SortedMap<RolloutOrigin, Tally> tallies = new TreeMap<>();
+        counters.forEach((origin, counter) -> tallies.put(origin, tally(counter)));
+        otherDeadLetters.values().removeIf(count -> count <= 0);
+        return new Balance(
+                tallies,
+                putBack,
+                otherDeadLetters,
+                List.copyOf(oldest.values()),
+                contradictions.stream().map(this::sentence).toList(),
+                contradictionCount,
+                allGaps);
+    }
+
+    private Tally tally(Counter counter) {
+        return new Tally(
+                counter.generated,
+                counter.byEnd[RolloutEnds.TRAINED],
+                ends.counts(Kind.MASKED, counter.byEnd),
+                ends.counts(Kind.DROPPED, counter.byEnd),
+                ends.counts(Kind.DEAD_LETTERED, counter.byEnd),
+                counter.unscored,
+                counter.scored,
+                counter.byEnd[RolloutEnds.BATCHED],
+                counter.untold);
+    }
+
+    private String sentence(Contradiction contradiction) {
+        if (contradiction.place() == null) {
+            return contradiction.sentence();
+        }
+        String name = names.getOrDefault(contradiction.place(), "");
+        return (name.isEmpty() ? "" : "rollout " + name + " at ") + contradiction.place() + ": "
+                + contradiction.sentence();
+    }
+}

@@ -1,0 +1,295 @@
+package dev.millrace.audit.ledger;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.log.deadletter.RedriveMark;
+import dev.millrace.log.scan.ConsistentCut;
+import dev.millrace.log.scan.OffsetRange;
+import dev.millrace.log.scan.TopicScan;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
+
+/**
+ * Reads a run's topics once, from what the log keeps to where they end now, and adds them up.
+ *
+ * <p>It reads committed records only and joins no consumer group, so it can run beside a live run, or after one that was
+ * killed at any moment, and leaves no trace. It reads six topics one after the other, decisions before rollouts (see
+ * {@link Ledger}), up to a consistent {@link ConsistentCut}. It keeps one byte for each offset of the rollouts topic, one more for
+ * each rollout about which the learner decided anew, and one record for each optimiser step. All epochs of the run are
+ * read; records of other runs count only where the topology refused them.
+ */
+public final class LedgerReader {
+    private final LogConnection connection;
+    private final RunTopics topics;
+    private final Deserializer<Rollout> rollouts;
+    private final Deserializer<Score> scores;
+    private final Deserializer<Trajectory> trajectories;
+    private final Deserializer<LearnerBatch> batches;
+    private final Deserializer<TrainingStep> steps;
+    private final Deserializer<Outcome> outcomes;
+
+    public LedgerReader(LogConnection connection) {
+        this.connection = connection;
+        this.topics = connection.topics();
+        this.rollouts = deserializer(Rollout.class);
+        this.scores = deserializer(Score.class);
+        this.trajectories = deserializer(Trajectory.class);
+        this.batches = deserializer(LearnerBatch.class);
+        this.steps = deserializer(TrainingStep.class);
+        this.outcomes = deserializer(Outcome.class);
+    }
+
+    private <T extends SpecificRecord> Deserializer<T> deserializer(Class<T> type) {
+        return AvroSerde.of(type, connection.registry()).deserializer();
+    }
+
+    /**
+     * Reads and adds up.
+     *
+     * @param patience how long to wait while nothing arrives
+     * @throws dev.millrace.log.scan.ScanException if nothing arrived for so long before the end was reached
+     */
+    public Account read(Duration patience) {
+        try (TopicScan scan = new TopicScan(connection, patience)) {
+            // what is written because of another comes before it: see Cut
+            ConsistentCut cut = scan.cut(List.of(
+                    topics.trainingLog(),
+                    topics.batches(),
+                    topics.outcomes(),
+                    topics.deadLetters(),
+                    topics.scores(),
+                    topics.rollouts()));
+            Reading reading = new Reading(cut);
+            scan.read(topics.trainingLog(), cut, reading::step);
+            scan.read(topics.batches(), cut, reading::batch);
+            scan.read(topics.outcomes(), cut, reading::outcome);
+            scan.read(topics.deadLetters(), cut, reading::deadLetter);
+            scan.read(topics.scores(), cut, reading::score);
+            reading.decisionsEnd();
+            scan.read(topics.rollouts(), cut, reading::rollout);
+            return reading.account(scan.keptFrom(cut.partitions(topics.rollouts())));
+        }
+    }
+
+    /** A place on the rollouts topic that another record points at. */
+    private record RolloutPlace(int partition, long offset) {
+        private static final Pattern PLACE = Pattern.compile("(\\d{1,9})@(\\d{1,18})");
+
+        /** Empty if the text is no place, as in a header that somebody else wrote. */
+        static Optional<RolloutPlace> parse(String text) {
+            Matcher place = PLACE.matcher(text);
+            return place.matches()
+                    ? Optional.of(new RolloutPlace(Integer.parseInt(place.group(1)), Long.parseLong(place.group(2))))
+                    : Optional.empty();
+        }
+    }
+
+    /** What one reading has gathered. */
+    private final class Reading {
+        private final ConsistentCut cut;
+        private final Ledger ledger;
+        private final TrainedBatches trained;
+        /** Time of the first record that each partition keeps, of partitions that have lost earlier ones. */
+        private final Map<TopicPartition, Long> keptSince = new HashMap<>();
+
+        private final List<String> gaps = new ArrayList<>();
+        private long generatedTokens;
+        private long scoredTokens;
+
+        Reading(ConsistentCut cut) {
+            this.cut = cut;
+            this.ledger = new Ledger(cut.ranges(topics.rollouts()));
+            this.trained = new TrainedBatches(ledger, hasLost(topics.trainingLog()), hasLost(topics.batches()));
+        }
+
+        private boolean ours(String runId) {
+            return connection.run().runId().equals(runId);
+        }
+
+        private void noteFirst(ConsumerRecord<byte[], byte[]> record) {
+            keptSince.putIfAbsent(new TopicPartition(record.topic(), record.partition()), record.timestamp());
+        }
+
+        private <T> Optional<T> decoded(
+                ConsumerRecord<byte[], byte[]> record, String topic, Deserializer<T> deserializer) {
+            try {
+                return Optional.ofNullable(deserializer.deserialize(topic, record.value()));
+            } catch (MalformedRecordException notOurs) {
+                return Optional.empty(); // accounted for by its dead letter
+            }
+        }
+
+        void step(ConsumerRecord<byte[], byte[]> record) {
+            noteFirst(record);
+            decoded(record, record.topic(), steps)
+                    .filter(step -> ours(step.getRunId()))
+                    .ifPresent(trained::step);
+        }
+
+        void batch(ConsumerRecord<byte[], byte[]> record) {
+            noteFirst(record);
+            decoded(record, record.topic(), batches)
+                    .filter(batch -> ours(batch.getRunId()))
+                    .ifPresent(batch -> trained.batch(batch, at(record)));
+        }
+
+        private boolean hasLost(String topic) {
+            return cut.partitions(topic).stream()
+                    .anyMatch(partition -> cut.of(partition).begin() > 0);
+        }
+
+        void outcome(ConsumerRecord<byte[], byte[]> record) {
+            noteFirst(record);
+            decoded(record, record.topic(), outcomes)
+                    .filter(outcome -> ours(outcome.getRunId()))
+                    .ifPresent(outcome -> {
+                        LogCoordinates source = outcome.getSource();
+                        if (source.getTopic().equals(topics.rollouts())) {
+                            ledger.dropped(source.getPartition(), source.getOffset(), outcome.getReason());
+                        }
+                    });
+        }
+
+        void deadLetter(ConsumerRecord<byte[], byte[]> record) {
+            noteFirst(record);
+            Optional<RedriveMark> mark = RedriveMark.of(record);
+            if (mark.isPresent()) {
+                putBack(mark.get());
+                return;
+            }
+            String source = DeadLetters.text(record.headers(), DeadLetters.SOURCE_TOPIC);
+            String reason = DeadLetters.text(record.headers(), DeadLetters.REASON);
+            Optional<RolloutPlace> place = RolloutPlace.parse(RedriveMark.place(
+                    DeadLetters.text(record.headers(), DeadLetters.SOURCE_PARTITION),
+                    DeadLetters.text(record.headers(), DeadLetters.SOURCE_OFFSET)));
+            if (source.equals(topics.rollouts()) && place.isPresent()) {
+                ledger.deadLettered(place.get().partition(), place.get().offset(), reason);
+            } else if (!source.isEmpty()) {
+                ledger.otherDeadLetter(source);
+                if (source.equals(topics.trajectories())) {
+                    decoded(record, source, trajectories)
+                            .map(Trajectory::getRolloutSource)
+                            .ifPresent(rollout ->
+                                    ledger.trajectoryDeadLettered(rollout.getPartition(), rollout.getOffset(), reason));
+                }
+            }
+        }
+
+        private void putBack(RedriveMark mark) {
+            if (mark.sourceTopic().equals(topics.rollouts())) {
+                ledger.putBack(mark.sourcePartition(), mark.sourceOffset(), mark.newOffset());
+            } else {
+                ledger.otherPutBack(mark.sourceTopic());
+                RolloutPlace.parse(mark.rolloutPlace())
+                        .ifPresent(place -> ledger.trajectoryPutBack(place.partition(), place.offset()));
+            }
+        }
+
+        void score(ConsumerRecord<byte[], byte[]> record) {
+            decoded(record, record.topic(), scores)
+                    .filter(score -> ours(score.getRunId()))
+                    .ifPresent(score -> {
+                        LogCoordinates source = score.getRolloutSource();
+                        if (source.getTopic().equals(topics.rollouts())) {
+                            ledger.scored(source.getPartition(), source.getOffset());
+                        }
+                    });
+        }
+
+        /** Decisions are read; now what the log no longer has of them is known. */
+        void decisionsEnd() {
+            for (String topic :
+                    List.of(topics.trainingLog(), topics.batches(), topics.outcomes(), topics.deadLetters())) {
+                for (TopicPartition partition : cut.partitions(topic)) {
+                    OffsetRange range = cut.of(partition);
+                    if (range.begin() > 0) {
+                        Long since = keptSince.get(partition);
+                        gaps.add(partition + " begins at offset " + range.begin()
+                                + (since == null
+                                        ? " and keeps nothing"
+                                        : ", " + Instant.ofEpochMilli(since).truncatedTo(ChronoUnit.SECONDS))
+                                + "; earlier decisions are deleted");
+                        ledger.decisionsKeptSince(since == null ? Long.MAX_VALUE : since);
+                    }
+                }
+            }
+            for (TopicPartition partition : cut.partitions(topics.rollouts())) {
+                if (cut.of(partition).begin() > 0) {
+                    gaps.add(partition + " begins at offset "
+                            + cut.of(partition).begin() + "; earlier rollouts are deleted");
+                }
+            }
+            trained.check();
+        }
+
+        void rollout(ConsumerRecord<byte[], byte[]> record) {
+            Optional<Rollout> read =
+                    decoded(record, record.topic(), rollouts).filter(rollout -> ours(rollout.getRunId()));
+            if (read.isEmpty()) {
+                ledger.rollout(record.partition(), record.offset(), RolloutOrigin.NOT_OURS, "", record.timestamp());
+                return;
+            }
+            Rollout rollout = read.get();
+            long newest = rollout.getVersionSpans().stream()
+                    .mapToLong(VersionSpan::getVersion)
+                    .max()
+                    .orElse(-1);
+            boolean scored = ledger.rollout(
+                    record.partition(),
+                    record.offset(),
+                    newest < 0 || rollout.getEpoch() < 0
+                            ? RolloutOrigin.NOT_OURS
+                            : new RolloutOrigin(rollout.getEpoch(), newest),
+                    rollout.getRolloutId(),
+                    record.timestamp());
+            int tokens = ones(rollout.getMask());
+            generatedTokens += tokens;
+            scoredTokens += scored ? tokens : 0;
+        }
+
+        Account account(Map<TopicPartition, Long> keptFrom) {
+            Map<Integer, Long> kept = new HashMap<>();
+            keptFrom.forEach((partition, offset) -> kept.put(partition.partition(), offset));
+            List<TrainingStep> inOrder = trained.steps();
+            long trainedTokens =
+                    inOrder.stream().mapToLong(TrainingStep::getTokensTrained).sum();
+            return new Account(ledger.balance(kept, gaps), generatedTokens, scoredTokens, trainedTokens, inOrder);
+        }
+    }
+
+    private static String at(ConsumerRecord<?, ?> record) {
+        return record.topic() + "-" + record.partition() + "@" + record.offset();
+    }
+
+    private static int ones(ByteBuffer mask) {
+        int ones = 0;
+        for (int i = mask.position(); i < mask.limit(); i++) {
+            ones += mask.get(i) == 1 ? 1 : 0;
+        }
+        return ones;
+    }
+}

@@ -1,0 +1,88 @@
+package dev.millrace.audit.ledger;
+
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * How many rollouts came to which end: {@code generated = trained + masked + dropped + dead-lettered + in flight}, and
+ * those whose end the log no longer tells.
+ *
+ * @param generated records on the rollouts topic, without those that were put back and lie on it once more
+ * @param trained in a trained batch, with at least one trained token
+ * @param masked in a trained batch without one, by the stage that masked the last of its tokens
+ * @param dropped left before a batch, by reason
+ * @param deadLettered refused, by reason; without those that were put back
+ * @param waitingForScore no score of this record is on the log
+ * @param waitingForBatch scored, and not in a batch yet: on its way through join, group or queue
+ * @param waitingForStep in a batch that no step has trained on
+ * @param untold older than what the log keeps of decisions, and without one that it keeps
+ */
+public record Tally(
+        long generated,
+        long trained,
+        Map<String, Long> masked,
+        Map<String, Long> dropped,
+        Map<String, Long> deadLettered,
+        long waitingForScore,
+        long waitingForBatch,
+        long waitingForStep,
+        long untold) {
+
+    /** No rollout. */
+    public static final Tally NONE = new Tally(0, 0, Map.of(), Map.of(), Map.of(), 0, 0, 0, 0);
+
+    public Tally {
+        masked = new TreeMap<>(masked);
+        dropped = new TreeMap<>(dropped);
+        deadLettered = new TreeMap<>(deadLettered);
+    }
+
+    /** Masked by any stage. */
+    public long maskedInAll() {
+        return sum(masked);
+    }
+
+    /** Dropped for any reason. */
+    public long droppedInAll() {
+        return sum(dropped);
+    }
+
+    /** Refused for any reason. */
+    public long deadLetteredInAll() {
+        return sum(deadLettered);
+    }
+
+    /** Waiting anywhere. */
+    public long inFlight() {
+        return waitingForScore + waitingForBatch + waitingForStep;
+    }
+
+    /** Both together. */
+    public Tally plus(Tally other) {
+        return new Tally(
+                generated + other.generated,
+                trained + other.trained,
+                merged(masked, other.masked),
+                merged(dropped, other.dropped),
+                merged(deadLettered, other.deadLettered),
+                waitingForScore + other.waitingForScore,
+                waitingForBatch + other.waitingForBatch,
+                waitingForStep + other.waitingForStep,
+                untold + other.untold);
+    }
+
+    /** Whether the sum is what was generated. */
+    public boolean addsUp() {
+        return generated == trained + maskedInAll() + droppedInAll() + deadLetteredInAll() + inFlight() + untold;
+    }
+
+    private static Map<String, Long> merged(Map<String, Long> one, Map<String, Long> other) {
+        Map<String, Long> both = new TreeMap<>(one);
+        other.forEach((reason, count) -> both.merge(reason, count, Long::sum));
+        return both;
+    }
+
+    private static long sum(Map<String, Long> counts) {
+        return counts.values().stream().mapToLong(Long::longValue).sum();
+    }
+}

@@ -1,0 +1,118 @@
+package dev.millrace.audit.ledger;
+
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.TrainingStep;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Which batches were made and which of them were trained on, and whether the two tell the same: every batch once, in a row
+ * without a gap, and every step on a batch that is there, with as many rollouts. What contradicts is told the ledger, and so is
+ * what became of every rollout of a batch. Steps come first, then batches, then {@link #check}.
+ */
+final class TrainedBatches {
+    private final Ledger ledger;
+    private final boolean lostSteps;
+    private final boolean lostBatches;
+    private final Map<Name, TrainingStep> trained = new HashMap<>();
+    private final Map<Name, StepWords> words = new HashMap<>();
+    private final Map<Name, Integer> assembled = new HashMap<>();
+
+    private record Name(int epoch, long batchId) {
+        @Override
+        public String toString() {
+            return batchId + (epoch == 0 ? "" : " of epoch " + epoch);
+        }
+    }
+
+    /**
+     * @param lostSteps   whether the log has deleted its first steps
+     * @param lostBatches whether it has deleted its first batches
+     */
+    TrainedBatches(Ledger ledger, boolean lostSteps, boolean lostBatches) {
+        this.ledger = ledger;
+        this.lostSteps = lostSteps;
+        this.lostBatches = lostBatches;
+    }
+
+    void step(TrainingStep step) {
+        Name name = new Name(step.getEpoch(), step.getBatchId());
+        if (trained.putIfAbsent(name, withoutEntries(step)) != null) {
+            ledger.contradict("batch " + name + " was trained on twice, to version "
+                    + trained.get(name).getVersion() + " and to version " + step.getVersion());
+        } else if (step.getEntries() != null) {
+            words.put(name, StepWords.of(step.getEntries()));
+        }
+    }
+
+    /** One for each rollout is kept otherwise. */
+    private static TrainingStep withoutEntries(TrainingStep step) {
+        return step.getEntries() == null
+                ? step
+                : TrainingStep.newBuilder(step).setEntries(null).build();
+    }
+
+    /** @param at where the batch is on the log */
+    void batch(LearnerBatch batch, String at) {
+        Name name = new Name(batch.getEpoch(), batch.getBatchId());
+        if (assembled.putIfAbsent(name, batch.getEntries().size()) != null) {
+            ledger.contradict("there are two batches " + name + ", the second at " + at);
+        }
+        boolean stepped = trained.containsKey(name) || wasTrainedBeforeTheLogBegins(name);
+        StepWords anew = words.get(name);
+        for (int i = 0; i < batch.getEntries().size(); i++) {
+            BatchEntry entry = batch.getEntries().get(i);
+            String maskedBy =
+                    entry.getTrainedTokens() > 0 ? null : entry.getMaskedBy() == null ? "" : entry.getMaskedBy();
+            if (anew != null && i < anew.size()) {
+                maskedBy = anew.maskedBy(i); // the learner has the last word
+            }
+            ledger.batched(
+                    entry.getRolloutPartition(), entry.getRolloutOffset(), batch.getBatchId(), maskedBy, stepped);
+        }
+    }
+
+    /** Batches are trained on in their order, so one before the first step that is kept has had its step. */
+    private boolean wasTrainedBeforeTheLogBegins(Name name) {
+        return lostSteps
+                && trained.keySet().stream()
+                        .filter(step -> step.epoch() == name.epoch())
+                        .allMatch(step -> step.batchId() > name.batchId());
+    }
+
+    /** Steps and batches against each other, when all of both are known. */
+    void check() {
+        trained.forEach((name, step) -> {
+            Integer entries = assembled.get(name);
+            int inStep = step.getRolloutsTrained() + step.getRolloutsMasked();
+            if (entries == null) {
+                if (!lostBatches) {
+                    ledger.contradict("version " + step.getVersion() + " was made from batch " + name
+                            + ", which is not on the log");
+                }
+            } else if (entries != inStep) {
+                ledger.contradict(
+                        "batch " + name + " has " + entries + " rollouts, and the step on it counted " + inStep);
+            }
+        });
+        Map<Integer, Long> firsts = new HashMap<>();
+        assembled.keySet().forEach(name -> firsts.merge(name.epoch(), name.batchId(), Math::min));
+        for (Name name : assembled.keySet()) {
+            if (name.batchId() > firsts.get(name.epoch())
+                    && !assembled.containsKey(new Name(name.epoch(), name.batchId() - 1))) {
+                ledger.contradict("batch " + name + " is on the log, and the one before it is not");
+            }
+        }
+    }
+
+    /** The steps, without what each says of single rollouts, in their order. */
+    List<TrainingStep> steps() {
+        List<TrainingStep> inOrder = new ArrayList<>(trained.values());
+        inOrder.sort(Comparator.comparingInt(TrainingStep::getEpoch).thenComparingLong(TrainingStep::getBatchId));
+        return inOrder;
+    }
+}

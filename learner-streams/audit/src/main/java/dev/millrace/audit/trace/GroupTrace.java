@@ -1,0 +1,100 @@
+package dev.millrace.audit.trace;
+
+import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Reward;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.StepEntry;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * What the topics tell of the rollouts of a group, or of one of them; every list in the order of the log.
+ *
+ * @param scores from {@code scores}, {@code reference-scores} and {@code teacher-scores}
+ * @param newestGroup the group that was released last, for one who looks for a group that is not there; empty if none was
+ * @param recordsRead what it took to find this
+ * @param bytesRead keys and values of them, uncompressed
+ */
+public record GroupTrace(
+        String groupId,
+        Optional<Found<PromptRequest>> prompt,
+        List<Found<Rollout>> rollouts,
+        List<Found<Score>> scores,
+        List<Found<Reward>> rewards,
+        List<Found<Trajectory>> trajectories,
+        List<FoundEntry> entries,
+        List<Found<TrainingStep>> steps,
+        List<Found<Outcome>> outcomes,
+        List<FoundDeadLetter> letters,
+        String newestGroup,
+        long recordsRead,
+        long bytesRead) {
+
+    public GroupTrace {
+        rollouts = List.copyOf(rollouts);
+        scores = List.copyOf(scores);
+        rewards = List.copyOf(rewards);
+        trajectories = List.copyOf(trajectories);
+        entries = List.copyOf(entries);
+        steps = List.copyOf(steps);
+        outcomes = List.copyOf(outcomes);
+        letters = List.copyOf(letters);
+    }
+
+    /** What is told of one sample, by its name. */
+    public GroupTrace of(String rolloutId) {
+        return new GroupTrace(
+                groupId,
+                prompt,
+                rollouts.stream()
+                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
+                        .toList(),
+                scores.stream()
+                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
+                        .toList(),
+                rewards.stream()
+                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
+                        .toList(),
+                trajectories.stream()
+                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
+                        .toList(),
+                entries.stream()
+                        .filter(found -> found.entry().getRolloutId().equals(rolloutId))
+                        .toList(),
+                steps,
+                outcomes.stream()
+                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
+                        .toList(),
+                letters.stream()
+                        .filter(found -> found.letter().rolloutId().equals(rolloutId))
+                        .toList(),
+                newestGroup,
+                recordsRead,
+                bytesRead);
+    }
+
+    /** Whether anything tells of a rollout. */
+    public boolean isEmpty() {
+        return rollouts.isEmpty() && outcomes.isEmpty() && letters.isEmpty() && entries.isEmpty();
+    }
+
+    /** The step that trained on a batch. */
+    public Optional<TrainingStep> stepOf(FoundEntry entry) {
+        return steps.stream()
+                .map(Found::value)
+                .filter(step -> step.getEpoch() == entry.batch().value().getEpoch()
+                        && step.getBatchId() == entry.batch().value().getBatchId())
+                .findFirst();
+    }
+
+    /** What became of an entry by its step: the learner has the last word where it decided about masks anew. */
+    public StepEntry lastWord(FoundEntry found, TrainingStep step) {
+        return step.getEntries() != null && found.index() < step.getEntries().size()
+                ? step.getEntries().get(found.index())
+                : new StepEntry(found.entry().getTrainedTokens(), found.entry().getMaskedBy());
+    }
+}

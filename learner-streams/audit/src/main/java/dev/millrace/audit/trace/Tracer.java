@@ -1,0 +1,391 @@
+package dev.millrace.audit.trace;
+
+import dev.millrace.audit.redrive.DeadLetter;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.deadletter.RedriveMark;
+import dev.millrace.log.scan.ConsistentCut;
+import dev.millrace.log.scan.TopicScan;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Reward;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
+import org.apache.kafka.common.utils.Utils;
+
+/**
+ * Finds what the topics of a run tell of a group's rollouts.
+ *
+ * <p>Topics are not searched where something says where to look: a group's records are in the partition of its key; its
+ * prompt is bisected; its time is where the other topics are entered, and each is left as soon as it has told what is
+ * asked; a batch points at its rollouts and trajectories. So the cost goes with the time between a prompt and its step,
+ * and not with the length of the log; a rollout that never left is looked for up to the end. {@code whole} looks
+ * everywhere, from beginning to end, for what a ledger found twice. Not thread-safe.
+ */
+public final class Tracer {
+    /** Processes' clocks may differ by so much, and so may the order of records by their time. */
+    private static final long CLOCKS_MS = 60_000;
+
+    private final LogConnection connection;
+    private final RunTopics topics;
+    private final Duration patience;
+    private final Deserializer<PromptRequest> prompts;
+    private final Deserializer<Rollout> rollouts;
+    private final Deserializer<Score> scores;
+    private final Deserializer<Reward> rewards;
+    private final Deserializer<Trajectory> trajectories;
+    private final Deserializer<LearnerBatch> batches;
+    private final Deserializer<TrainingStep> steps;
+    private final Deserializer<Outcome> outcomes;
+
+    /** @param patience how long to wait while nothing arrives */
+    public Tracer(LogConnection connection, Duration patience) {
+        this.connection = connection;
+        this.topics = connection.topics();
+        this.patience = patience;
+        this.prompts = deserializer(PromptRequest.class);
+        this.rollouts = deserializer(Rollout.class);
+        this.scores = deserializer(Score.class);
+        this.rewards = deserializer(Reward.class);
+        this.trajectories = deserializer(Trajectory.class);
+        this.batches = deserializer(LearnerBatch.class);
+        this.steps = deserializer(TrainingStep.class);
+        this.outcomes = deserializer(Outcome.class);
+    }
+
+    private <T extends SpecificRecord> Deserializer<T> deserializer(Class<T> type) {
+        return AvroSerde.of(type, connection.registry()).deserializer();
+    }
+
+    /**
+     * Everything about a group, or enough about one of its rollouts.
+     *
+     * @param rolloutId of the rollout that is asked about; empty for all of the group
+     * @param whole read every topic from beginning to end
+     * @throws dev.millrace.log.scan.ScanException if nothing arrived for too long
+     */
+    public GroupTrace trace(String groupId, String rolloutId, boolean whole) {
+        try (TopicScan scan = new TopicScan(connection, patience)) {
+            return new Search(scan, groupId, rolloutId, whole).run();
+        }
+    }
+
+    /** One search. */
+    private final class Search {
+        private final TopicScan scan;
+        private final ConsistentCut cut;
+        private final String groupId;
+        private final byte[] key;
+        private final String rolloutId;
+        private final boolean whole;
+
+        private Optional<Found<PromptRequest>> prompt = Optional.empty();
+        private long sinceMs = Long.MIN_VALUE;
+        private final Findings found;
+
+        Search(TopicScan scan, String groupId, String rolloutId, boolean whole) {
+            this.scan = scan;
+            this.cut = scan.cut(List.of(
+                    topics.trainingLog(),
+                    topics.batches(),
+                    topics.outcomes(),
+                    topics.deadLetters(),
+                    topics.trajectories(),
+                    topics.scores(),
+                    topics.rewards(),
+                    topics.referenceScores(),
+                    topics.teacherScores(),
+                    topics.rollouts(),
+                    topics.prompts()));
+            this.groupId = groupId;
+            this.key = groupId.getBytes(StandardCharsets.UTF_8);
+            this.rolloutId = rolloutId;
+            this.whole = whole;
+            this.found = new Findings(topics);
+        }
+
+        GroupTrace run() {
+            prompt = new PromptSearch(scan, cut, ofGroup(topics.prompts()), prompts).find(groupId);
+            if (!whole) {
+                prompt.ifPresent(it -> sinceMs = it.value().getReleasedAtMs() - CLOCKS_MS);
+            }
+            readLetters();
+            readRollouts();
+            if (found.isEmpty() && !whole) {
+                return found.trace(groupId, prompt, newestGroup(), scan);
+            }
+            readDecisions();
+            readTrajectories();
+            readScores();
+            readSteps();
+            return found.trace(groupId, prompt, "", scan);
+        }
+
+        /** Where producers put the records of a group; the topology asks that they do, for the join is by partition. */
+        private TopicPartition ofGroup(String topic) {
+            return new TopicPartition(
+                    topic,
+                    Utils.toPositive(Utils.murmur2(key)) % cut.partitions(topic).size());
+        }
+
+        private Map<TopicPartition, Long> since(List<TopicPartition> partitions, long timestampMs) {
+            if (timestampMs == Long.MIN_VALUE) {
+                Map<TopicPartition, Long> beginnings = new HashMap<>();
+                partitions.forEach(
+                        partition -> beginnings.put(partition, cut.of(partition).begin()));
+                return beginnings;
+            }
+            return scan.since(cut, partitions, timestampMs);
+        }
+
+        private <T> Optional<T> decoded(Deserializer<T> deserializer, ConsumerRecord<byte[], byte[]> record) {
+            try {
+                return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()));
+            } catch (MalformedRecordException e) {
+                return Optional.empty();
+            }
+        }
+
+        private boolean isOfGroup(ConsumerRecord<byte[], byte[]> record) {
+            return Arrays.equals(key, record.key());
+        }
+
+        private boolean isMeant(String id) {
+            return rolloutId.isEmpty() || rolloutId.equals(id);
+        }
+
+        /** To the end: a mark comes long after its letter. */
+        private void readLetters() {
+            scan.readWhile(since(cut.partitions(topics.deadLetters()), sinceMs), cut, record -> {
+                RedriveMark.of(record).ifPresent(found::mark);
+                DeadLetter.of(record)
+                        .filter(letter -> letter.rolloutId().isEmpty()
+                                ? isOfGroup(record)
+                                : letter.rolloutId().startsWith(groupId + "/") && isMeant(letter.rolloutId()))
+                        .ifPresent(found::letter);
+                return true;
+            });
+        }
+
+        private void readRollouts() {
+            Set<Integer> samples = new HashSet<>();
+            int[] expected = {
+                rolloutId.isEmpty() ? prompt.map(it -> it.value().getSamples()).orElse(Integer.MAX_VALUE) : 1
+            };
+            scan.readWhile(since(List.of(ofGroup(topics.rollouts())), sinceMs), cut, record -> {
+                if (isOfGroup(record)) {
+                    decoded(rollouts, record)
+                            .filter(rollout -> isMeant(rollout.getRolloutId()))
+                            .ifPresent(rollout -> {
+                                found.rollout(Found.of(rollout, record));
+                                samples.add(rollout.getSampleIndex());
+                                expected[0] = Math.min(expected[0], rollout.getGroupSize());
+                            });
+                }
+                return whole || samples.size() < expected[0];
+            });
+            for (DeadLetter letter : found.letters()) {
+                long newOffset = found.newOffset(letter);
+                if (letter.sourceTopic().equals(topics.rollouts())) {
+                    add(letter.sourcePartition(), letter.sourceOffset());
+                    if (newOffset >= 0) {
+                        add(letter.sourcePartition(), newOffset);
+                    }
+                }
+            }
+        }
+
+        private void add(int partition, long offset) {
+            if (!found.hasRollout(partition, offset)) {
+                scan.at(cut, new TopicPartition(topics.rollouts(), partition), offset)
+                        .ifPresent(record -> decoded(rollouts, record)
+                                .filter(rollout -> isMeant(rollout.getRolloutId()))
+                                .ifPresent(rollout -> found.rollout(Found.of(rollout, record))));
+            }
+        }
+
+        private long firstWrittenMs() {
+            return whole ? Long.MIN_VALUE : found.firstRolloutMs().orElse(sinceMs + CLOCKS_MS) - CLOCKS_MS;
+        }
+
+        /** Batches and outcomes side by side, until everything is decided. */
+        private void readDecisions() {
+            if (!whole && found.hasRollouts() && found.allDecided()) {
+                return;
+            }
+            List<TopicPartition> partitions = new ArrayList<>(cut.partitions(topics.batches()));
+            partitions.add(ofGroup(topics.outcomes()));
+            boolean[] decided = {false};
+            scan.readWhile(since(partitions, firstWrittenMs()), cut, record -> {
+                if (record.topic().equals(topics.batches())) {
+                    decided[0] |= batch(record);
+                } else if (isOfGroup(record)) {
+                    decided[0] |= outcome(record);
+                }
+                return whole || !decided[0];
+            });
+        }
+
+        private boolean batch(ConsumerRecord<byte[], byte[]> record) {
+            Optional<LearnerBatch> batch = decoded(batches, record);
+            if (batch.isEmpty()
+                    || !batch.get().getRunId().equals(connection.run().runId())) {
+                return false;
+            }
+            boolean any = false;
+            for (int i = 0; i < batch.get().getEntries().size(); i++) {
+                BatchEntry entry = batch.get().getEntries().get(i);
+                if (entry.getGroupId().equals(groupId) && isMeant(entry.getRolloutId())) {
+                    found.entry(new FoundEntry(entry, i, Found.of(batch.get(), record)));
+                    any = true;
+                }
+            }
+            return any && found.allDecided();
+        }
+
+        private boolean outcome(ConsumerRecord<byte[], byte[]> record) {
+            Optional<Outcome> outcome = decoded(outcomes, record).filter(it -> isMeant(it.getRolloutId()));
+            outcome.ifPresent(it -> found.outcome(Found.of(it, record)));
+            return outcome.isPresent() && found.allDecided();
+        }
+
+        /** A batch points at them; those that reached none lie between their rollout and what became of it. */
+        private void readTrajectories() {
+            for (FoundEntry inBatch : found.entries()) {
+                scan.at(
+                                cut,
+                                new TopicPartition(
+                                        topics.trajectories(), inBatch.entry().getPartition()),
+                                inBatch.entry().getOffset())
+                        .ifPresent(record ->
+                                decoded(trajectories, record).ifPresent(it -> found.trajectory(Found.of(it, record))));
+            }
+            long untilMs = found.lastOutcomeMs().orElse(Long.MAX_VALUE - CLOCKS_MS) + CLOCKS_MS;
+            if (!whole && found.allJoinedOrRefused()) {
+                return;
+            }
+            scan.readWhile(since(cut.partitions(topics.trajectories()), firstWrittenMs()), cut, record -> {
+                if (isOfGroup(record) && !found.hasTrajectory(record.partition(), record.offset())) {
+                    decoded(trajectories, record)
+                            .filter(it -> isMeant(it.getRolloutId()))
+                            .ifPresent(it -> found.trajectory(Found.of(it, record)));
+                }
+                return whole || record.timestamp() <= untilMs && !found.allJoined();
+            });
+        }
+
+        private void readScores() {
+            if (!whole) {
+                for (Found<Trajectory> trajectory : found.trajectories()) {
+                    LogCoordinates source = trajectory.value().getScoreSource();
+                    TopicPartition partition = new TopicPartition(source.getTopic(), source.getPartition());
+                    if (cut.of(partition) != null) {
+                        scan.at(cut, partition, source.getOffset()).ifPresent(record -> {
+                            score(record);
+                        });
+                    }
+                }
+            }
+            if (whole || !found.hasRollouts() || !found.allScored()) {
+                scan.readWhile(since(List.of(ofGroup(topics.scores())), firstWrittenMs()), cut, record -> {
+                    if (isOfGroup(record)) {
+                        score(record);
+                    }
+                    return whole || !found.allScored();
+                });
+            }
+            for (String topic : List.of(topics.rewards(), topics.referenceScores(), topics.teacherScores())) {
+                scan.readWhile(since(List.of(ofGroup(topic)), firstWrittenMs()), cut, record -> {
+                    if (isOfGroup(record)) {
+                        partner(record);
+                    }
+                    return whole
+                            || record.timestamp()
+                                    <= found.lastDecidedMs().orElse(Long.MAX_VALUE - CLOCKS_MS) + CLOCKS_MS;
+                });
+            }
+        }
+
+        private void partner(ConsumerRecord<byte[], byte[]> record) {
+            if (record.topic().equals(topics.rewards())) {
+                decoded(rewards, record)
+                        .filter(reward -> isMeant(reward.getRolloutId()))
+                        .ifPresent(reward -> found.reward(Found.of(reward, record)));
+            } else {
+                score(record);
+            }
+        }
+
+        private void score(ConsumerRecord<byte[], byte[]> record) {
+            if (!found.hasScore(record.topic(), record.partition(), record.offset())) {
+                decoded(scores, record)
+                        .filter(score -> isMeant(score.getRolloutId()))
+                        .ifPresent(score -> found.score(Found.of(score, record)));
+            }
+        }
+
+        private void readSteps() {
+            Set<Long> open = new HashSet<>();
+            found.entries().forEach(inBatch -> open.add(inBatch.batch().value().getBatchId()));
+            if (open.isEmpty()) {
+                return;
+            }
+            long fromMs = whole
+                    ? Long.MIN_VALUE
+                    : found.entries().stream()
+                                    .mapToLong(inBatch -> inBatch.batch().timestampMs())
+                                    .min()
+                                    .orElseThrow()
+                            - CLOCKS_MS;
+            Set<Long> wanted = Set.copyOf(open);
+            scan.readWhile(since(cut.partitions(topics.trainingLog()), fromMs), cut, record -> {
+                decoded(steps, record)
+                        .filter(step -> wanted.contains(step.getBatchId())
+                                && step.getRunId().equals(connection.run().runId()))
+                        .ifPresent(step -> {
+                            found.step(Found.of(step, record));
+                            open.remove(step.getBatchId());
+                        });
+                return whole || !open.isEmpty();
+            });
+        }
+
+        /** The last prompt of the run's partitions, by its ordinal; for one who mistyped. */
+        private String newestGroup() {
+            List<PromptRequest> last = new ArrayList<>();
+            for (TopicPartition partition : cut.partitions(topics.prompts())) {
+                long end = cut.of(partition).end();
+                scan.readWhile(Map.of(partition, Math.max(cut.of(partition).begin(), end - 50)), cut, record -> {
+                    decoded(prompts, record).ifPresent(last::add);
+                    return true;
+                });
+            }
+            return last.stream()
+                    .max(Comparator.comparingInt(PromptRequest::getEpoch).thenComparingLong(PromptRequest::getOrdinal))
+                    .map(PromptRequest::getGroupId)
+                    .orElse("");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+/**
+ * The way of one rollout, or of a group of them, from the topics of a run: which records tell of it, and where they lie.
+ */
+package dev.millrace.audit.trace;

@@ -1,0 +1,168 @@
+package dev.millrace.audit.doctor;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.audit.doctor.Finding.Weight;
+import dev.millrace.audit.ledger.Account;
+import dev.millrace.audit.ledger.Balance;
+import dev.millrace.audit.ledger.OldestPending;
+import dev.millrace.audit.ledger.RolloutOrigin;
+import dev.millrace.audit.ledger.Tally;
+import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.corrections.diagnostics.Fix;
+import dev.millrace.schemas.ServerRole;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.TrainingStep;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+
+class DoctorTest {
+    private static final long NOW = 1_000_000;
+    private static final Tally WELL = new Tally(1000, 990, Map.of(), Map.of(), Map.of(), 10, 0, 0, 0);
+
+    private static Balance balance(Tally tally, List<OldestPending> waiting, List<String> contradictions) {
+        return new Balance(
+                new TreeMap<>(Map.of(new RolloutOrigin(0, 3), tally)),
+                0,
+                Map.of(),
+                waiting,
+                contradictions,
+                contradictions.size(),
+                List.of());
+    }
+
+    private static TrainingStep step(long finishedAtMs, double ess, Map<String, Double> metrics) {
+        return TrainingStep.newBuilder()
+                .setRunId("run-1")
+                .setEpoch(0)
+                .setPolicyId("policy")
+                .setBatchId(11)
+                .setVersion(12)
+                .setWeightsSha256("00")
+                .setRolloutsTrained(256)
+                .setRolloutsMasked(0)
+                .setTokensTrained(1280)
+                .setRewardMean(0.5)
+                .setStalenessMean(0)
+                .setStalenessMax(0)
+                .setEssRatio(ess)
+                .setLearningRate(1e-3)
+                .setMetrics(metrics)
+                .setStartedAtMs(finishedAtMs - 10)
+                .setFinishedAtMs(finishedAtMs)
+                .build();
+    }
+
+    private static Serving serving(String id, long version, long heartbeatMs) {
+        return new Serving("run-1", 0, id, ServerRole.GENERATOR, "policy", version, 0L, heartbeatMs, 0L, null, false);
+    }
+
+    private static List<Finding> findings(
+            Balance balance, List<TrainingStep> steps, List<Serving> serving, Optional<Diagnosis> offPolicy) {
+        return new Doctor()
+                .findings(new Examination(
+                        new Account(balance, 0, 0, 0, steps), serving, OptionalLong.of(12), offPolicy, Map.of(), NOW));
+    }
+
+    private static List<Finding> ofSteps(Map<String, Double> metrics, double ess) {
+        return findings(
+                balance(WELL, List.of(), List.of()), List.of(step(NOW, ess, metrics)), List.of(), Optional.empty());
+    }
+
+    @Test
+    void shouldSayNothingOfARunThatIsWell() {
+        assertThat(findings(
+                        balance(WELL, List.of(), List.of()),
+                        List.of(step(NOW, 0.9, Map.of("stage.order.length_bias", 1.0))),
+                        List.of(serving("g1", 11, NOW)),
+                        Optional.of(new Diagnosis(Cause.NONE, List.of(), Fix.NONE))))
+                .isEmpty();
+    }
+
+    @Test
+    void shouldPutALedgerThatDoesNotAddUpBeforeEverythingElse() {
+        List<Finding> findings = findings(
+                balance(WELL, List.of(), List.of("batch 4 was trained on twice")),
+                List.of(step(NOW, 0.1, Map.of())),
+                List.of(serving("g1", 2, NOW)),
+                Optional.of(new Diagnosis(Cause.STALENESS, List.of(), Fix.LOWER_STALENESS)));
+        assertThat(findings)
+                .extracting(Finding::weight)
+                .containsExactly(Weight.BROKEN, Weight.SICK, Weight.SICK, Weight.SICK);
+        assertThat(findings).extracting(Finding::subject).containsExactly("ledger", "off policy", "serving", "ESS");
+        assertThat(findings.get(0).sentence()).endsWith("the first: batch 4 was trained on twice");
+        assertThat(findings.get(2).sentence()).isEqualTo("generator g1 serves version 2, the newest is 12");
+    }
+
+    @Test
+    void shouldCallARunStalledOnlyWhileSomebodyIsUp() {
+        Balance waiting = balance(
+                new Tally(10, 4, Map.of(), Map.of(), Map.of(), 0, 0, 6, 0),
+                List.of(new OldestPending("a step on its batch", "0-1/0", NOW - 300_000)),
+                List.of());
+        List<TrainingStep> old = List.of(step(NOW - 300_000, 0.9, Map.of()));
+        assertThat(findings(waiting, old, List.of(serving("g1", 12, NOW - 900_000)), Optional.empty()))
+                .isEmpty();
+        assertThat(findings(waiting, old, List.of(serving("g1", 12, NOW)), Optional.empty()))
+                .extracting(Finding::sentence)
+                .containsExactly(
+                        "the last step, to version 12, was 300 s ago, and servers are up",
+                        "rollout 0-1/0 has waited for a step on its batch for 300 s");
+    }
+
+    @Test
+    void shouldSayWhichServerIsSilentWhileOthersAreNot() {
+        assertThat(findings(
+                        balance(WELL, List.of(), List.of()),
+                        List.of(step(NOW, 0.9, Map.of())),
+                        List.of(serving("g1", 12, NOW), serving("g2", 3, NOW - 120_000)),
+                        Optional.empty()))
+                .extracting(Finding::sentence)
+                .containsExactly("generator g2 was last heard of 120 s ago");
+    }
+
+    @Test
+    void shouldNameReasonsWhereMuchIsLost() {
+        Tally lost = new Tally(
+                1000,
+                300,
+                Map.of("m2po", 350L),
+                Map.of("stale", 150L, "unscored", 50L),
+                Map.of("reward", 150L),
+                0,
+                0,
+                0,
+                0);
+        assertThat(findings(balance(lost, List.of(), List.of()), List.of(), List.of(), Optional.empty()))
+                .extracting(Finding::sentence)
+                .containsExactly(
+                        "150 of 1,000 rollouts were refused: reward 150",
+                        "200 of 1,000 rollouts left before a batch: stale 150, unscored 50",
+                        "350 of 650 batched rollouts have no token left to train on: m2po 350");
+    }
+
+    @Test
+    void shouldReadTheStepsOwnStagesBeforeTheBatchs() {
+        assertThat(ofSteps(
+                        Map.of(
+                                "stage.staleness.tokens_seen",
+                                100.0,
+                                "stage.staleness.tokens_changed",
+                                30.0,
+                                "recorded.stage.staleness.tokens_changed",
+                                0.0,
+                                "recorded.stage.order.length_bias",
+                                0.5),
+                        0.9))
+                .extracting(Finding::subject)
+                .containsExactly("staleness", "length");
+        assertThat(ofSteps(Map.of("stage.grpo.sequences_seen", 256.0, "stage.grpo.zero_sequences", 200.0), 0.9))
+                .extracting(Finding::sentence)
+                .containsExactly("78 % of the rollouts of the last 1 steps had an advantage of 0");
+    }
+}

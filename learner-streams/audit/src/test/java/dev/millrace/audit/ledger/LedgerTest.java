@@ -1,0 +1,197 @@
+package dev.millrace.audit.ledger;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.log.scan.OffsetRange;
+import dev.millrace.schemas.StepEntry;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+class LedgerTest {
+    private static final RolloutOrigin FIRST = new RolloutOrigin(0, 3);
+    private static final RolloutOrigin SECOND = new RolloutOrigin(0, 4);
+
+    private final Ledger ledger = new Ledger(Map.of(0, new OffsetRange(0, 100), 1, new OffsetRange(50, 200_000)));
+
+    private void rollouts(int partition, long from, long to, RolloutOrigin origin) {
+        for (long offset = from; offset < to; offset++) {
+            ledger.rollout(partition, offset, origin, "g-" + partition + "/" + offset, 1000 + offset);
+        }
+    }
+
+    private Balance balance() {
+        return ledger.balance(Map.of(), List.of());
+    }
+
+    @Test
+    void shouldFindEachRolloutInExactlyOnePlace() {
+        ledger.batched(0, 0, 0, null, true);
+        ledger.batched(0, 1, 0, "m2po", true);
+        ledger.batched(0, 2, 0, "", true);
+        ledger.batched(0, 3, 1, null, false);
+        ledger.dropped(0, 4, "zero-variance");
+        ledger.dropped(1, 70_000, "duplicate");
+        ledger.deadLettered(0, 5, "reward");
+        ledger.scored(0, 6);
+        ledger.scored(0, 0);
+        rollouts(0, 0, 8, FIRST);
+        rollouts(1, 70_000, 70_002, SECOND);
+        ledger.rollout(1, 199_999, RolloutOrigin.NOT_OURS, "", 5000);
+
+        Balance balance = balance();
+
+        assertThat(balance.byOrigin())
+                .isEqualTo(Map.of(
+                        FIRST,
+                        new Tally(
+                                8,
+                                1,
+                                Map.of("m2po", 1L, "its own mask", 1L),
+                                Map.of("zero-variance", 1L),
+                                Map.of("reward", 1L),
+                                1,
+                                1,
+                                1,
+                                0),
+                        SECOND,
+                        new Tally(2, 0, Map.of(), Map.of("duplicate", 1L), Map.of(), 1, 0, 0, 0),
+                        RolloutOrigin.NOT_OURS,
+                        new Tally(1, 0, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0)));
+        assertThat(balance.all().generated()).isEqualTo(11);
+        assertThat(balance.all().inFlight()).isEqualTo(5);
+        assertThat(balance.oldestWaiting())
+                .containsExactly(
+                        new OldestPending("a step on its batch", "g-0/3", 1003),
+                        new OldestPending("its group or batch", "g-0/6", 1006),
+                        new OldestPending("a score", "g-0/7", 1007));
+        assertThat(balance.addsUp()).isTrue();
+    }
+
+    @Test
+    void shouldNameTheRolloutThatTwoBatchesTook() {
+        ledger.batched(0, 7, 3, null, true);
+        ledger.batched(0, 7, 9, null, false);
+        rollouts(0, 0, 8, FIRST);
+        assertThat(balance().addsUp()).isFalse();
+        assertThat(balance().contradictions())
+                .containsExactly("rollout g-0/7 at rollouts-0@7: batch 9 takes it, and it is already trained on");
+        assertThat(balance().all().trained()).isEqualTo(1);
+    }
+
+    @Test
+    void shouldNameTheRolloutThatWasDroppedAndTrainedOn() {
+        ledger.batched(0, 7, 3, null, true);
+        ledger.dropped(0, 7, "stale");
+        rollouts(0, 0, 8, FIRST);
+        assertThat(balance().contradictions())
+                .containsExactly("rollout g-0/7 at rollouts-0@7: it is dropped as stale, and it is already trained on");
+    }
+
+    @Test
+    void shouldReportADecisionAboutARecordThatIsNotThere() {
+        ledger.batched(0, 7, 3, null, true);
+        ledger.dropped(0, 100, "stale");
+        rollouts(0, 0, 7, FIRST);
+        assertThat(balance().contradictions())
+                .containsExactly(
+                        "rollouts-0@100: it is dropped as stale, and the topic does not go so far",
+                        "rollouts-0@7: it is trained on, and there is no record");
+    }
+
+    @Test
+    void shouldCountEveryContradictionAndNameTheFirst() {
+        for (int i = 0; i < 90; i++) {
+            ledger.deadLettered(0, i, "reward");
+            ledger.deadLettered(0, i, "reward");
+        }
+        rollouts(0, 0, 100, FIRST);
+        Balance balance = balance();
+        assertThat(balance.contradictionCount()).isEqualTo(90);
+        assertThat(balance.contradictions()).hasSize(Ledger.NAMED_CONTRADICTIONS);
+    }
+
+    @Test
+    void shouldNotCallMissingWhatRetentionHasDeleted() {
+        ledger.batched(1, 20, 3, null, true); // before the range
+        ledger.batched(1, 60, 3, null, true); // deleted while it was read
+        rollouts(1, 61, 63, FIRST);
+        Balance balance = ledger.balance(Map.of(1, 61L), List.of());
+        assertThat(balance.addsUp()).isTrue();
+        assertThat(balance.gaps()).containsExactly("rollouts that 1 decisions are about are no longer kept");
+    }
+
+    @Test
+    void shouldNotSayThatARolloutIsInFlightWhoseDecisionMayBeDeleted() {
+        ledger.decisionsKeptSince(1005);
+        rollouts(0, 0, 10, FIRST);
+        Tally all = balance().all();
+        assertThat(all.untold()).isEqualTo(5);
+        assertThat(all.inFlight()).isEqualTo(5);
+        assertThat(balance().addsUp()).isTrue();
+    }
+
+    @Test
+    void shouldCountARolloutThatWasPutBackOnceAsWhatBecameOfIt() {
+        ledger.batched(0, 9, 3, null, true);
+        ledger.deadLettered(0, 7, "reward");
+        ledger.putBack(0, 7, 9);
+        rollouts(0, 7, 10, FIRST);
+        assertThat(balance().byOrigin().get(FIRST))
+                .isEqualTo(new Tally(2, 1, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0));
+        assertThat(balance().putBack()).isEqualTo(1);
+        assertThat(balance().addsUp()).isTrue();
+    }
+
+    @Test
+    void shouldCountALetterAsLongAsItsRecordThatWasPutBackIsNotToBeSeen() {
+        ledger.deadLettered(0, 7, "reward");
+        ledger.putBack(0, 7, 100);
+        rollouts(0, 7, 10, FIRST);
+        assertThat(balance().all().deadLettered()).isEqualTo(Map.of("reward", 1L));
+        assertThat(balance().all().generated()).isEqualTo(3);
+    }
+
+    @Test
+    void shouldLetARefusedTrajectoryStandForItsRolloutUntilItIsPutBack() {
+        ledger.batched(0, 1, 3, null, true);
+        ledger.trajectoryDeadLettered(0, 0, "siblings");
+        ledger.trajectoryDeadLettered(0, 1, "siblings"); // a stranger's copy
+        ledger.trajectoryDeadLettered(0, 2, "siblings");
+        ledger.trajectoryPutBack(0, 2);
+        rollouts(0, 0, 3, FIRST);
+        assertThat(balance().all()).isEqualTo(new Tally(3, 1, Map.of(), Map.of(), Map.of("siblings", 1L), 1, 0, 0, 0));
+        assertThat(balance().addsUp()).isTrue();
+    }
+
+    @Test
+    void shouldKeepCountingWhenThereAreMoreReasonsThanABytesWorth() {
+        for (int i = 0; i < 90; i++) {
+            ledger.dropped(0, i, "reason-" + i);
+        }
+        ledger.deadLettered(0, 90, "late");
+        rollouts(0, 0, 91, FIRST);
+        Tally all = balance().all();
+        assertThat(all.droppedInAll()).isEqualTo(90);
+        assertThat(all.dropped()).containsKey("other").hasSizeLessThan(64);
+        assertThat(all.deadLettered()).isEqualTo(Map.of("other", 1L));
+        assertThat(balance().addsUp()).isTrue();
+    }
+
+    @Test
+    void shouldRefuseADecisionAfterTheRecords() {
+        rollouts(0, 0, 1, FIRST);
+        assertThatThrownBy(() -> ledger.dropped(0, 0, "stale")).isInstanceOf(IllegalStateException.class);
+    }
+
+    @Test
+    void shouldRememberTheWordOfAStepInAByte() {
+        StepWords words = StepWords.of(List.of(
+                new StepEntry(5, null), new StepEntry(0, "m2po"), new StepEntry(0, null), new StepEntry(0, "m2po")));
+        assertThat(words.codes()).containsExactly(0, 1, 2, 1);
+        assertThat(words.maskedBy(0)).isNull();
+        assertThat(words.maskedBy(2)).isEmpty();
+        assertThat(words.maskedBy(3)).isEqualTo("m2po");
+    }
+}

@@ -1,0 +1,84 @@
+package dev.millrace.learner;
+
+import dev.millrace.learner.commit.VersionCommitter;
+import dev.millrace.log.LogConnection;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.ShapeText;
+import dev.millrace.weights.VersionFacts;
+import dev.millrace.weights.WeightsConfig;
+import java.time.Clock;
+import java.util.Optional;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Where a learner begins: at the newest committed version with its optimiser's state, or, if there is none, at the
+ * initial weights, which it publishes as version 0.
+ */
+final class CheckpointRestore {
+    private static final Logger LOG = LoggerFactory.getLogger(CheckpointRestore.class);
+
+    private final LogConnection connection;
+    private final WeightsConfig config;
+    private final InitialPolicy initial;
+    private final Clock clock;
+
+    CheckpointRestore(LogConnection connection, WeightsConfig config, InitialPolicy initial, Clock clock) {
+        this.connection = connection;
+        this.config = config;
+        this.initial = initial;
+        this.clock = clock;
+    }
+
+    /**
+     * @param committer has fenced every older learner, so that the newest version seen here stays the newest
+     * @param optimizer fresh; overwritten by the version's state
+     */
+    TrainingState find(VersionCommitter committer, AdamW optimizer) {
+        try (PolicyFeed feed = new PolicyFeed(connection, config)) {
+            Optional<PolicyVersion> newest = feed.newestCommitted();
+            return newest.isPresent() ? resumed(feed, newest.get(), committer, optimizer) : fresh(committer, optimizer);
+        }
+    }
+
+    private TrainingState resumed(PolicyFeed feed, PolicyVersion newest, VersionCommitter committer, AdamW optimizer) {
+        requireSamePolicy(newest);
+        Weights weights = feed.load(newest.getVersion());
+        optimizer.restore(feed.loadOptimizer(newest.getVersion()));
+        committer.continueFrom(newest, weights);
+        LOG.info(
+                "goes on from version {} ({}), made by batch {}",
+                newest.getVersion(),
+                newest.getWeights().getSha256(),
+                newest.getBatchId());
+        return new TrainingState(weights, optimizer, newest);
+    }
+
+    private TrainingState fresh(VersionCommitter committer, AdamW optimizer) {
+        Weights weights = initial.weights();
+        VersionFacts facts = new VersionFacts(0, -1, initial.tokenizerHash(), 0, 0, clock.millis());
+        PolicyVersion manifest = committer.commitInitial(facts, weights, optimizer.state());
+        LOG.info(
+                "published the initial weights as version 0 ({})",
+                manifest.getWeights().getSha256());
+        return new TrainingState(weights, optimizer, manifest);
+    }
+
+    private void requireSamePolicy(PolicyVersion newest) {
+        DecoderShape published = PolicyFeed.shapeOf(newest);
+        if (!published.equals(initial.shape())) {
+            throw new IllegalArgumentException("the run's version " + newest.getVersion() + " is of the shape "
+                    + newest.getShape() + ", this learner is configured for " + ShapeText.of(initial.shape())
+                    + "; give it the run's shape, or start another run");
+        }
+        if (!newest.getTokenizerHash().equals(initial.tokenizerHash())) {
+            throw new IllegalArgumentException("the run's version " + newest.getVersion() + " has the vocabulary "
+                    + newest.getTokenizerHash() + ", this learner is configured for " + initial.tokenizerHash()
+                    + "; give it the run's tokenizer, or start another run");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package dev.millrace.learner.batch;
+
+import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.schemas.refusal.RefusedException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Records on {@code batches} that were refused and wait for the next commit, with which their dead letters are written.
+ *
+ * <p>Their offsets are committed only then, so a learner that dies before reads and refuses them again, and each dead
+ * letter is written exactly once.
+ */
+final class RefusedBatches {
+    private static final Logger LOG = LoggerFactory.getLogger(RefusedBatches.class);
+
+    private final String topic;
+    private final List<ProducerRecord<byte[], byte[]>> letters = new ArrayList<>();
+
+    RefusedBatches(String topic) {
+        this.topic = topic;
+    }
+
+    void add(ConsumerRecord<byte[], byte[]> record, RefusedException refused) {
+        LOG.warn(
+                "refused {}-{}@{}, dead letter follows with the next version: {}",
+                record.topic(),
+                record.partition(),
+                record.offset(),
+                refused.getMessage());
+        letters.add(DeadLetters.of(record, refused.refusal(), topic));
+    }
+
+    /** Everything that waits. */
+    List<ProducerRecord<byte[], byte[]>> waiting() {
+        return List.copyOf(letters);
+    }
+
+    /** These are committed. */
+    void written(int count) {
+        letters.subList(0, count).clear();
+    }
+}

@@ -1,0 +1,186 @@
+package dev.millrace.learner.batch;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.NavigableSet;
+import java.util.TreeSet;
+import java.util.concurrent.CancellationException;
+import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.Deserializer;
+
+/**
+ * Fetches the trajectories that a batch points at.
+ *
+ * <p>The members of a batch lie mostly in order on the log, mixed with those of batches to come: the reader moves
+ * forward and keeps what it passes, undecoded and up to a number of bytes, for those batches. A member that is not kept
+ * any more costs a seek back and nothing else. Used by one thread, except {@link #wakeup()}.
+ */
+public final class TrajectoryFetcher implements AutoCloseable {
+    private static final Duration POLL = Duration.ofMillis(200);
+
+    private final String topic;
+    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final Deserializer<Trajectory> trajectories;
+    private final PassedRecords passed;
+    private final Duration limit;
+    private final Map<Integer, Long> cursors = new HashMap<>();
+    private int assigned = -1;
+
+    /**
+     * @param keptBytes most bytes of passed records kept for later batches
+     * @param limit     longest wait without progress
+     */
+    public TrajectoryFetcher(LogConnection connection, long keptBytes, Duration limit) {
+        this.topic = connection.topics().trajectories();
+        this.consumer = new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        "isolation.level",
+                        "read_committed",
+                        "auto.offset.reset",
+                        "none",
+                        "enable.auto.commit",
+                        false,
+                        "max.poll.records",
+                        2000)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
+        this.trajectories =
+                AvroSerde.of(Trajectory.class, connection.registry()).deserializer();
+        this.passed = new PassedRecords(keptBytes);
+        this.limit = limit;
+    }
+
+    /**
+     * The trajectories of a batch, in the order of its entries.
+     *
+     * @throws TrajectoryUnavailableException naming the first that is not there, not readable, or not there in time
+     * @throws CancellationException after {@link #wakeup()}
+     */
+    public List<Trajectory> fetch(LearnerBatch batch) {
+        Map<Integer, NavigableSet<Long>> missing = new HashMap<>();
+        for (BatchEntry entry : batch.getEntries()) {
+            if (!missing.computeIfAbsent(entry.getPartition(), p -> new TreeSet<>())
+                    .add(entry.getOffset())) {
+                throw unavailable(
+                        batch, entry.getPartition(), entry.getOffset(), "two entries of the batch point at it");
+            }
+        }
+        Map<TopicPartition, Map<Long, byte[]>> found = new HashMap<>();
+        missing.forEach((partition, offsets) -> found.put(
+                new TopicPartition(topic, partition), fetch(batch, new TopicPartition(topic, partition), offsets)));
+        List<Trajectory> result = new ArrayList<>(batch.getEntries().size());
+        for (BatchEntry entry : batch.getEntries()) {
+            result.add(decode(
+                    batch,
+                    entry,
+                    found.get(new TopicPartition(topic, entry.getPartition())).get(entry.getOffset())));
+        }
+        return result;
+    }
+
+    private Map<Long, byte[]> fetch(LearnerBatch batch, TopicPartition partition, NavigableSet<Long> missing) {
+        Map<Long, byte[]> found = passed.take(partition.partition(), missing);
+        missing.removeAll(found.keySet());
+        if (missing.isEmpty()) {
+            return found;
+        }
+        moveTo(partition, missing.first());
+        long lastProgress = System.nanoTime();
+        while (!missing.isEmpty()) {
+            for (ConsumerRecord<byte[], byte[]> record : poll(batch, partition, missing)) {
+                if (missing.remove(record.offset())) {
+                    found.put(record.offset(), record.value());
+                } else {
+                    passed.keep(record);
+                }
+            }
+            long now = consumer.position(partition);
+            if (now > cursors.put(partition.partition(), now)) {
+                lastProgress = System.nanoTime();
+            } else if (System.nanoTime() - lastProgress > limit.toNanos()) {
+                throw unavailable(
+                        batch,
+                        partition.partition(),
+                        missing.first(),
+                        "nothing came from there within " + limit.toMillis() + " ms (trajectory_timeout_ms)");
+            }
+            if (!missing.isEmpty() && now > missing.first()) {
+                throw unavailable(batch, partition.partition(), missing.first(), "no committed record has this offset");
+            }
+        }
+        return found;
+    }
+
+    private void moveTo(TopicPartition partition, long offset) {
+        if (assigned != partition.partition()) {
+            consumer.assign(List.of(partition));
+            assigned = partition.partition();
+            Long cursor = cursors.get(assigned);
+            if (cursor != null) {
+                consumer.seek(partition, cursor);
+            }
+        }
+        Long cursor = cursors.get(assigned);
+        if (cursor == null || offset < cursor) {
+            consumer.seek(partition, offset);
+            cursors.put(assigned, offset);
+        }
+    }
+
+    private Iterable<ConsumerRecord<byte[], byte[]>> poll(
+            LearnerBatch batch, TopicPartition partition, NavigableSet<Long> missing) {
+        try {
+            return consumer.poll(POLL);
+        } catch (WakeupException e) {
+            throw new CancellationException("stopped while trajectories were being fetched");
+        } catch (OffsetOutOfRangeException e) {
+            throw unavailable(
+                    batch,
+                    partition.partition(),
+                    missing.first(),
+                    "the log no longer reaches back so far; the retention of that topic is shorter than the way of a batch");
+        }
+    }
+
+    private Trajectory decode(LearnerBatch batch, BatchEntry entry, byte[] value) {
+        try {
+            Trajectory trajectory = trajectories.deserialize(topic, value);
+            if (trajectory == null) {
+                throw unavailable(batch, entry.getPartition(), entry.getOffset(), "the record has no value");
+            }
+            return trajectory;
+        } catch (MalformedRecordException e) {
+            throw unavailable(batch, entry.getPartition(), entry.getOffset(), e.getMessage());
+        }
+    }
+
+    private TrajectoryUnavailableException unavailable(LearnerBatch batch, int partition, long offset, String why) {
+        return new TrajectoryUnavailableException("batch " + batch.getBatchId() + " points at a trajectory at " + topic
+                + "-" + partition + "@" + offset + " that cannot be had: " + why);
+    }
+
+    /** Ends a {@link #fetch} under way, or the next one; from any thread. */
+    public void wakeup() {
+        consumer.wakeup();
+    }
+
+    @Override
+    public void close() {
+        consumer.close(CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
+    }
+}

@@ -1,0 +1,204 @@
+package dev.millrace.learner.commit;
+
+import dev.millrace.learner.batch.IncomingBatch;
+import dev.millrace.log.LogConnection;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.weights.PolicyPartition;
+import dev.millrace.weights.VersionFacts;
+import dev.millrace.weights.VersionWriter;
+import dev.millrace.weights.WeightsConfig;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.errors.InvalidProducerEpochException;
+import org.apache.kafka.common.errors.ProducerFencedException;
+import org.apache.kafka.common.errors.TimeoutException;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.Serializer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Publishes versions: the chunks of weights and optimiser state, the manifest, the training-log record, dead letters of
+ * refused batches, and the offset of the batch, in one transaction.
+ *
+ * <p>Made under one transactional id per run, so that making one fences every older one: when the constructor has
+ * returned, whatever the older one had begun is aborted, and what it had committed can be read. After an exception the
+ * committer is of no further use. Used by one thread.
+ */
+public final class VersionCommitter implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(VersionCommitter.class);
+    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
+
+    private final String transactionalId;
+    private final String policyId;
+    private final String trainingLog;
+    private final Producer<byte[], byte[]> producer;
+    private final VersionWriter versions;
+    private final Serializer<TrainingStep> steps;
+    private final int trainingLogPartition;
+
+    /** Makes the producer; a seam for tests that kill a learner between any two of its calls. */
+    @FunctionalInterface
+    public interface Producers {
+        Producer<byte[], byte[]> create(Map<String, Object> properties);
+
+        /** Real ones. */
+        static Producers kafka() {
+            return properties -> new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer());
+        }
+    }
+
+    /**
+     * Fences every older committer of the run.
+     *
+     * @throws KafkaException if the broker cannot be reached, or the older one's transaction not ended, within its limit
+     */
+    public VersionCommitter(LogConnection connection, WeightsConfig config, Producers producers) {
+        this.transactionalId = connection.scoped("learner");
+        this.policyId = connection.run().policyId();
+        this.trainingLog = connection.topics().trainingLog();
+        Map<String, Object> properties = new HashMap<>(connection.producer(Map.of(
+                "transactional.id",
+                transactionalId,
+                "enable.idempotence",
+                true,
+                "acks",
+                "all",
+                "compression.type",
+                "none", // floats of weights do not compress
+                "batch.size",
+                1 << 20, // small tensors go together, and a version of a small model in one request
+                "max.in.flight.requests.per.connection",
+                1, // or what follows a retried first send is refused out of order
+                "retry.backoff.ms",
+                20, // a step's first send may meet the last transaction still being closed
+                "transaction.timeout.ms",
+                Math.toIntExact(config.sendTimeoutMs() + 30_000))));
+        this.producer = producers.create(properties);
+        try {
+            producer.initTransactions();
+            this.trainingLogPartition = PolicyPartition.of(policyId, trainingLog, producer.partitionsFor(trainingLog));
+        } catch (RuntimeException e) {
+            producer.close(CLOSE_LIMIT);
+            throw e;
+        }
+        this.versions = new VersionWriter(connection, producer, config);
+        this.steps = AvroSerde.of(TrainingStep.class, connection.registry()).serializer();
+    }
+
+    /** Publishes the initial weights; no batch made them. */
+    public PolicyVersion commitInitial(VersionFacts facts, Weights weights, AdamW.State optimizer) {
+        PolicyVersion manifest = inTransaction(facts, () -> versions.write(facts, weights, optimizer));
+        versions.continueFrom(manifest, weights);
+        return manifest;
+    }
+
+    /** Says where a learner that starts again goes on, so that what it makes next may be a delta against that. */
+    public void continueFrom(PolicyVersion newest, Weights weights) {
+        versions.continueFrom(newest, weights);
+    }
+
+    /**
+     * What a step left on the log.
+     *
+     * @param manifest of the version
+     * @param step     its training-log record
+     */
+    public record Committed(PolicyVersion manifest, TrainingStep step) {}
+
+    /**
+     * Publishes the version that a batch made.
+     *
+     * @param record makes the training-log record, given the manifest
+     * @param batch  its offset and its dead letters go along
+     * @param group  as whom to commit the offset
+     * @throws FencedLearnerException if another learner has taken over
+     * @throws KafkaException if it cannot be written; the transaction is aborted, or will be by the next learner
+     */
+    public Committed commit(
+            VersionFacts facts,
+            Weights weights,
+            AdamW.State optimizer,
+            Function<PolicyVersion, TrainingStep> record,
+            IncomingBatch batch,
+            ConsumerGroupMetadata group) {
+        Committed committed = inTransaction(facts, () -> {
+            PolicyVersion manifest = versions.write(facts, weights, optimizer);
+            TrainingStep step = record.apply(manifest);
+            producer.send(new ProducerRecord<>(
+                    trainingLog,
+                    trainingLogPartition,
+                    policyId.getBytes(StandardCharsets.UTF_8),
+                    steps.serialize(trainingLog, step)));
+            batch.deadLetters().forEach(producer::send);
+            producer.sendOffsetsToTransaction(Map.of(batch.partition(), batch.committed()), group);
+            return new Committed(manifest, step);
+        });
+        versions.continueFrom(committed.manifest(), weights);
+        return committed;
+    }
+
+    /** What is sent without its own acknowledgement being awaited is covered by the commit, which fails if any send did. */
+    private <T> T inTransaction(VersionFacts facts, Supplier<T> work) {
+        try {
+            producer.beginTransaction();
+            T result = work.get();
+            commit(facts);
+            return result;
+        } catch (RuntimeException e) {
+            if (isFenced(e)) {
+                throw new FencedLearnerException(transactionalId, facts.version(), e);
+            }
+            abort(facts, e);
+            throw e;
+        }
+    }
+
+    private void commit(VersionFacts facts) {
+        try {
+            producer.commitTransaction();
+        } catch (TimeoutException e) {
+            throw new TimeoutException(
+                    "the broker did not answer whether version " + facts.version()
+                            + " is committed; it is wholly or not at all, and the next start finds out",
+                    e);
+        }
+    }
+
+    private static boolean isFenced(Throwable e) {
+        for (Throwable cause = e; cause != null; cause = cause.getCause()) {
+            if (cause instanceof ProducerFencedException || cause instanceof InvalidProducerEpochException) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private void abort(VersionFacts facts, RuntimeException reason) {
+        try {
+            producer.abortTransaction();
+        } catch (KafkaException | IllegalStateException e) { // the latter after a commit without an answer
+            // the next learner's start, or the broker after transaction.timeout.ms, ends it instead
+            LOG.warn("the transaction of version {} could not be aborted: {}", facts.version(), e.getMessage());
+            reason.addSuppressed(e);
+        }
+    }
+
+    @Override
+    public void close() {
+        producer.close(CLOSE_LIMIT);
+    }
+}

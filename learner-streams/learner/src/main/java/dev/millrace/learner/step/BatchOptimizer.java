@@ -1,0 +1,345 @@
+package dev.millrace.learner.step;
+
+import dev.millrace.corrections.NonFiniteLogProbException;
+import dev.millrace.corrections.objective.ObjectiveResult;
+import dev.millrace.corrections.staleness.StalenessLimit;
+import dev.millrace.corrections.staleness.StalenessSummary;
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.control.ControlState;
+import dev.millrace.learner.control.LengthGuard;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StepEntry;
+import dev.millrace.stages.CorrectionConfig;
+import java.util.Arrays;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.stream.IntStream;
+
+/**
+ * Trains on a batch: {@code epochs × minibatches} AdamW steps on
+ * {@code loss = Σ_s c_s Σ_t w_t ℓ(log π(y_t), A) − β Σ_s c_s Σ_t H_t + κ KL}, with c the aggregation's coefficients and w
+ * the importance weights; the learning rate is the schedule's times what the controls leave of it.
+ *
+ * <p>Used by one thread, except {@link #cancel()}. Weights and optimiser are changed in place; after an exception they
+ * are of no version and must be thrown away.
+ */
+public final class BatchOptimizer implements AutoCloseable {
+    private final StepConfig config;
+    private final DecoderShape shape;
+    private final LearningRate learningRate;
+    private final GradientShards shards;
+    private final Gradients gradients;
+    private final ReferenceLogProbs references;
+    private final StepStart starts;
+    private final UpdateLoss loss;
+    private final LengthGuard lengthGuard;
+
+    /**
+     * Compiles the graphs.
+     *
+     * @param corrections the run's, by which a step decides anew where its proximal log-probs are not the recorded ones
+     */
+    public BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, CorrectionConfig corrections) {
+        this(
+                engine,
+                shape,
+                config,
+                corrections,
+                Math.min(config.shards(), Runtime.getRuntime().availableProcessors()));
+    }
+
+    /** @param threads that work on the shards; the same bits with any number of them */
+    BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, CorrectionConfig corrections, int threads) {
+        this.config = config;
+        this.shape = shape;
+        this.learningRate = new LearningRate(config.optimizer());
+        this.shards = new GradientShards(engine, shape, config.tokensPerMicrobatch(), config.shards(), threads);
+        this.gradients = new Gradients(shape);
+        this.references = new ReferenceLogProbs(config.kl(), shards);
+        this.starts = new StepStart(config, corrections, references, shards);
+        this.loss = new UpdateLoss(config, shards);
+        this.lengthGuard = new LengthGuard(config.lengthGuard());
+    }
+
+    /** An optimiser before its first step. */
+    public AdamW newOptimizer() {
+        return new AdamW(config.optimizer().adamW(), shape);
+    }
+
+    /**
+     * The version of the run whose weights {@link #useReference} must be given before the first batch; empty if none.
+     */
+    public OptionalLong referenceVersion() {
+        return references.version();
+    }
+
+    /** Keeps the reference policy's weights, which must not change from now on. */
+    public void useReference(Weights weights) {
+        references.keep(weights);
+    }
+
+    /**
+     * Trains on a batch. One without a trained token changes nothing, the optimiser's step count included, and says so
+     * in the metric {@code skipped_update}.
+     *
+     * @param version  the version that the weights are; staleness is counted from it
+     * @param controls what the controls remember with that version
+     * @throws NonFiniteStepException if loss, gradient or weights are not finite
+     * @throws dev.millrace.learner.kl.MissingReferenceException if a trajectory lacks the reference's log-probs
+     * @throws java.util.concurrent.CancellationException after {@link #cancel()}
+     */
+    public StepReport train(
+            TrainingBatch batch, long version, ControlState controls, Weights weights, AdamW optimizer) {
+        StepMetrics means = new StepMetrics();
+        StepMembers members = new StepMembers(batch);
+        StepStart.Started start;
+        double rate = 0;
+        ControlState remembered = controls;
+        try {
+            start = starts.start(members, version, weights, controls, means);
+            remembered = start.controls();
+            int[] trained = start.decision().trained();
+            if (trained.length > 0) {
+                LengthGuard.Outcome guard = lengthGuard.see(members.meanTokens(), remembered);
+                guard.metrics().forEach(means::once);
+                remembered = guard.state();
+                double scale = start.decision().stepScale() * guard.scale();
+                for (int epoch = 0; epoch < config.epochs(); epoch++) {
+                    for (int[] part : minibatches(trained)) {
+                        Minibatch minibatch = new Minibatch(members, start, part);
+                        remembered = differentiate(
+                                batch,
+                                minibatch,
+                                start,
+                                weights,
+                                optimizer.state().steps(),
+                                remembered,
+                                means);
+                        rate = update(batch, scale, weights, optimizer, means);
+                    }
+                }
+                FiniteStep.require(batch, weights, optimizer.state());
+            }
+        } catch (NonFiniteMemberException e) {
+            throw nonFinite(members, e.member(), e);
+        }
+        sayStart(members, start, version, means);
+        return report(members, start.decision(), rate, remembered, means);
+    }
+
+    /** What the recorded decisions were and how stale the batch is when the step starts, beside what is in force. */
+    private static void sayStart(StepMembers members, StepStart.Started start, long version, StepMetrics means) {
+        if (members.count() > 0) {
+            sayStaleness(members, version, means);
+        }
+        LearnerBatch batch = members.batch().batch();
+        means.once("recorded.ess_ratio", batch.getEssRatio());
+        means.once("recorded.ess_ratio_truncated", batch.getEssRatioTruncated());
+        means.once("recorded.second_moment", batch.getSecondMoment());
+        means.once("recorded.step_scale", batch.getStepScale());
+        means.once("recorded.tokens_trained", batch.getTrainedTokens());
+        StepDecision decision = start.decision();
+        means.once("ess_ratio_truncated", decision.essTruncated());
+        means.once("second_moment", decision.secondMoment());
+        means.once("step_scale", decision.stepScale());
+    }
+
+    private static void sayStaleness(StepMembers members, long version, StepMetrics means) {
+        StalenessSummary staleness = new StalenessLimit(Long.MAX_VALUE)
+                .maskTokens(members.versions(), version, new byte[members.own().tokenCount()]);
+        means.once("staleness_at_step_mean", staleness.mean());
+        means.once("staleness_at_step_max", staleness.oldest());
+    }
+
+    private static StepReport report(
+            StepMembers members, StepDecision decision, double rate, ControlState controls, StepMetrics means) {
+        int[] trained = decision.trained();
+        List<StepEntry> entries = decision.maskedBy() == null
+                ? null
+                : IntStream.range(0, members.count())
+                        .mapToObj(s -> new StepEntry(decision.left().trainedTokens(s), decision.maskedBy()[s]))
+                        .toList();
+        return new StepReport(
+                means.updates(),
+                rate,
+                trained.length,
+                decision.left().trainedTokens(),
+                entries,
+                decision.essRatio(),
+                decision.stages(),
+                controls,
+                means.values());
+    }
+
+    /** Stretches of the members whose lengths differ by at most one; fewer than asked for if there are too few members. */
+    private List<int[]> minibatches(int[] members) {
+        int count = Math.min(config.minibatches(), members.length);
+        return IntStream.range(0, count)
+                .mapToObj(i -> Arrays.copyOfRange(members, cut(members, i, count), cut(members, i + 1, count)))
+                .toList();
+    }
+
+    private static int cut(int[] members, int i, int count) {
+        return Math.toIntExact((long) members.length * i / count);
+    }
+
+    private double update(TrainingBatch batch, double scale, Weights weights, AdamW optimizer, StepMetrics means) {
+        clip(batch, means);
+        long begun = System.nanoTime();
+        double rate = learningRate.at(optimizer.state().steps()) * scale;
+        optimizer.step(weights, gradients, rate);
+        means.addSeconds("optimizer", begun);
+        return rate;
+    }
+
+    private static NonFiniteStepException nonFinite(StepMembers members, int member, RuntimeException e) {
+        return new NonFiniteStepException(
+                members.batch().batch().getBatchId(),
+                "rollout " + members.rolloutId(member) + ": " + e.getMessage(),
+                e);
+    }
+
+    /** Overwrites the gradients; what the controls remember after it. */
+    private ControlState differentiate(
+            TrainingBatch batch,
+            Minibatch minibatch,
+            StepStart.Started start,
+            Weights weights,
+            long optimizerSteps,
+            ControlState controls,
+            StepMetrics means) {
+        means.beginUpdate();
+        try {
+            UpdateLoss.Coefficients of =
+                    loss.coefficients(batch, minibatch, start, weights, optimizerSteps, controls, means);
+            long begun = System.nanoTime();
+            GradientShards.Scores scores = shards.differentiate(
+                    weights, minibatch.sequences(), of.coefficients(), of.entropyCoefficients(), gradients);
+            means.addSeconds("gradient", begun);
+            ObjectiveResult result = config.needsCurrentLogProbs()
+                    ? of.result()
+                    : of.objective().evaluate(minibatch.input(config.objective(), scores.logProbs()));
+            sayLoss(batch, minibatch, start, of, scores, result, means);
+            return config.objective().remembered(controls, result);
+        } catch (NonFiniteLogProbException e) {
+            throw new NonFiniteStepException(
+                    batch.batch().getBatchId(),
+                    "rollout " + minibatch.rolloutId(e.sequence()) + ": " + e.getMessage(),
+                    e);
+        }
+    }
+
+    private static void sayLoss(
+            TrainingBatch batch,
+            Minibatch minibatch,
+            StepStart.Started start,
+            UpdateLoss.Coefficients of,
+            GradientShards.Scores scores,
+            ObjectiveResult result,
+            StepMetrics means) {
+        double loss = new LossMetrics(
+                        minibatch,
+                        scores,
+                        result,
+                        of.aggregation(),
+                        of.entropyCoefficient(),
+                        of.kl(),
+                        start.klCoefficient())
+                .addTo(means);
+        if (!Double.isFinite(loss)) {
+            throw new NonFiniteStepException(batch.batch().getBatchId(), "the loss is " + loss, null);
+        }
+    }
+
+    private void clip(TrainingBatch batch, StepMetrics means) {
+        double norm = gradients.l2Norm();
+        if (!Double.isFinite(norm)) {
+            throw new NonFiniteStepException(
+                    batch.batch().getBatchId(), FiniteStep.firstNonFinite(gradients, norm), null);
+        }
+        double bound = config.optimizer().maxGradNorm();
+        boolean clipped = bound > 0 && norm > bound;
+        if (clipped) {
+            gradients.scale((float) (bound / norm));
+        }
+        means.add("grad_norm", norm);
+        means.add("grad_clipped", clipped ? 1 : 0);
+    }
+
+    /**
+     * The gradient that a step on this batch would begin with: of its loss over all its members at once, whatever the number
+     * of minibatches, before clipping and learning rate. Changes nothing. It costs the batch's gradient twice, the second
+     * time sequence by sequence.
+     *
+     * @param optimizerSteps steps taken before, by which an objective may count
+     * @throws NonFiniteStepException if a log-prob is not finite
+     */
+    public BatchGradient gradient(
+            TrainingBatch batch, long version, ControlState controls, Weights weights, long optimizerSteps) {
+        StepMetrics means = new StepMetrics();
+        StepMembers members = new StepMembers(batch);
+        Gradients sum = new Gradients(shape);
+        try {
+            StepStart.Started start = starts.start(members, version, weights, controls, means);
+            StepDecision decision = start.decision();
+            double[] norms = new double[0];
+            if (decision.trained().length > 0) {
+                means.beginUpdate();
+                Minibatch whole = new Minibatch(members, start, decision.trained());
+                UpdateLoss.Coefficients of =
+                        loss.coefficients(batch, whole, start, weights, optimizerSteps, start.controls(), means);
+                shards.differentiate(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients(), sum);
+                norms = shards.sequenceNorms(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients());
+            }
+            return new BatchGradient(
+                    sum, norms, decision.left().trainedTokens(), decision.essRatio(), decision.stepScale());
+        } catch (NonFiniteMemberException e) {
+            throw nonFinite(members, e.member(), e);
+        } catch (NonFiniteLogProbException e) {
+            throw new NonFiniteStepException(batch.batch().getBatchId(), e.getMessage(), e);
+        }
+    }
+
+    /**
+     * Log-probs of every response token of a batch, packed member after member.
+     *
+     * @throws NonFiniteStepException if one is not finite
+     */
+    public float[] logProbs(TrainingBatch batch, Weights weights) {
+        StepMembers members = new StepMembers(batch);
+        try {
+            return members.count() == 0
+                    ? new float[0]
+                    : shards.score(
+                                    weights,
+                                    members.select(
+                                            IntStream.range(0, members.count()).toArray()))
+                            .logProbs();
+        } catch (NonFiniteMemberException e) {
+            throw nonFinite(members, e.member(), e);
+        }
+    }
+
+    /**
+     * Says that the weights to be trained on are not those of the version that trajectories know by the same number, so that
+     * log-probs recorded under that version are not theirs and every member is scored. A learner's always are.
+     */
+    public void departFromRecord(boolean departed) {
+        starts.departFromRecord(departed);
+    }
+
+    /** Gives up the batch being trained on, and every later one; from any thread. */
+    public void cancel() {
+        shards.cancel();
+    }
+
+    @Override
+    public void close() {
+        shards.close();
+    }
+}

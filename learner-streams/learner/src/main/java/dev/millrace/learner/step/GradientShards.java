@@ -1,0 +1,259 @@
+package dev.millrace.learner.step;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.GradientNormSession;
+import dev.millrace.policy.session.GradientSession;
+import dev.millrace.policy.session.NonFiniteScoreException;
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.session.TokenScores;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Weights;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Scores and differentiates minibatches, cut into shards that run on threads of their own.
+ *
+ * <p>Each shard adds up a gradient of its own, and these are added in the order of the shards, so that the bits do not
+ * depend on which was ready first. Used by one thread, except {@link #cancel()}.
+ */
+final class GradientShards implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(GradientShards.class);
+    private static final long CLOSE_LIMIT_SECONDS = 60;
+
+    private final ScoringSession scoring;
+    private final GradientNormSession norms;
+    private final List<GradientSession> sessions = new ArrayList<>();
+    private final List<Gradients> partial = new ArrayList<>();
+    private final ExecutorService threads;
+    private volatile boolean cancelled;
+    private volatile List<Future<TokenScores>> running = List.of();
+
+    /** Log-probs and entropies of a minibatch, packed as its layout is. */
+    record Scores(float[] logProbs, float[] entropies) {}
+
+    /**
+     * @param tokenBudget padded tokens per micro-batch and shard: bounds memory
+     * @param shards      at least 1; decides the order of summation
+     * @param threads     that work on them; decides nothing but the time it takes
+     */
+    GradientShards(Engine engine, DecoderShape shape, int tokenBudget, int shards, int threads) {
+        this.scoring = new ScoringSession(engine, shape, tokenBudget);
+        this.norms = new GradientNormSession(engine, shape, tokenBudget);
+        for (int i = 0; i < shards; i++) {
+            sessions.add(new GradientSession(engine, shape, tokenBudget));
+            partial.add(new Gradients(shape));
+        }
+        AtomicInteger named = new AtomicInteger();
+        this.threads = Executors.newFixedThreadPool(threads, task -> {
+            Thread thread = new Thread(task, "learner-shard-" + named.getAndIncrement());
+            thread.setDaemon(true);
+            return thread;
+        });
+    }
+
+    /**
+     * A forward pass over some members: overwrites their log-probs.
+     *
+     * @param into packed as the batch is
+     * @throws NonFiniteMemberException naming the member of the batch
+     */
+    void score(Weights weights, StepMembers members, int[] indices, float[] into, StepMetrics means) {
+        if (indices.length > 0) {
+            long start = System.nanoTime();
+            Shard wanted = members.select(indices);
+            wanted.put(score(weights, wanted).logProbs(), into);
+            means.addForward(start);
+        }
+    }
+
+    /**
+     * A forward pass.
+     *
+     * @throws NonFiniteMemberException naming the member of the batch
+     */
+    Scores score(Weights weights, Shard minibatch) {
+        return run(minibatch, (shard, i) -> scoring.score(weights, shard.sequences(), shard.temperatures()));
+    }
+
+    /**
+     * Overwrites {@code into} with {@code d(Σ c log π + Σ e H)/dW}, and returns the scores found on the way.
+     *
+     * @param logProbCoefficients c, one per packed token
+     * @param entropyCoefficients e, one per packed token
+     * @throws NonFiniteMemberException naming the member of the batch
+     */
+    Scores differentiate(
+            Weights weights,
+            Shard minibatch,
+            float[] logProbCoefficients,
+            float[] entropyCoefficients,
+            Gradients into) {
+        Scores scores = run(minibatch, (shard, i) -> {
+            partial.get(i).zero();
+            return sessions.get(i)
+                    .accumulate(
+                            weights,
+                            shard.sequences(),
+                            shard.temperatures(),
+                            shard.pick(logProbCoefficients),
+                            shard.pick(entropyCoefficients),
+                            partial.get(i));
+        });
+        into.zero();
+        partial.forEach(into::add);
+        return scores;
+    }
+
+    /**
+     * The L2 norm of each sequence's own gradient {@code d(Σ_t log π(y_t))/dW} over the tokens it is trained on, by all
+     * parameters.
+     *
+     * @param norms overwritten at the given members
+     * @throws NonFiniteMemberException naming the member of the batch
+     */
+    void gradientNorms(
+            Weights weights, StepMembers members, int[] indices, TokenBatch left, double[] norms, StepMetrics means) {
+        if (indices.length == 0) {
+            return;
+        }
+        long start = System.nanoTime();
+        run(members.select(indices), (shard, i) -> {
+            int tokens = shard.sequences().scoredCount();
+            float[] trained = new float[tokens];
+            for (int s = 0; s < shard.count(); s++) {
+                int from = left.start(shard.member(s)) - shard.sequences().offset(s);
+                for (int t = shard.sequences().offset(s); t < shard.sequences().offset(s + 1); t++) {
+                    trained[t] = left.isTrained(from + t) ? 1f : 0f;
+                }
+            }
+            double[] found = this.norms.norms(weights, shard.sequences(), shard.temperatures(), trained);
+            for (int s = 0; s < found.length; s++) {
+                norms[shard.member(s)] = found[s];
+            }
+            return new TokenScores(new float[tokens], new float[tokens], new float[tokens]);
+        });
+        means.addSeconds("gradient_norms", start);
+    }
+
+    /**
+     * The L2 norm of what each sequence adds to {@link #differentiate}'s gradient, in the minibatch's order. Every sequence
+     * goes through the gradient graph by itself.
+     */
+    double[] sequenceNorms(Weights weights, Shard minibatch, float[] logProbCoefficients, float[] entropyCoefficients) {
+        double[] norms = new double[minibatch.count()];
+        run(minibatch, (shard, i) -> {
+            float[] ofLogProbs = shard.pick(logProbCoefficients);
+            float[] ofEntropies = shard.pick(entropyCoefficients);
+            for (int s = 0; s < shard.count(); s++) {
+                Shard one = shard.part(s, shard.count());
+                partial.get(i).zero();
+                sessions.get(i)
+                        .accumulate(
+                                weights,
+                                one.sequences(),
+                                one.temperatures(),
+                                one.pick(ofLogProbs),
+                                one.pick(ofEntropies),
+                                partial.get(i));
+                norms[i + s * sessions.size()] = partial.get(i).l2Norm();
+            }
+            int tokens = shard.sequences().scoredCount();
+            return new TokenScores(new float[tokens], new float[tokens], new float[tokens]);
+        });
+        return norms;
+    }
+
+    private interface Work {
+        TokenScores on(Shard shard, int index);
+    }
+
+    private Scores run(Shard minibatch, Work work) {
+        List<Shard> shards = new ArrayList<>();
+        List<Future<TokenScores>> futures = new ArrayList<>();
+        for (int i = 0; i < sessions.size(); i++) {
+            int index = i;
+            Shard shard = minibatch.part(i, sessions.size());
+            shards.add(shard);
+            Callable<TokenScores> task = () -> work.on(shard, index);
+            futures.add(threads.submit(task));
+        }
+        running = futures;
+        if (cancelled) { // cancel() may have looked before the futures were there to be found
+            cancel();
+        }
+        int tokens = minibatch.sequences().scoredCount();
+        Scores scores = new Scores(new float[tokens], new float[tokens]);
+        RuntimeException failure = null;
+        for (int i = 0; i < shards.size(); i++) {
+            try {
+                TokenScores found = futures.get(i).get();
+                shards.get(i).put(found.logProbs(), scores.logProbs());
+                shards.get(i).put(found.entropies(), scores.entropies());
+            } catch (ExecutionException | CancellationException e) {
+                failure = failure == null ? unwrapped(e, shards.get(i)) : failure;
+            } catch (InterruptedException e) {
+                futures.forEach(future -> future.cancel(true));
+                Thread.currentThread().interrupt();
+                throw new CancellationException("interrupted while shards were being differentiated");
+            }
+        }
+        running = List.of();
+        if (failure != null) {
+            throw failure;
+        }
+        if (cancelled) { // every shard may have been quicker than cancel()
+            throw new CancellationException("the step was given up");
+        }
+        return scores;
+    }
+
+    private static RuntimeException unwrapped(Exception e, Shard shard) {
+        if (e.getCause() instanceof Error error) {
+            throw error;
+        }
+        if (e.getCause() instanceof NonFiniteScoreException cause) {
+            return new NonFiniteMemberException(shard.member(cause.sequence()), cause.getMessage(), cause);
+        }
+        return e.getCause() instanceof RuntimeException cause
+                ? cause
+                : new CancellationException("the step was given up");
+    }
+
+    /** Ends the pass under way, and every later one, with a {@link CancellationException}; from any thread. */
+    void cancel() {
+        cancelled = true;
+        running.forEach(future -> future.cancel(true));
+    }
+
+    @Override
+    public void close() {
+        threads.shutdownNow();
+        try {
+            if (!threads.awaitTermination(CLOSE_LIMIT_SECONDS, TimeUnit.SECONDS)) {
+                // closing a session under a running call would crash the process; leaking it does not
+                LOG.warn("a micro-batch is still running after {} s; its session stays open", CLOSE_LIMIT_SECONDS);
+                return;
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            LOG.warn("interrupted while waiting for the last micro-batch; its session stays open");
+            return;
+        }
+        sessions.forEach(GradientSession::close);
+        norms.close();
+        scoring.close();
+    }
+}

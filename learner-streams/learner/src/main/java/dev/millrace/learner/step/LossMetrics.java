@@ -1,0 +1,80 @@
+package dev.millrace.learner.step;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.kl.KlResult;
+import dev.millrace.corrections.objective.ObjectiveResult;
+import java.util.Map;
+
+/**
+ * What one update's loss was made of. Means are over trained tokens, log-probs those of the policy before the update.
+ *
+ * <p>{@code approx_kl_behavior} is k1, the mean of behavior minus current; {@code approx_kl3_behavior} is k3, the mean
+ * of {@code r − 1 − log r} with r = current/behavior, which is never negative.
+ */
+final class LossMetrics {
+    private static final Map<String, String> OBJECTIVE_NAMES = Map.of(
+            ObjectiveResult.APPROX_KL, "approx_kl_proximal",
+            ObjectiveResult.CLIPPED_FRACTION, "clip_fraction",
+            ObjectiveResult.LOWER_CLIPPED_FRACTION, "clip_fraction_lower");
+
+    private final Minibatch minibatch;
+    private final GradientShards.Scores scores;
+    private final ObjectiveResult result;
+    private final double[] aggregation;
+    private final double entropyCoefficient;
+    private final KlResult kl;
+    private final double klCoefficient;
+
+    /** @param kl divergence from the reference; null without one in the loss */
+    LossMetrics(
+            Minibatch minibatch,
+            GradientShards.Scores scores,
+            ObjectiveResult result,
+            double[] aggregation,
+            double entropyCoefficient,
+            KlResult kl,
+            double klCoefficient) {
+        this.minibatch = minibatch;
+        this.scores = scores;
+        this.result = result;
+        this.aggregation = aggregation;
+        this.entropyCoefficient = entropyCoefficient;
+        this.kl = kl;
+        this.klCoefficient = klCoefficient;
+    }
+
+    /** Adds them to the batch's and returns the loss. */
+    double addTo(StepMetrics means) {
+        TokenBatch layout = minibatch.layout();
+        float[] behavior = minibatch.behavior();
+        double entropy = 0;
+        double aggregatedEntropy = 0;
+        double k1 = 0;
+        double k3 = 0;
+        for (int s = 0; s < layout.sequenceCount(); s++) {
+            for (int t = layout.start(s); t < layout.end(s); t++) {
+                if (layout.isTrained(t)) {
+                    double logRatio = (double) scores.logProbs()[t] - behavior[t];
+                    entropy += scores.entropies()[t];
+                    aggregatedEntropy += aggregation[s] * scores.entropies()[t];
+                    k1 -= logRatio;
+                    k3 += Math.expm1(logRatio) - logRatio;
+                }
+            }
+        }
+        double tokens = layout.trainedTokens();
+        double loss =
+                result.loss() - entropyCoefficient * aggregatedEntropy + (kl == null ? 0 : klCoefficient * kl.value());
+        means.add("loss", loss);
+        means.add("policy_loss", result.loss());
+        means.add("entropy", entropy / tokens);
+        means.add("entropy_coefficient", entropyCoefficient);
+        means.add("approx_kl_behavior", k1 / tokens);
+        means.add("approx_kl3_behavior", k3 / tokens);
+        if (kl != null) {
+            means.add("kl.loss", kl.value());
+        }
+        result.metrics().forEach((name, value) -> means.add(OBJECTIVE_NAMES.getOrDefault(name, name), value));
+        return loss;
+    }
+}

@@ -1,0 +1,69 @@
+package dev.millrace.learner.step;
+
+import dev.millrace.learner.kl.KlConfig;
+import dev.millrace.learner.kl.MissingReferenceException;
+import dev.millrace.learner.kl.ReferenceConfig;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.packed.PackedFloats;
+import java.nio.ByteBuffer;
+import java.util.OptionalLong;
+
+/** The reference policy's log-probs of a batch, as configured: from the trajectories, or by a forward pass under kept weights. */
+final class ReferenceLogProbs {
+    private final ReferenceConfig config;
+    private final GradientShards shards;
+    private Weights kept;
+
+    ReferenceLogProbs(KlConfig kl, GradientShards shards) {
+        this.config = of(kl);
+        this.shards = shards;
+    }
+
+    private static ReferenceConfig of(KlConfig kl) {
+        if (kl instanceof KlConfig.InLoss loss) {
+            return loss.reference();
+        }
+        return kl instanceof KlConfig.InReward reward ? reward.reference() : null;
+    }
+
+    /** The version whose weights must be kept; empty if none. */
+    OptionalLong version() {
+        return config instanceof ReferenceConfig.Version fixed
+                ? OptionalLong.of(fixed.version())
+                : OptionalLong.empty();
+    }
+
+    /** The reference's weights, which must not change from now on. */
+    void keep(Weights weights) {
+        kept = weights;
+    }
+
+    /**
+     * Packed log-probs; null if nobody needs them.
+     *
+     * @throws MissingReferenceException naming the first trainable member without recorded ones
+     */
+    float[] of(StepMembers members, StepMetrics means) {
+        if (config == null) {
+            return null;
+        }
+        float[] values = new float[members.sequences().scoredCount()];
+        int[] trainable = members.trainable().toArray();
+        if (config instanceof ReferenceConfig.Version fixed) {
+            if (kept == null) {
+                throw new IllegalStateException("kl.reference.version is " + fixed.version()
+                        + ", but the optimiser was not given its weights (BatchOptimizer.useReference)");
+            }
+            shards.score(kept, members, trainable, values, means);
+            return values;
+        }
+        for (int s : trainable) {
+            ByteBuffer recorded = members.trajectory(s).getReferenceLogProbs();
+            if (recorded == null) {
+                throw new MissingReferenceException(members.batch().batch().getBatchId(), members.rolloutId(s));
+            }
+            PackedFloats.copyTo(recorded, values, members.sequences().offset(s));
+        }
+        return values;
+    }
+}

@@ -1,0 +1,112 @@
+package dev.millrace.learner.versions;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.Deserializer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Who serves which version, from the topic {@code serving}.
+ *
+ * <p>A server that has ended in order is off the board at once; one that was killed, {@value #FORGOTTEN_AFTER_MS} ms after
+ * its last word, with a warning: until then it may be one that hangs. Used by one thread.
+ */
+final class ServingVersions implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(ServingVersions.class);
+    static final long FORGOTTEN_AFTER_MS = 300_000;
+
+    private final RunIdentity run;
+    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final Deserializer<Serving> servings;
+    private final Map<String, Server> servers = new LinkedHashMap<>();
+    private final List<TopicPartition> partitions;
+
+    ServingVersions(LogConnection connection) {
+        this.run = connection.run();
+        this.servings = AvroSerde.of(Serving.class, connection.registry()).deserializer();
+        this.consumer = new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        "isolation.level",
+                        "read_committed",
+                        "auto.offset.reset",
+                        "earliest",
+                        "enable.auto.commit",
+                        false)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
+        String topic = connection.topics().serving();
+        this.partitions = consumer.partitionsFor(topic).stream()
+                .map(info -> new TopicPartition(topic, info.partition()))
+                .toList();
+        consumer.assign(partitions);
+        consumer.seekToBeginning(partitions);
+    }
+
+    /** Reads what is new, to the end as it was when this was called, or for as long as the limit. */
+    void update(Duration limit) {
+        Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
+        long deadline = System.nanoTime() + limit.toNanos();
+        while (partitions.stream().anyMatch(p -> consumer.position(p) < ends.get(p)) && System.nanoTime() < deadline) {
+            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
+                accept(record);
+            }
+        }
+    }
+
+    private void accept(ConsumerRecord<byte[], byte[]> record) {
+        if (record.value() == null) {
+            return;
+        }
+        try {
+            Serving serving = servings.deserialize(record.topic(), record.value());
+            if (!run.owns(serving.getRunId(), serving.getEpoch())
+                    || !run.policyId().equals(serving.getPolicyId())) {
+                return; // of an older epoch: its servers have ended or will say something else
+            }
+            Server server = Server.of(serving);
+            if (serving.getLeft()) {
+                servers.remove(server.name());
+            } else {
+                servers.put(server.name(), server);
+            }
+        } catch (MalformedRecordException e) {
+            LOG.warn("passed over {}-{}@{}: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
+        }
+    }
+
+    /** Every server that is not forgotten. */
+    Collection<Server> servers(long nowMs) {
+        servers.values().removeIf(server -> {
+            boolean forgotten = nowMs - server.heardMs() > FORGOTTEN_AFTER_MS;
+            if (forgotten) {
+                LOG.warn(
+                        "{} was last heard of {} s ago, serving version {}; it is no longer waited for, nor are versions kept"
+                                + " for it",
+                        server.name(),
+                        (nowMs - server.heardMs()) / 1000,
+                        server.version());
+            }
+            return forgotten;
+        });
+        return List.copyOf(servers.values());
+    }
+
+    @Override
+    public void close() {
+        consumer.close(CloseOptions.timeout(Duration.ZERO));
+    }
+}

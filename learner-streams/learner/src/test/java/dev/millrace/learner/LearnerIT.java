@@ -1,0 +1,407 @@
+package dev.millrace.learner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.fail;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.learner.batch.OutOfSequenceException;
+import dev.millrace.learner.batch.TrajectoryUnavailableException;
+import dev.millrace.learner.commit.FencedLearnerException;
+import dev.millrace.learner.commit.VersionCommitter;
+import dev.millrace.learner.step.DecayConfig;
+import dev.millrace.learner.step.OptimizerConfig;
+import dev.millrace.learner.step.ProximalSource;
+import dev.millrace.learner.step.StepConfig;
+import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.weights.BrokenVersionPolicy;
+import dev.millrace.weights.WeightsConfig;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInfo;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+@Timeout(240)
+class LearnerIT {
+    private static final long LIMIT_SECONDS = 30;
+
+    @TempDir
+    private static Path directory;
+
+    private static EmbeddedBroker broker;
+    /** What an undisturbed learner makes of {@code produce(5, 6)}. */
+    private static List<String> undisturbed;
+
+    private final MeterRegistry registry = new SimpleMeterRegistry();
+    private SyntheticLog log;
+
+    @BeforeAll
+    static void startBroker() {
+        broker = EmbeddedBroker.start(directory);
+        try (SyntheticLog quiet = new SyntheticLog(broker.bootstrapServers(), "undisturbed.")) {
+            quiet.produce(5, 6);
+            run(quiet, 5, new SimpleMeterRegistry(), VersionCommitter.Producers.kafka());
+            undisturbed = quiet.hashes();
+        }
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        broker.close();
+    }
+
+    @BeforeEach
+    void openRun(TestInfo test) {
+        log = new SyntheticLog(
+                broker.bootstrapServers(), test.getTestMethod().orElseThrow().getName() + ".");
+    }
+
+    @AfterEach
+    void closeRun() {
+        log.close();
+    }
+
+    @Test
+    void shouldMakeOneVersionOfEveryBatchAndCommitItsOffset() {
+        log.produce(4, 6);
+
+        Learner learner = learner(log, 4, registry, VersionCommitter.Producers.kafka());
+        learner.run();
+
+        List<PolicyVersion> versions = log.versions();
+        assertThat(versions).extracting(PolicyVersion::getVersion).containsExactly(0L, 1L, 2L, 3L, 4L);
+        assertThat(versions).extracting(PolicyVersion::getParentVersion).containsExactly(-1L, 0L, 1L, 2L, 3L);
+        assertThat(versions).extracting(PolicyVersion::getBatchId).containsExactly(-1L, 0L, 1L, 2L, 3L);
+        assertThat(versions).extracting(PolicyVersion::getRolloutsConsumed).containsExactly(0L, 6L, 12L, 18L, 24L);
+        assertThat(versions).extracting(PolicyVersion::getOptimizerSteps).containsExactly(0L, 1L, 2L, 3L, 4L);
+        assertThat(new HashSet<>(log.hashes()))
+                .as("every version has weights of its own")
+                .hasSize(5);
+        assertThat(log.committedOffset()).isEqualTo(4);
+
+        List<TrainingStep> steps = log.steps();
+        assertThat(steps).extracting(TrainingStep::getVersion).containsExactly(1L, 2L, 3L, 4L);
+        assertThat(steps)
+                .extracting(TrainingStep::getWeightsSha256)
+                .isEqualTo(log.hashes().subList(1, 5));
+        assertThat(steps).allSatisfy(step -> {
+            assertThat(step.getRolloutsTrained()).isEqualTo(4);
+            assertThat(step.getRolloutsMasked()).isEqualTo(2);
+            assertThat(step.getRewardMean()).isBetween(0.0, 1.0);
+            assertThat(step.getMetrics())
+                    .containsKeys(
+                            "loss",
+                            "grad_norm",
+                            "grad_clipped",
+                            "entropy",
+                            "approx_kl_behavior",
+                            "approx_kl_proximal",
+                            "seconds_idle",
+                            "seconds_fetch",
+                            "seconds_gradient",
+                            "seconds_optimizer",
+                            "seconds_previous_commit",
+                            "stage.m2po.tokens_changed",
+                            "stage.m2po.threshold");
+            assertThat(step.getMetrics().get("skipped_update")).isZero();
+        });
+        assertThat(steps.get(1).getLearningRate())
+                .as("step scale 0.9 of batch 1")
+                .isCloseTo(1e-2 * 0.9, within(1e-15));
+        long tokens = steps.stream().mapToLong(TrainingStep::getTokensTrained).sum();
+        assertThat(versions.get(4).getTokensTrained()).isEqualTo(tokens);
+        assertThat(registry.get("millrace.learner.tokens").counter().count()).isEqualTo(tokens);
+        assertThat(registry.get("millrace.learner.steps").counter().count()).isEqualTo(4);
+        assertThat(registry.get("millrace.policy.version")
+                        .tag("role", "learner")
+                        .gauge()
+                        .value())
+                .isEqualTo(4);
+        learner.close();
+        assertThat(registry.find("millrace.policy.version").gauge()).isNull();
+    }
+
+    @Test
+    void shouldMakeTheSameWeightsOfTheSameBatches() {
+        log.produce(5, 6);
+
+        run(5);
+
+        assertThat(log.hashes()).isEqualTo(undisturbed);
+    }
+
+    @Test
+    void shouldMakeTheSameWeightsWhenStoppedAndStartedAfterEveryStep() {
+        log.produce(5, 6);
+
+        for (int steps = 1; steps <= 5; steps++) {
+            run(steps);
+            assertThat(log.hashes()).hasSize(steps + 1);
+            assertThat(log.committedOffset()).isEqualTo(steps);
+        }
+
+        assertThat(log.hashes()).isEqualTo(undisturbed);
+    }
+
+    /** Every call that the producer makes in a step is once the last one, both unheard and heard by the broker. */
+    @Test
+    void shouldMakeTheSameWeightsWhenKilledBetweenAnyTwoCalls() {
+        log.produce(5, 6);
+        Set<String> lastCalls = new HashSet<>();
+        int call = 0;
+        boolean done = false;
+        while (!done) {
+            for (boolean heard : new boolean[] {false, true}) {
+                KilledProducer producer = new KilledProducer(call, heard);
+                try {
+                    run(log, 5, new SimpleMeterRegistry(), producer);
+                    done = true; // there was nothing left to do within so many calls
+                } catch (KilledProducer.Killed e) {
+                    lastCalls.add(producer.calls().get(call) + (heard ? " heard" : ""));
+                }
+            }
+            call++;
+        }
+
+        assertThat(log.hashes()).isEqualTo(undisturbed);
+        assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L);
+        assertThat(log.committedOffset()).isEqualTo(5);
+        assertThat(lastCalls)
+                .contains(
+                        "initTransactions",
+                        "initTransactions heard",
+                        "beginTransaction",
+                        "send",
+                        "send heard",
+                        "flush",
+                        "flush heard",
+                        "sendOffsetsToTransaction",
+                        "sendOffsetsToTransaction heard",
+                        "commitTransaction",
+                        "commitTransaction heard");
+    }
+
+    @Test
+    void shouldStopTheOlderOfTwoLearnersAndLetTheNewerGoOn() throws Exception {
+        log.produce(1, 6);
+        Learner older = learner(log, 0, new SimpleMeterRegistry(), VersionCommitter.Producers.kafka());
+        CompletableFuture<Void> olderEnd = CompletableFuture.runAsync(older::run);
+        await(() -> log.versions().size() == 2);
+
+        Learner newer = learner(log, 0, registry, VersionCommitter.Producers.kafka());
+        CompletableFuture<Void> newerEnd = CompletableFuture.runAsync(newer::run);
+        await(() -> registry.get("millrace.policy.version").gauge().value() == 1);
+        log.produce(1, 6);
+
+        assertThatThrownBy(() -> olderEnd.get(LIMIT_SECONDS, TimeUnit.SECONDS))
+                .cause()
+                .isInstanceOf(FencedLearnerException.class)
+                .hasMessageStartingWith("fenced: another learner has taken over the transactional id "
+                        + log.connection().scoped("learner") + ", so version 2 was not published by this one");
+        await(() -> log.versions().size() == 3);
+        newer.stop();
+        newerEnd.get(LIMIT_SECONDS, TimeUnit.SECONDS);
+        older.close();
+        newer.close();
+        assertThat(log.versions()).extracting(PolicyVersion::getVersion).containsExactly(0L, 1L, 2L);
+        assertThat(log.committedOffset()).isEqualTo(2);
+    }
+
+    @Test
+    void shouldStopWhileItWaitsAndGoOnLater() throws Exception {
+        Learner waiting = learner(log, 0, registry, VersionCommitter.Producers.kafka());
+        CompletableFuture<Void> end = CompletableFuture.runAsync(waiting::run);
+        await(() -> registry.find("millrace.learner.idle.seconds").counter().count() > 0);
+        waiting.stop();
+        end.get(LIMIT_SECONDS, TimeUnit.SECONDS);
+        waiting.close();
+        assertThat(log.hashes()).isEqualTo(undisturbed.subList(0, 1));
+        assertThat(log.committedOffset()).isEqualTo(-1);
+
+        log.produce(5, 6);
+        run(5);
+        assertThat(log.hashes()).isEqualTo(undisturbed);
+    }
+
+    @Test
+    void shouldPublishUnchangedWeightsForBatchesWithNothingToTrainOn() {
+        log.produce(1, 6);
+        log.produce(List.of());
+        log.produce(1, 6);
+
+        run(3);
+
+        List<String> hashes = log.hashes();
+        assertThat(hashes.get(2)).isEqualTo(hashes.get(1));
+        assertThat(hashes.get(3)).isNotEqualTo(hashes.get(2));
+        assertThat(log.optimizerHashes().get(2)).isEqualTo(log.optimizerHashes().get(1));
+        assertThat(log.versions()).extracting(PolicyVersion::getOptimizerSteps).containsExactly(0L, 1L, 1L, 2L);
+        TrainingStep skipped = log.steps().get(1);
+        assertThat(skipped.getMetrics().get("skipped_update")).isEqualTo(1);
+        assertThat(skipped.getTokensTrained()).isZero();
+        assertThat(log.committedOffset()).isEqualTo(3);
+    }
+
+    @Test
+    void shouldSendRefusedBatchesToTheDeadLettersOnce() {
+        byte[] garbage = "no batch".getBytes(StandardCharsets.UTF_8);
+        log.produceBatchGarbage(garbage);
+        log.produce(1, 6);
+        try {
+            run(log, 1, new SimpleMeterRegistry(), new KilledProducer(12, false)); // after version 0, within version 1
+            fail("was to be killed");
+        } catch (KilledProducer.Killed e) {
+            assertThat(log.versions()).hasSize(1);
+            assertThat(log.deadLetters()).isEmpty();
+        }
+
+        run(1);
+
+        assertThat(log.deadLetters()).singleElement().satisfies(letter -> {
+            assertThat(letter.value()).isEqualTo(garbage);
+            assertThat(header(letter.headers().lastHeader(DeadLetters.REASON).value()))
+                    .isEqualTo("unreadable");
+            assertThat(header(letter.headers()
+                            .lastHeader(DeadLetters.SOURCE_OFFSET)
+                            .value()))
+                    .isEqualTo("0");
+        });
+        assertThat(log.committedOffset()).isEqualTo(2);
+    }
+
+    @Test
+    void shouldStopWhereABatchIsMissing() {
+        log.produce(1, 6);
+        log.produce(SyntheticRollouts.batch(2, List.of()));
+
+        assertThatThrownBy(() -> run(5))
+                .isInstanceOf(OutOfSequenceException.class)
+                .hasMessageStartingWith("batch 1 is missing: after batch 0 comes batch 2 at ");
+        assertThat(log.hashes()).isEqualTo(firstVersions(2));
+    }
+
+    @Test
+    void shouldStopAtAPointerToNothing() {
+        log.produce(1, 6);
+        Trajectory nowhere = log.nextTrajectory();
+        List<BatchEntry> entries = new ArrayList<>(List.of(SyntheticRollouts.entry(nowhere, 0, 7_000)));
+        log.produce(entries);
+
+        assertThatThrownBy(() -> run(5))
+                .isInstanceOf(TrajectoryUnavailableException.class)
+                .hasMessageStartingWith("batch 1 points at a trajectory at "
+                        + log.connection().topics().trajectories() + "-0@7000");
+        assertThat(log.versions()).hasSize(2);
+    }
+
+    @Test
+    void shouldRefuseToGoOnWithAnotherShapeOrVocabulary() {
+        log.produce(1, 6);
+        run(1);
+        DecoderShape s = SyntheticRollouts.SHAPE;
+        DecoderShape wider = new DecoderShape(9, 8, 1, 2, 1, 4, 16, 24, 100, 1e-6, false, false);
+
+        assertThatThrownBy(() -> run(InitialPolicy.random(wider, SyntheticRollouts.TOKENIZER_HASH, 5)))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith("the run's version 1 is of the shape {")
+                .hasMessageEndingWith("give it the run's shape, or start another run");
+        assertThatThrownBy(() -> run(InitialPolicy.random(s, "other", 5)))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith(
+                        "the run's version 1 has the vocabulary vocabulary, this learner is configured for other");
+    }
+
+    private List<String> firstVersions(int count) {
+        return log.hashes().subList(0, count);
+    }
+
+    private void run(int maxSteps) {
+        run(log, maxSteps, registry, VersionCommitter.Producers.kafka());
+    }
+
+    private static void run(
+            SyntheticLog log, int maxSteps, MeterRegistry registry, VersionCommitter.Producers producers) {
+        try (Learner learner = learner(log, maxSteps, registry, producers)) {
+            learner.run();
+        }
+    }
+
+    private void run(InitialPolicy initial) {
+        try (Learner learner = new Learner(
+                log.connection(),
+                config(5),
+                CorrectionConfig.defaults(),
+                weights(),
+                initial,
+                Engine.cpu(),
+                new SimpleMeterRegistry(),
+                Clock.systemUTC())) {
+            learner.run();
+        }
+    }
+
+    private static Learner learner(
+            SyntheticLog log, int maxSteps, MeterRegistry registry, VersionCommitter.Producers producers) {
+        return new Learner(
+                log.connection(),
+                config(maxSteps),
+                CorrectionConfig.defaults(),
+                weights(),
+                InitialPolicy.random(SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
+                Engine.cpu(),
+                registry,
+                Clock.systemUTC(),
+                producers);
+    }
+
+    static LearnerConfig config(int maxSteps) {
+        OptimizerConfig optimizer = new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 1);
+        StepConfig step = StepConfig.defaults()
+                .withOptimizer(optimizer)
+                .withProximal(ProximalSource.RECORDED)
+                .withCut(256, 2);
+        return new LearnerConfig(step, maxSteps, 1_500, 4_000, 30_000);
+    }
+
+    /** Chunks larger than every tensor: one send per tensor. */
+    static WeightsConfig weights() {
+        return new WeightsConfig("kafka", 3, 0, 30_000, BrokenVersionPolicy.STOP, 1 << 12, 100, 10_000, 10_000);
+    }
+
+    private static String header(byte[] value) {
+        return new String(value, StandardCharsets.UTF_8);
+    }
+
+    private static void await(BooleanSupplier condition) {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(LIMIT_SECONDS);
+        while (!condition.getAsBoolean()) {
+            assertThat(System.nanoTime()).as("waited for %s s", LIMIT_SECONDS).isLessThan(deadline);
+            LockSupport.parkNanos(5_000_000);
+        }
+    }
+}

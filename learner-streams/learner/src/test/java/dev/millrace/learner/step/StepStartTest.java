@@ -1,0 +1,657 @@
+package dev.millrace.learner.step;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.kl.KlDivergence;
+import dev.millrace.corrections.objective.ObjectiveInput;
+import dev.millrace.corrections.objective.ObjectiveResult;
+import dev.millrace.corrections.vcpo.EffectiveSampleSize;
+import dev.millrace.corrections.vcpo.OffPolicyOptimalBaseline.Scope;
+import dev.millrace.corrections.vcpo.WeightedAverage;
+import dev.millrace.learner.SyntheticRollouts;
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.control.ControlState;
+import dev.millrace.learner.control.LengthGuardConfig;
+import dev.millrace.learner.kl.CoefficientConfig;
+import dev.millrace.learner.kl.KlConfig;
+import dev.millrace.learner.kl.MissingReferenceException;
+import dev.millrace.learner.kl.ReferenceConfig;
+import dev.millrace.learner.objective.AggregationConfig.TokenMean;
+import dev.millrace.learner.objective.DecoupledPpoConfig;
+import dev.millrace.learner.objective.OaplConfig;
+import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.learner.objective.PpoClipConfig;
+import dev.millrace.learner.objective.ToprConfig;
+import dev.millrace.learner.objective.UpdateFacts;
+import dev.millrace.learner.step.EntropyConfig.Rule;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.GradientSession;
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.StepEntry;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.stages.ComparedPolicies;
+import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.stages.M2poMaskConfig;
+import dev.millrace.stages.MissingOldLogProbs;
+import dev.millrace.stages.RolloutCorrectionOptions;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.function.IntFunction;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * What a step starts from, held against a twin that scores each sequence alone and does the arithmetic in plain loops. The
+ * rollouts were scored by the initial weights, as version 0; the steps start from other weights, as version 3.
+ */
+class StepStartTest {
+    private static final DecoderShape SHAPE = SyntheticRollouts.SHAPE;
+    private static final long VERSION = 3;
+    private static final StepConfig PLAIN = StepConfig.defaults()
+            .withEntropy(new EntropyConfig(0, Rule.CONSTANT))
+            .withOptimizer(new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 0));
+
+    private final SyntheticRollouts rollouts = new SyntheticRollouts(7);
+    private final ScoringSession scoring = new ScoringSession(Engine.cpu(), SHAPE, 1024);
+    private final List<AutoCloseable> opened = new ArrayList<>(List.of(rollouts, scoring));
+    private final List<Trajectory> trajectories =
+            Stream.generate(rollouts::next).limit(8).toList();
+    private final TrainingBatch batch = batch();
+
+    @AfterEach
+    void closeSessions() throws Exception {
+        for (AutoCloseable session : opened) {
+            session.close();
+        }
+    }
+
+    @Test
+    void shouldWeighTokensByWhatTheStepsOwnWeightsSayOfThem() {
+        StepReport report = train(PLAIN, withoutMoments());
+
+        double loss = 0;
+        double[] logWeights = new double[8];
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            for (int t = 0; t < current.length; t++) {
+                if (mask(s, t) == 1) {
+                    double logRatio = (double) current[t] - behavior(s)[t];
+                    logWeights[s] += logRatio;
+                    loss -= Math.min(2, Math.exp(logRatio)) * advantage(s) * current[t] / trainedTokens();
+                }
+            }
+        }
+        EffectiveSampleSize ess = EffectiveSampleSize.ofRaw(logWeights);
+        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.essRatio()).isCloseTo(ess.ratio(), within(1e-5)).isLessThan(0.99);
+        assertThat(report.metrics().get("step_scale")).isCloseTo(Math.sqrt(ess.ratio()), within(1e-5));
+        assertThat(report.learningRate()).isCloseTo(1e-2 * Math.sqrt(ess.ratio()), within(1e-7));
+        assertThat(report.metrics())
+                .containsEntry("recorded.ess_ratio", 0.9)
+                .containsEntry("recorded.step_scale", 1.0)
+                .containsEntry("recorded.second_moment", 0.01)
+                .containsEntry("proximal.sequences_recomputed", 8.0)
+                .containsEntry("forward_passes", 1.0);
+        assertThat(report.metrics())
+                .as("sampled by version 0")
+                .containsEntry("staleness_at_step_mean", 3.0)
+                .containsEntry("staleness_at_step_max", 3.0);
+        assertThat(report.stages())
+                .extracting(StageReport::getStage)
+                .containsExactly("token_tis", "grpo", "staleness", "rollout_correction", "ess");
+        assertThat(report.tokensTrained()).isEqualTo(trainedTokens());
+        assertThat(report.entries()).hasSize(8).allMatch(entry -> entry.getMaskedBy() == null);
+    }
+
+    @Test
+    void shouldScoreNothingThatWasScoredUnderTheVeryVersionOfTheStep() {
+        BatchOptimizer learner = open(PLAIN, withoutMoments());
+        StepReport report = learner.train(
+                batch,
+                0,
+                ControlState.initial(),
+                Weights.random(SHAPE, SyntheticRollouts.SEED),
+                learner.newOptimizer());
+
+        assertThat(report.metrics())
+                .containsEntry("proximal.sequences_recomputed", 0.0)
+                .doesNotContainKey("forward_passes")
+                .containsEntry("staleness_at_step_mean", 0.0);
+        assertThat(report.essRatio()).as("the noise on the behavior log-probs").isBetween(0.99, 1.0);
+    }
+
+    @Test
+    void shouldNotPayTwiceWhereTheUpdateNeedsTheSameLogProbs() {
+        StepReport once = train(PLAIN.withObjective(DecoupledPpoConfig.defaults()), withoutMoments());
+        assertThat(once.metrics()).containsEntry("forward_passes", 1.0).containsEntry("clip_fraction", 0.0);
+        assertThat(Math.abs(once.metrics().get("approx_kl_proximal"))).isZero();
+
+        StepReport twice =
+                train(PLAIN.withObjective(DecoupledPpoConfig.defaults()).withUpdates(1, 2), withoutMoments());
+        assertThat(twice.metrics())
+                .as("the second epoch's weights are new ones")
+                .containsEntry("forward_passes", 2.0);
+    }
+
+    @Test
+    void shouldMaskByTheSecondMomentOfTheStepsOwnRatios() {
+        CorrectionConfig strict = withMoments(new M2poMaskConfig(true, 1e-4, false));
+        StepReport report = train(PLAIN, strict);
+
+        StageReport m2po = report.stages().stream()
+                .filter(stage -> stage.getStage().equals("m2po"))
+                .findFirst()
+                .orElseThrow();
+        assertThat(m2po.getTokensChanged()).isPositive();
+        assertThat(report.tokensTrained()).isEqualTo(trainedTokens() - m2po.getTokensChanged());
+        assertThat(report.entries())
+                .extracting(StepEntry::getTrainedTokens)
+                .satisfies(tokens -> assertThat(
+                                tokens.stream().mapToLong(Integer::longValue).sum())
+                        .isEqualTo(report.tokensTrained()));
+        assertThat(report.entries().stream().filter(entry -> entry.getTrainedTokens() == 0))
+                .allMatch(entry -> entry.getMaskedBy().equals("m2po"));
+        double moment = 0;
+        for (int s = 0; s < 8; s++) {
+            for (int t = 0; t < scores(s).length; t++) {
+                moment += mask(s, t) * Math.pow((double) scores(s)[t] - behavior(s)[t], 2) / trainedTokens();
+            }
+        }
+        assertThat(report.metrics().get("second_moment")).isCloseTo(moment, within(1e-5));
+    }
+
+    /** A-3PO: three versions behind, two thirds of the way from behavior to current. */
+    @Test
+    void shouldPutTheInterpolatedPolicyBetweenBehaviorAndCurrent() {
+        StepReport report = train(
+                PLAIN.withProximal(ProximalSource.INTERPOLATED)
+                        .withObjective(new DecoupledPpoConfig(10, 10, 100, new TokenMean())),
+                withoutMoments());
+
+        double kl = 0;
+        double loss = 0;
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            for (int t = 0; t < current.length; t++) {
+                double proximal = behavior(s)[t] + 2.0 / 3 * (current[t] - behavior(s)[t]);
+                double weight = Math.min(2, Math.exp(proximal - behavior(s)[t]));
+                kl += mask(s, t) * (proximal - current[t]) / trainedTokens();
+                loss -= mask(s, t) * weight * advantage(s) * Math.exp(current[t] - proximal) / trainedTokens();
+            }
+        }
+        assertThat(report.metrics().get("approx_kl_proximal")).isCloseTo(kl, within(1e-5));
+        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
+    }
+
+    /**
+     * The members 2 and 5 lack old log-probs: three versions behind, two thirds of the way from behavior to current is their
+     * proximal policy, and the others' is the current one.
+     */
+    @Test
+    void shouldInterpolateForTheMembersWithoutOldLogProbs() {
+        TrainingBatch lacking = without(2, 5);
+        BatchOptimizer learner = open(PLAIN, with(MissingOldLogProbs.INTERPOLATE));
+        StepReport report = learner.train(lacking, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
+
+        double loss = 0;
+        double moment = 0;
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            for (int t = 0; t < current.length; t++) {
+                double logWeight = (s == 2 || s == 5 ? 2.0 / 3 : 1.0) * ((double) current[t] - behavior(s)[t]);
+                loss -= mask(s, t) * Math.min(2, Math.exp(logWeight)) * advantage(s) * current[t] / trainedTokens();
+                moment += mask(s, t) * logWeight * logWeight / trainedTokens();
+            }
+        }
+        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics().get("second_moment")).isCloseTo(moment, within(1e-5));
+        assertThat(report.metrics())
+                .containsEntry("proximal.sequences_interpolated", 2.0)
+                .containsEntry("proximal.sequences_recomputed", 8.0);
+        assertThat(report.tokensTrained()).isEqualTo(trainedTokens());
+    }
+
+    /** Whatever is compared; the siblings of the members 2 and 5 keep their advantages. */
+    @ParameterizedTest
+    @EnumSource
+    void shouldTrainOnNoTokenOfAMaskedMemberWithoutOldLogProbs(ComparedPolicies compare) {
+        TrainingBatch lacking = without(2, 5);
+        CorrectionConfig masking = with(MissingOldLogProbs.MASK);
+        BatchOptimizer learner = open(
+                PLAIN,
+                new CorrectionConfig(
+                        new RolloutCorrectionOptions("", compare, "token", "2.0", "", ""),
+                        masking.advantage(),
+                        masking.staleness(),
+                        masking.sequenceMask(),
+                        masking.m2po(),
+                        masking.ess(),
+                        masking.missingOldLogProbs()));
+        StepReport report = learner.train(lacking, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
+
+        double loss = 0;
+        long left = trainedTokens()
+                - PackedMask.count(trajectories.get(2).getMask())
+                - PackedMask.count(trajectories.get(5).getMask());
+        for (int s = 0; s < 8; s++) {
+            if (s != 2 && s != 5) {
+                float[] current = scores(s);
+                float[] old = PackedFloats.toArray(trajectories.get(s).getOldLogProbs());
+                for (int t = 0; t < current.length; t++) {
+                    double logWeight = switch (compare) {
+                        case ANCHOR -> (double) current[t] - behavior(s)[t];
+                        case ENGINE_MISMATCH -> (double) old[t] - behavior(s)[t];
+                        case STALENESS -> (double) current[t] - old[t];
+                    };
+                    loss -= mask(s, t) * Math.min(2, Math.exp(logWeight)) * advantage(s) * current[t] / left;
+                }
+            }
+        }
+        assertThat(report.tokensTrained()).isEqualTo(left);
+        assertThat(report.entries())
+                .extracting(StepEntry::getMaskedBy)
+                .containsExactly(null, null, "missing_old_log_probs", null, null, "missing_old_log_probs", null, null);
+        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics()).doesNotContainKey("proximal.sequences_interpolated");
+    }
+
+    /** A run that went on without them once, and does not any more. */
+    @Test
+    void shouldTrainOnNothingWithoutOldLogProbsUnlessItIsToldTo() {
+        BatchOptimizer learner = open(PLAIN, with(MissingOldLogProbs.RECOMPUTE));
+        StepReport report = learner.train(without(0), VERSION, ControlState.initial(), moved(), learner.newOptimizer());
+        assertThat(report.entries().get(0).getMaskedBy()).isEqualTo("missing_old_log_probs");
+    }
+
+    @Test
+    void shouldStopWhereOldLogProbsWouldBeUsedThatThereAreNot() {
+        BatchOptimizer learner =
+                open(PLAIN.withObjective(PpoClipConfig.defaults()), with(MissingOldLogProbs.INTERPOLATE));
+        assertThatThrownBy(() ->
+                        learner.train(without(2), VERSION, ControlState.initial(), moved(), learner.newOptimizer()))
+                .isInstanceOf(NonFiniteStepException.class)
+                .hasMessageContainingAll("batch 3", "rollout g1/0", "NaN");
+    }
+
+    @Test
+    void shouldRefuseToInterpolateInAStepThatMakesNoLogProbs() {
+        assertThatThrownBy(
+                        () -> open(PLAIN.withProximal(ProximalSource.RECORDED), with(MissingOldLogProbs.INTERPOLATE)))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContainingAll(
+                        "learner.step.proximal is recorded", "missing_old_log_probs is interpolate", "recomputed");
+    }
+
+    private TrainingBatch without(int... members) {
+        for (int s : members) {
+            trajectories.get(s).put(Trajectory.SCHEMA$.getField("old_log_probs").pos(), null);
+        }
+        return batch();
+    }
+
+    private static CorrectionConfig with(MissingOldLogProbs policy) {
+        CorrectionConfig usual = withoutMoments();
+        return new CorrectionConfig(
+                usual.rolloutCorrection(),
+                usual.advantage(),
+                usual.staleness(),
+                usual.sequenceMask(),
+                usual.m2po(),
+                usual.ess(),
+                policy);
+    }
+
+    @Test
+    void shouldLeaveEverythingToTheObjectiveInBypass() {
+        StepReport report = train(
+                PLAIN.withProximal(ProximalSource.BEHAVIOR).withObjective(ToprConfig.defaults()), withoutMoments());
+
+        assertThat(report.essRatio()).isEqualTo(1);
+        assertThat(report.metrics())
+                .containsEntry("second_moment", 0.0)
+                .containsEntry("step_scale", 1.0)
+                .containsEntry("forward_passes", 1.0);
+    }
+
+    static Stream<ObjectiveConfig> everyObjective() throws ReflectiveOperationException {
+        List<ObjectiveConfig> all = new ArrayList<>();
+        for (Class<?> kind : ObjectiveConfig.class.getPermittedSubclasses()) {
+            all.add((ObjectiveConfig) kind.getMethod("defaults").invoke(null));
+        }
+        assertThat(all).hasSizeGreaterThanOrEqualTo(20);
+        return all.stream();
+    }
+
+    /** The objective as the corrections have it, on vectors packed by hand, against what the optimiser made of it. */
+    @ParameterizedTest
+    @MethodSource("everyObjective")
+    void shouldGiveEveryObjectiveItsVectors(ObjectiveConfig kind) {
+        StepConfig config = PLAIN.withProximal(ProximalSource.RECORDED);
+        config = kind instanceof OaplConfig
+                ? new StepConfig(
+                        config.optimizer(),
+                        kind,
+                        config.proximal(),
+                        new BaselineConfig.SoftMaximum(0.5),
+                        config.kl(),
+                        config.entropy(),
+                        config.lengthGuard(),
+                        1,
+                        1,
+                        4096,
+                        2)
+                : config.withObjective(kind);
+
+        StepReport report = train(config, withoutMoments());
+
+        int[] offsets = new int[9];
+        for (int s = 0; s < 8; s++) {
+            offsets[s + 1] = offsets[s] + behavior(s).length;
+        }
+        List<String> groups =
+                trajectories.stream().map(Trajectory::getGroupId).distinct().toList();
+        TokenBatch layout = new TokenBatch(
+                offsets,
+                bytes(s -> PackedMask.toArray(trajectories.get(s).getMask()), offsets),
+                trajectories.stream()
+                        .mapToInt(trajectory -> groups.indexOf(trajectory.getGroupId()))
+                        .toArray());
+        float[] advantages = new float[offsets[8]];
+        for (int s = 0; s < 8; s++) {
+            double advantage = kind instanceof OaplConfig ? softAdvantage(s, 0.5) : advantage(s);
+            Arrays.fill(advantages, offsets[s], offsets[s + 1], (float) advantage);
+        }
+        float[] old = floats(s -> PackedFloats.toArray(trajectories.get(s).getOldLogProbs()), offsets);
+        float[] behavior = floats(this::behavior, offsets);
+        ObjectiveInput input = ObjectiveInput.of(layout, floats(this::scores, offsets), advantages)
+                .withBehavior(behavior)
+                .withProximal(
+                        switch (kind.anchor()) {
+                            case PROXIMAL, OLD -> old; // scored under the version that sampled
+                            case BEHAVIOR -> behavior;
+                        });
+        if (kind.weightsCompare().isPresent()) {
+            input = input.withWeights(
+                    floats(s -> PackedFloats.toArray(trajectories.get(s).getImportanceWeights()), offsets));
+        }
+        ObjectiveResult expected = kind.objective(
+                        new UpdateFacts(0, trainedTokens(), trainedTokens(), 8, ControlState.initial()))
+                .evaluate(input);
+        assertThat(report.metrics().get("policy_loss")).isCloseTo(expected.loss(), within(2e-5));
+        assertThat(report.metrics().get("grad_norm")).isPositive().isFinite();
+        expected.metrics().forEach((name, value) -> {
+            String metric = name.equals(ObjectiveResult.APPROX_KL) ? "approx_kl_proximal" : name;
+            if (report.metrics().containsKey(metric)) {
+                assertThat(report.metrics().get(metric)).as(name).isCloseTo(value, within(1e-5));
+            }
+        });
+    }
+
+    /** The mean over tokens of w·k3, with w = current / behavior, is added with its coefficient. */
+    @Test
+    void shouldAddTheDivergenceFromTheReferenceToTheLoss() {
+        StepConfig config = PLAIN.withKl(new KlConfig.InLoss(
+                KlDivergence.REVERSE, new CoefficientConfig.Fixed(0.5), new ReferenceConfig.Version(0)));
+        BatchOptimizer learner = open(config, withoutMoments());
+        learner.useReference(Weights.random(SHAPE, SyntheticRollouts.SEED));
+        assertThat(learner.referenceVersion()).hasValue(0);
+
+        StepReport report = learner.train(batch, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
+
+        double kl = 0;
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            for (int t = 0; t < current.length; t++) {
+                double d = (double) current[t]
+                        - PackedFloats.get(trajectories.get(s).getOldLogProbs(), t); // the same weights
+                double w = Math.exp((double) current[t] - behavior(s)[t]);
+                kl += mask(s, t) * w * (Math.exp(-d) - 1 + d) / trainedTokens();
+            }
+        }
+        assertThat(report.metrics().get("kl.loss")).isCloseTo(kl, within(1e-5));
+        assertThat(report.metrics().get("loss") - report.metrics().get("policy_loss"))
+                .isCloseTo(0.5 * kl, within(1e-5));
+        assertThat(report.metrics()).containsEntry("kl.coefficient", 0.5).containsEntry("forward_passes", 2.0);
+        assertThat(report.controls().get("kl.coefficient")).hasValue(0.5);
+    }
+
+    /** Rewards less 0.1 Σ (proximal − reference), then less the mean of their group of two. */
+    @Test
+    void shouldTakeAdvantagesOfThePenalisedReward() {
+        trajectories.forEach(trajectory -> trajectory.put(
+                Trajectory.SCHEMA$.getField("reference_log_probs").pos(), trajectory.getBehaviorLogProbs()));
+        BatchOptimizer learner = open(
+                PLAIN.withKl(new KlConfig.InReward(
+                        new CoefficientConfig.Adaptive(0.1, 0.01, 100), new ReferenceConfig.Recorded())),
+                withoutMoments());
+
+        StepReport report = learner.train(batch, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
+
+        double[] penalised = new double[8];
+        double measured = 0;
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            double kl = 0;
+            int tokens = 0;
+            for (int t = 0; t < current.length; t++) {
+                kl += mask(s, t) * ((double) current[t] - behavior(s)[t]);
+                tokens += mask(s, t);
+            }
+            penalised[s] = trajectories.get(s).getReward() - 0.1 * kl;
+            measured += kl / tokens / 8;
+        }
+        double loss = 0;
+        for (int s = 0; s < 8; s++) {
+            double advantage = penalised[s] - (penalised[s & ~1] + penalised[s | 1]) / 2;
+            float[] current = scores(s);
+            for (int t = 0; t < current.length; t++) {
+                loss -= mask(s, t)
+                        * Math.min(2, Math.exp((double) current[t] - behavior(s)[t]))
+                        * advantage
+                        * current[t]
+                        / trainedTokens();
+            }
+        }
+        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics().get("kl.measured")).isCloseTo(measured, within(1e-5));
+        double error = Math.max(-0.2, Math.min(0.2, measured / 0.01 - 1));
+        assertThat(report.controls().get("kl.coefficient").orElseThrow())
+                .as("the next step's")
+                .isCloseTo(0.1 * (1 + error * 8 / 100), within(1e-9));
+    }
+
+    @Test
+    void shouldRefuseADivergenceFromNothing() {
+        assertThatThrownBy(() -> train(PLAIN.withKl(KlConfig.InLoss.defaults()), withoutMoments()))
+                .isInstanceOf(MissingReferenceException.class)
+                .hasMessageContainingAll(
+                        "batch 3, rollout g0/0", "has no reference log-probs", "kl.reference.kind=version");
+    }
+
+    /** b = Σ g² w² R / Σ g² w² over each group of two, with gradients of one sequence at a time. */
+    @Test
+    void shouldHoldRewardsAgainstTheBaselineOfLeastVariance() {
+        StepReport report = train(
+                PLAIN.withBaseline(new BaselineConfig.Opob(
+                        Scope.GROUP, WeightedAverage.MEAN, BaselineConfig.Opob.Weights.RAW, false, false)),
+                withoutMoments());
+
+        double[] norms = new double[8];
+        double[] weights = new double[8];
+        try (GradientSession session = new GradientSession(Engine.cpu(), SHAPE, 1024)) {
+            for (int s = 0; s < 8; s++) {
+                float[] trained = new float[behavior(s).length];
+                double logWeight = 0;
+                for (int t = 0; t < trained.length; t++) {
+                    trained[t] = mask(s, t);
+                    logWeight += mask(s, t) * ((double) scores(s)[t] - behavior(s)[t]);
+                }
+                Gradients gradient = new Gradients(SHAPE);
+                session.accumulate(
+                        moved(), sequence(s), new float[] {1f}, trained, new float[trained.length], gradient);
+                norms[s] = gradient.l2Norm();
+                weights[s] = Math.pow(norms[s] * Math.exp(logWeight), 2);
+            }
+        }
+        double loss = 0;
+        for (int s = 0; s < 8; s++) {
+            int a = s & ~1;
+            int b = s | 1;
+            double baseline = (weights[a] * trajectories.get(a).getReward()
+                            + weights[b] * trajectories.get(b).getReward())
+                    / (weights[a] + weights[b]);
+            float[] current = scores(s);
+            for (int t = 0; t < current.length; t++) {
+                loss -= mask(s, t)
+                        * Math.min(2, Math.exp((double) current[t] - behavior(s)[t]))
+                        * (trajectories.get(s).getReward() - baseline)
+                        * current[t]
+                        / trainedTokens();
+            }
+        }
+        assertThat(report.metrics().get("opob.norm_max"))
+                .isCloseTo(Arrays.stream(norms).max().orElseThrow(), within(1e-4));
+        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics().get("opob.moved_mean")).isPositive();
+    }
+
+    @Test
+    void shouldLowerTheStepWhenAnswersGetLonger() {
+        double length = trajectories.stream()
+                .mapToInt(t -> PackedInts.length(t.getResponseTokens()))
+                .average()
+                .orElseThrow();
+        ControlState shorter = new ControlState(Map.of("length_guard.mean_tokens", length / 2));
+        BatchOptimizer learner = open(
+                PLAIN.withProximal(ProximalSource.RECORDED)
+                        .withLengthGuard(new LengthGuardConfig.Proportional(1.25, 0.9, 0.1)),
+                withoutMoments());
+
+        StepReport report = learner.train(batch, VERSION, shorter, moved(), learner.newOptimizer());
+
+        assertThat(report.learningRate()).as("1.25 / 2 of the rate").isCloseTo(1e-2 * 0.625, within(1e-12));
+        assertThat(report.metrics()).containsEntry("length_guard.scale", 0.625);
+        assertThat(report.controls().get("length_guard.mean_tokens").orElseThrow())
+                .isCloseTo(0.9 * length / 2 + 0.1 * length, within(1e-12));
+    }
+
+    private StepReport train(StepConfig config, CorrectionConfig corrections) {
+        BatchOptimizer learner = open(config, corrections);
+        AdamW adamW = learner.newOptimizer();
+        return learner.train(batch, VERSION, ControlState.initial(), moved(), adamW);
+    }
+
+    private BatchOptimizer open(StepConfig config, CorrectionConfig corrections) {
+        BatchOptimizer learner = new BatchOptimizer(Engine.cpu(), SHAPE, config, corrections);
+        opened.add(learner);
+        return learner;
+    }
+
+    private static Weights moved() {
+        return Weights.random(SHAPE, 99);
+    }
+
+    private static CorrectionConfig withoutMoments() {
+        return withMoments(new M2poMaskConfig(false, 0, false));
+    }
+
+    private static CorrectionConfig withMoments(M2poMaskConfig m2po) {
+        CorrectionConfig usual = CorrectionConfig.defaults();
+        return new CorrectionConfig(
+                usual.rolloutCorrection(),
+                usual.advantage(),
+                usual.staleness(),
+                usual.sequenceMask(),
+                m2po,
+                usual.ess(),
+                usual.missingOldLogProbs());
+    }
+
+    /** Nothing masked by the batch, step scale 1, advantages of groups of two. */
+    private TrainingBatch batch() {
+        List<BatchEntry> entries = new ArrayList<>();
+        for (int s = 0; s < 8; s++) {
+            entries.add(BatchEntry.newBuilder(SyntheticRollouts.entry(trajectories.get(s), 0, s))
+                    .setAdvantage(advantage(s))
+                    .build());
+        }
+        return TrainingBatch.of(SyntheticRollouts.batch(3, entries), trajectories);
+    }
+
+    private double advantage(int s) {
+        return trajectories.get(s).getReward()
+                - (trajectories.get(s & ~1).getReward()
+                                + trajectories.get(s | 1).getReward())
+                        / 2;
+    }
+
+    /** r − β log mean exp(r / β) over the group of two. */
+    private double softAdvantage(int s, double beta) {
+        double mean = (Math.exp(trajectories.get(s & ~1).getReward() / beta)
+                        + Math.exp(trajectories.get(s | 1).getReward() / beta))
+                / 2;
+        return trajectories.get(s).getReward() - beta * Math.log(mean);
+    }
+
+    private long trainedTokens() {
+        return trajectories.stream()
+                .mapToLong(trajectory -> PackedMask.count(trajectory.getMask()))
+                .sum();
+    }
+
+    private int mask(int s, int t) {
+        return PackedMask.get(trajectories.get(s).getMask(), t);
+    }
+
+    private float[] behavior(int s) {
+        return PackedFloats.toArray(trajectories.get(s).getBehaviorLogProbs());
+    }
+
+    /** Under the step's weights, one sequence at a time. */
+    private float[] scores(int s) {
+        return scoring.score(moved(), sequence(s), new float[] {1f}).logProbs();
+    }
+
+    private SequenceBatch sequence(int s) {
+        int[] prompt = PackedInts.toArray(trajectories.get(s).getPromptTokens());
+        int[] response = PackedInts.toArray(trajectories.get(s).getResponseTokens());
+        int[] tokens = Arrays.copyOf(prompt, prompt.length + response.length);
+        System.arraycopy(response, 0, tokens, prompt.length, response.length);
+        return new SequenceBatch(new int[][] {tokens}, new int[] {prompt.length});
+    }
+
+    private static float[] floats(IntFunction<float[]> part, int[] offsets) {
+        float[] packed = new float[offsets[8]];
+        for (int s = 0; s < 8; s++) {
+            System.arraycopy(part.apply(s), 0, packed, offsets[s], offsets[s + 1] - offsets[s]);
+        }
+        return packed;
+    }
+
+    private static byte[] bytes(IntFunction<byte[]> part, int[] offsets) {
+        byte[] packed = new byte[offsets[8]];
+        for (int s = 0; s < 8; s++) {
+            System.arraycopy(part.apply(s), 0, packed, offsets[s], offsets[s + 1] - offsets[s]);
+        }
+        return packed;
+    }
+}

@@ -1,0 +1,134 @@
+package dev.millrace.replay;
+
+import dev.millrace.replay.InputReader.Taken;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Outcome;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.topology.TopologyConfig;
+import dev.millrace.topology.TopologyTasks;
+import dev.millrace.topology.ingress.AssemblyArrival;
+import dev.millrace.topology.ingress.VersionArrival;
+import dev.millrace.topology.journal.Observation;
+import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.task.TaskFactory;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.LongAdder;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * Runs a run's topology again as it was recorded, every task of it, and says whether it made the same bytes.
+ *
+ * <p>Tasks are independent of each other: each reads what was recorded on the topics before it, not what another
+ * replay made. So they run at once, on any number of threads, with one result. Memory is what the live tasks have.
+ */
+public final class AsRecorded {
+    private final RecordedRun run;
+    private final TopologyTasks tasks;
+    private final RecordComparison comparison;
+    private final LongAdder progress = new LongAdder();
+
+    /**
+     * @param config what the run decided by
+     * @param maxValueBytes largest value that its log took
+     */
+    public AsRecorded(RecordedRun run, TopologyConfig config, int maxValueBytes) {
+        this.run = run;
+        this.tasks = new TopologyTasks(
+                config,
+                run.run(),
+                run.topics(),
+                run.registry(),
+                run::fetcher,
+                maxValueBytes,
+                new TopologyMeters(new SimpleMeterRegistry()));
+        RunTopics topics = run.topics();
+        this.comparison = new RecordComparison(
+                run.registry(),
+                Map.of(
+                        topics.trajectories(),
+                        Trajectory.class,
+                        topics.outcomes(),
+                        Outcome.class,
+                        topics.batches(),
+                        LearnerBatch.class));
+    }
+
+    /** Offsets of all inputs together that were passed so far; from any thread. */
+    public long passed() {
+        return progress.sum();
+    }
+
+    /** Offsets of all inputs together. */
+    public long toPass() {
+        long sum = 0;
+        for (String topic : inputTopics()) {
+            for (TopicPartition partition : run.partitions(topic)) {
+                sum += run.range(partition).end() - run.range(partition).from();
+            }
+        }
+        return sum;
+    }
+
+    private List<String> inputTopics() {
+        List<String> topics = new ArrayList<>();
+        tasks.joinInputs().forEach(input -> topics.add(input.topic()));
+        tasks.assemblyInputs().forEach(input -> topics.add(input.topic()));
+        return topics;
+    }
+
+    /**
+     * Replays every task.
+     *
+     * @param threads at least 1; the result does not depend on it
+     * @return a verdict for each task, joins by partition, then assemblies
+     */
+    public List<TaskVerdict> replay(int threads) throws InterruptedException {
+        List<Callable<TaskVerdict>> all = new ArrayList<>();
+        for (TopicPartition partition : run.partitions(run.topics().rollouts())) {
+            all.add(replayOf(tasks.join(), tasks.joinInputs(), AsRecorded::nothingIsTold, partition.partition()));
+        }
+        for (TopicPartition partition : run.partitions(run.topics().trajectories())) {
+            all.add(replayOf(tasks.assembly(), tasks.assemblyInputs(), AsRecorded::version, partition.partition()));
+        }
+        ExecutorService workers = Executors.newFixedThreadPool(threads, runnable -> new Thread(runnable, "replay"));
+        try {
+            List<TaskVerdict> verdicts = new ArrayList<>();
+            for (Future<TaskVerdict> verdict : workers.invokeAll(all)) {
+                verdicts.add(verdict.get());
+            }
+            return verdicts;
+        } catch (ExecutionException e) {
+            throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
+        } finally {
+            workers.shutdownNow();
+        }
+    }
+
+    private <A extends Observation> Callable<TaskVerdict> replayOf(
+            TaskFactory<A> factory,
+            List<TopologyTasks.Input<A>> inputs,
+            java.util.function.Function<long[], Taken<A>> told,
+            int partition) {
+        return () ->
+                new TaskReplay<>(run, factory, inputs, told, partition, tasks.settings(), comparison, progress).run();
+    }
+
+    private static <A> Taken<A> nothingIsTold(long... facts) {
+        throw new UnprovableReplayException("a header tells of an input that the join does not have");
+    }
+
+    private static Taken<AssemblyArrival> version(long... facts) {
+        VersionArrival version = VersionArrival.of(facts);
+        return new Taken<>(version, version.timestampMs());
+    }
+}

@@ -1,0 +1,57 @@
+package dev.millrace.replay;
+
+import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.replay.archive.ArchiveException;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.serde.AvroSerde;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+
+/** The trajectories that a recorded batch points at. */
+public final class BatchTrajectories {
+    private BatchTrajectories() {}
+
+    /**
+     * One for each entry of the batch, in their order.
+     *
+     * @param fetcher the run's
+     * @throws ArchiveException naming the first that is not there any more, or is another
+     */
+    public static List<Trajectory> of(RecordedRun run, LearnerBatch batch, RecordFetcher fetcher) {
+        Map<Integer, TreeSet<Long>> wanted = new TreeMap<>();
+        batch.getEntries()
+                .forEach(entry -> wanted.computeIfAbsent(entry.getPartition(), p -> new TreeSet<>())
+                        .add(entry.getOffset()));
+        var deserializer = AvroSerde.of(Trajectory.class, run.registry()).deserializer();
+        Map<String, Trajectory> found = new HashMap<>();
+        wanted.forEach((partition, offsets) -> {
+            long[] sorted = offsets.stream().mapToLong(Long::longValue).toArray();
+            for (ConsumerRecord<byte[], byte[]> record :
+                    fetcher.fetch(new TopicPartition(run.topics().trajectories(), partition), sorted)) {
+                found.put(partition + "@" + record.offset(), deserializer.deserialize(record.topic(), record.value()));
+            }
+        });
+        List<Trajectory> trajectories = new ArrayList<>(batch.getEntries().size());
+        for (BatchEntry entry : batch.getEntries()) {
+            Trajectory trajectory = found.get(entry.getPartition() + "@" + entry.getOffset());
+            if (trajectory == null || !trajectory.getRolloutId().equals(entry.getRolloutId())) {
+                throw new ArchiveException("batch " + batch.getBatchId() + " names the trajectory of "
+                        + entry.getRolloutId() + " at "
+                        + run.topics().trajectories() + "-" + entry.getPartition() + "@" + entry.getOffset() + ", and "
+                        + (trajectory == null ? "the log no longer holds it" : "another lies there")
+                        + "; choose a later range, or replay an archive that was exported in time");
+            }
+            trajectories.add(trajectory);
+        }
+        return trajectories;
+    }
+}

@@ -1,0 +1,137 @@
+package dev.millrace.replay;
+
+import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.replay.DeadLetterReader.Letter;
+import dev.millrace.replay.archive.RecordCursor;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.topology.TopologyTasks.Input;
+import dev.millrace.topology.journal.SeenHeader;
+import dev.millrace.topology.state.RecordTimestampExtractor;
+import dev.millrace.topology.task.Decision;
+import java.util.Optional;
+import java.util.concurrent.atomic.LongAdder;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.streams.processor.api.Record;
+
+/**
+ * What a task takes in from one of its inputs: the records that are what they claim. Those that are not must be the
+ * run's dead letters, byte for byte. Confined to one thread.
+ *
+ * @param <A> what the task takes
+ */
+final class InputReader<A> implements AutoCloseable {
+
+    /** What was taken in, and when what it tells of happened. */
+    record Taken<A>(A arrival, long timestampMs) {}
+
+    private final Input<A> input;
+    private final TopicPartition partition;
+    private final RecordCursor cursor;
+    private final DeadLetterReader letters;
+    private final RecordComparison comparison;
+    private final String deadLetters;
+    private final LongAdder progress;
+    private long partitionTimeMs = -1;
+    private long lettersCompared;
+
+    /** @param progress takes how many offsets were passed */
+    InputReader(
+            RecordedRun run,
+            Input<A> input,
+            TopicPartition partition,
+            RecordComparison comparison,
+            LongAdder progress) {
+        this.input = input;
+        this.partition = partition;
+        this.cursor = run.read(partition, 0);
+        this.letters = new DeadLetterReader(run, partition);
+        this.comparison = comparison;
+        this.deadLetters = run.topics().deadLetters();
+        this.progress = progress;
+    }
+
+    /** The next arrival; empty at the end of what is recorded. */
+    Optional<Taken<A>> next() {
+        for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next(); next.isPresent(); next = cursor.next()) {
+            Optional<Taken<A>> taken = read(next.get(), true);
+            if (taken.isPresent()) {
+                return taken;
+            }
+        }
+        return Optional.empty();
+    }
+
+    private Optional<Taken<A>> read(ConsumerRecord<byte[], byte[]> record, boolean wasRead) {
+        progress.increment();
+        long eventMs = RecordTimestampExtractor.of(record, partitionTimeMs);
+        partitionTimeMs = Math.max(partitionTimeMs, eventMs);
+        try {
+            return input.reader()
+                    .read(
+                            new Record<>(record.key(), record.value(), eventMs, record.headers()),
+                            record.partition(),
+                            record.offset())
+                    .map(arrival -> new Taken<>(arrival, eventMs));
+        } catch (RefusedException e) {
+            Headers headers = DeadLetters.headers(
+                    record.headers(),
+                    new DeadLetters.Source(record.topic(), record.partition(), record.offset(), eventMs),
+                    e.refusal());
+            headers.remove(SeenHeader.HEADER);
+            compare(record, new Decision(deadLetters, record.key(), record.value(), headers), wasRead);
+            return Optional.empty();
+        }
+    }
+
+    private void compare(ConsumerRecord<byte[], byte[]> refused, Decision replayed, boolean wasRead) {
+        String what = "the dead letter of " + partition + "@" + refused.offset();
+        Optional<Letter> letter = letters.peek();
+        if (letter.isEmpty() || letter.get().sourceOffset() != refused.offset()) {
+            if (wasRead) {
+                throw new ReplayDifferenceException(
+                        new ReplayDifference("the check of " + partition, what, "", "none", "one"));
+            }
+            return; // the run has not come so far
+        }
+        comparison.compare(letter.get().record(), replayed).ifPresent(where -> {
+            throw new ReplayDifferenceException(new ReplayDifference(
+                    "the check of " + partition, what, where.field(), where.recorded(), where.replayed()));
+        });
+        lettersCompared++;
+        letters.pass();
+    }
+
+    /** Reads on as far as there are dead letters; nothing is taken in. */
+    void compareRestOfLetters() {
+        while (letters.peek().isPresent()) {
+            long expected = letters.peek().get().sourceOffset();
+            Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
+            if (next.isEmpty() || next.get().offset() > expected) {
+                throw new ReplayDifferenceException(new ReplayDifference(
+                        "the check of " + partition,
+                        "the dead letter of " + partition + "@" + expected,
+                        "",
+                        "one",
+                        "none, since no such record is refused"));
+            }
+            read(next.get(), false);
+        }
+    }
+
+    TopicPartition partition() {
+        return partition;
+    }
+
+    long lettersCompared() {
+        return lettersCompared;
+    }
+
+    @Override
+    public void close() {
+        cursor.close();
+        letters.close();
+    }
+}

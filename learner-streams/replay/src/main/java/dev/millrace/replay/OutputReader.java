@@ -1,0 +1,74 @@
+package dev.millrace.replay;
+
+import dev.millrace.replay.archive.RecordCursor;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.topology.journal.SeenHeader;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Optional;
+import java.util.PriorityQueue;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * The records that one task made, from all topics that it writes to, in the order in which it made them.
+ *
+ * <p>Each partition has a task's records in the order of their numbers, so one record of each is held. Every task's
+ * replay reads every partition for itself and passes over the others' records; so tasks do not wait for each other,
+ * whatever the partitions hold. Confined to one thread.
+ */
+final class OutputReader implements AutoCloseable {
+
+    /** A record of the run, and what its task had seen. */
+    record Output(ConsumerRecord<byte[], byte[]> record, SeenHeader sighting) {
+        String place() {
+            return record.topic() + "-" + record.partition() + "@" + record.offset();
+        }
+    }
+
+    private record Head(RecordCursor cursor, Output output) {}
+
+    private final String task;
+    private final List<RecordCursor> cursors = new ArrayList<>();
+    private final PriorityQueue<Head> heads = new PriorityQueue<>(
+            Comparator.comparingLong((Head head) -> head.output().sighting().number()));
+
+    OutputReader(RecordedRun run, String task, List<String> topics) {
+        this.task = task;
+        for (String topic : topics) {
+            for (TopicPartition partition : run.partitions(topic)) {
+                RecordCursor cursor = run.read(partition, 0);
+                cursors.add(cursor);
+                advance(cursor);
+            }
+        }
+    }
+
+    private void advance(RecordCursor cursor) {
+        for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next(); next.isPresent(); next = cursor.next()) {
+            if (SeenHeader.isOf(next.get().headers(), task)) {
+                heads.add(new Head(
+                        cursor,
+                        new Output(
+                                next.get(), SeenHeader.of(next.get().headers()).orElseThrow())));
+                return;
+            }
+        }
+    }
+
+    /** The next record; empty behind the last. */
+    Optional<Output> peek() {
+        return Optional.ofNullable(heads.peek()).map(Head::output);
+    }
+
+    /** Goes on behind it. */
+    void pass() {
+        advance(heads.remove().cursor());
+    }
+
+    @Override
+    public void close() {
+        cursors.forEach(RecordCursor::close);
+    }
+}

@@ -1,0 +1,252 @@
+package dev.millrace.replay;
+
+import dev.millrace.replay.InputReader.Taken;
+import dev.millrace.replay.OutputReader.Output;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.topology.TopologyTasks.Input;
+import dev.millrace.topology.journal.Observation;
+import dev.millrace.topology.journal.TaskEvent;
+import dev.millrace.topology.task.Decision;
+import dev.millrace.topology.task.DecisionTask;
+import dev.millrace.topology.task.TaskFactory;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Function;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.state.KeyValueStore;
+
+/**
+ * Runs one task again over what it read, as the records that it made say it went, and compares what it makes.
+ *
+ * <p>For each record of the run, in the order of their numbers: what happened since the record before is done to the
+ * task (arrivals from the inputs, idle time, beginning anew on the same stores), and the next record that the task makes
+ * must be this one, neither earlier nor later. Records that the run made of one and the same event follow in the same way.
+ *
+ * <p>Holds the task's state and one record of each partition; single-threaded, used once.
+ */
+final class TaskReplay<A extends Observation> {
+    private final RecordedRun run;
+    private final TaskFactory<A> factory;
+    private final List<Input<A>> inputs;
+    private final Function<long[], Taken<A>> told;
+    private final int partition;
+    private final String name;
+    private final long settings;
+    private final RecordComparison comparison;
+    private final LongAdder progress;
+
+    private final Map<String, KeyValueStore<Bytes, byte[]>> stores = new HashMap<>();
+    private final Map<String, Long> same = new TreeMap<>();
+    /** By the number of the input. */
+    private final Map<Integer, InputReader<A>> readers = new TreeMap<>();
+
+    private OutputReader outputs;
+    private DecisionTask<A> task;
+    private long number;
+    private long taken;
+    private int beginnings;
+    /** The record whose events are being done; decisions before the last of them come too early. */
+    private Output current;
+
+    private boolean isLastEvent;
+
+    /**
+     * @param told makes an arrival of what a journal was told
+     * @param settings fingerprint of what it decides by
+     * @param progress takes how many offsets of the inputs were passed
+     */
+    TaskReplay(
+            RecordedRun run,
+            TaskFactory<A> factory,
+            List<Input<A>> inputs,
+            Function<long[], Taken<A>> told,
+            int partition,
+            long settings,
+            RecordComparison comparison,
+            LongAdder progress) {
+        this.run = run;
+        this.factory = factory;
+        this.inputs = inputs;
+        this.told = told;
+        this.partition = partition;
+        this.name = factory.name(partition);
+        this.settings = settings;
+        this.comparison = comparison;
+        this.progress = progress;
+    }
+
+    TaskVerdict run() {
+        Optional<ReplayDifference> difference = Optional.empty();
+        Optional<String> gap = Optional.empty();
+        try {
+            open();
+            while (outputs.peek().isPresent()) {
+                replay(outputs.peek().get());
+            }
+            readers.values().forEach(InputReader::compareRestOfLetters);
+        } catch (ReplayDifferenceException e) {
+            difference = Optional.of(e.difference());
+        } catch (UnprovableReplayException e) {
+            gap = Optional.of(e.getMessage());
+        } finally {
+            close();
+        }
+        long letters = readers.values().stream()
+                .mapToLong(InputReader::lettersCompared)
+                .sum();
+        if (letters > 0) {
+            same.merge(run.topics().deadLetters(), letters, Long::sum);
+        }
+        return new TaskVerdict(name, same, taken, beginnings, difference, gap);
+    }
+
+    private void open() {
+        outputs = new OutputReader(run, name, factory.outputs());
+        for (Input<A> input : inputs) {
+            TopicPartition source = new TopicPartition(input.topic(), partition);
+            boolean isNeeded = !input.topic().equals(run.topics().policyVersions()); // which its journal was told of
+            if (isNeeded && run.range(source).from() > 0 && outputs.peek().isPresent()) {
+                throw new UnprovableReplayException(
+                        "the log no longer holds the first " + run.range(source).from() + " records of " + source
+                                + "; a run can be replayed as recorded only from its beginning");
+            }
+            readers.put(input.number(), new InputReader<>(run, input, source, comparison, progress));
+        }
+    }
+
+    private void replay(Output output) {
+        if (output.sighting().number() != number) {
+            throw new ReplayDifferenceException(new ReplayDifference(
+                    name,
+                    "record number " + number,
+                    "",
+                    "none; the next is number " + output.sighting().number() + " at " + output.place(),
+                    "not looked for it"));
+        }
+        current = output;
+        List<TaskEvent> events = output.sighting().since();
+        for (int i = 0; i < events.size(); i++) {
+            happen(events.get(i), i == events.size() - 1);
+        }
+        if (outputs.peek().filter(next -> next == output).isPresent()) {
+            throw new ReplayDifferenceException(new ReplayDifference(name, described(output), "", "a record", "none"));
+        }
+    }
+
+    private void happen(TaskEvent event, boolean isLast) {
+        isLastEvent = false;
+        if (event instanceof TaskEvent.Arrivals arrivals) {
+            InputReader<A> reader = reader(arrivals.input());
+            for (long i = 1; i <= arrivals.count(); i++) {
+                isLastEvent = isLast && i == arrivals.count();
+                Taken<A> next = reader.next()
+                        .orElseThrow(() -> new UnprovableReplayException(reader.partition() + " ends before what "
+                                + described(current) + " was made of: it was made when offset "
+                                + (current.sighting().positions().get(arrivals.input()) - 1) + " had been read"));
+                take(next, isLastEvent ? arrivals.input() : -1);
+            }
+        } else if (event instanceof TaskEvent.Told fact) {
+            isLastEvent = isLast;
+            take(told.apply(fact.facts()), -1);
+        } else if (event instanceof TaskEvent.Idled idled) {
+            isLastEvent = isLast;
+            task.idle(idled.countedMs(), idled.wallClockMs());
+        } else if (event instanceof TaskEvent.Began began) {
+            begin(began);
+        } else {
+            throw new UnprovableReplayException("so much happened before " + described(current)
+                    + " without a record being made that its header could not hold it");
+        }
+    }
+
+    private InputReader<A> reader(int input) {
+        InputReader<A> reader = readers.get(input);
+        if (reader == null) {
+            throw new UnprovableReplayException(described(current) + " was made when records of input " + input
+                    + " had been read, which by these settings nobody reads");
+        }
+        return reader;
+    }
+
+    private void begin(TaskEvent.Began began) {
+        if (began.settings() != settings) {
+            throw new UnprovableReplayException(
+                    "from " + described(current) + " on, the run decided by other settings than these (fingerprint "
+                            + Long.toHexString(began.settings()) + ", these have " + Long.toHexString(settings)
+                            + "); give the configuration that it ran with");
+        }
+        if (task != null) {
+            task.close();
+        }
+        task = factory.open(partition, store -> stores.computeIfAbsent(store, MemoryStore::new), this::compare);
+        beginnings++;
+    }
+
+    private void take(Taken<A> next, int lastOfInput) {
+        taken++;
+        if (lastOfInput >= 0) {
+            long position = current.sighting().positions().get(lastOfInput);
+            if (next.arrival().offset() + 1 != position) {
+                throw new UnprovableReplayException("when " + described(current) + " was made, "
+                        + reader(lastOfInput).partition()
+                        + " had been read up to offset " + (position - 1) + "; counting its records leads to offset "
+                        + next.arrival().offset() + ", so records are missing from it");
+            }
+        }
+        task.take(next.arrival(), next.timestampMs());
+    }
+
+    private void compare(Decision made) {
+        Optional<Output> next = outputs.peek();
+        boolean isOfNow = isLastEvent
+                && next.isPresent()
+                && (next.get() == current || next.get().sighting().since().isEmpty());
+        if (!isOfNow) {
+            throw new ReplayDifferenceException(new ReplayDifference(
+                    name, "before " + described(next.orElse(current)), "", "no record", "one for " + made.topic()));
+        }
+        Output recorded = next.get();
+        if (recorded.sighting().number() != number) {
+            throw new ReplayDifferenceException(new ReplayDifference(
+                    name,
+                    "record number " + number,
+                    "",
+                    "none; the next is number " + recorded.sighting().number() + " at " + recorded.place(),
+                    "one for " + made.topic()));
+        }
+        comparison.compare(recorded.record(), made).ifPresent(where -> {
+            throw new ReplayDifferenceException(
+                    new ReplayDifference(name, described(recorded), where.field(), where.recorded(), where.replayed()));
+        });
+        if (recorded.sighting().activityMs() != task.nowMs()) {
+            throw new ReplayDifferenceException(new ReplayDifference(
+                    name,
+                    described(recorded),
+                    "activity clock",
+                    recorded.sighting().activityMs() + " ms",
+                    task.nowMs() + " ms"));
+        }
+        same.merge(recorded.record().topic(), 1L, Long::sum);
+        number++;
+        outputs.pass();
+    }
+
+    private static String described(Output output) {
+        return output.place() + " (number " + output.sighting().number() + ")";
+    }
+
+    private void close() {
+        if (task != null) {
+            task.close();
+        }
+        readers.values().forEach(InputReader::close);
+        if (outputs != null) {
+            outputs.close();
+        }
+    }
+}

@@ -1,0 +1,309 @@
+package dev.millrace.replay;
+
+import dev.millrace.corrections.diagnostics.DecisionTree;
+import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.corrections.diagnostics.DiagnosticsStep;
+import dev.millrace.corrections.diagnostics.DiagnosticsWindow;
+import dev.millrace.corrections.diagnostics.TreeBounds;
+import dev.millrace.replay.archive.RecordCursor;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.replay.archive.RecordedRun.Range;
+import dev.millrace.replay.rescore.Rescorer;
+import dev.millrace.replay.rescore.Rescorer.Rescored;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.serde.AvroRecordDeserializer;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.stages.BatchDiagnostics;
+import dev.millrace.stages.BatchInput;
+import dev.millrace.stages.BatchVerdict;
+import dev.millrace.topology.batch.AssembledInput;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * What other corrections would have made of a run's batches: the same rollouts, the same batches, decided by others.
+ *
+ * <p>Batches are read in order, their trajectories by the places that they name. Steps are decided at once on several
+ * threads and handed on in their order, so the result does not depend on the number of threads, and no more steps than
+ * twice the threads are in memory. The first alternative is the run's own corrections: that they give the recorded batch
+ * again is asked of every step.
+ */
+public final class WhatIf {
+    /** Steps that a diagnosis looks back on. */
+    private static final int WINDOW = 10;
+
+    private static final long CLOSE_LIMIT_SECONDS = 60;
+
+    private final RecordedRun run;
+    private final StepRange range;
+    private final List<AlternativeReplay> alternatives;
+    private final AvroRecordDeserializer<LearnerBatch> batchReader;
+    private final AvroRecordDeserializer<Trajectory> trajectoryReader;
+    private final DecisionTree tree = new DecisionTree(TreeBounds.DEFAULT);
+    private final Rescorer rescorer;
+    private final boolean isLearnersDecision;
+    private final Window recordedWindow = new Window();
+    private final Window rescoredWindow = new Window();
+    private final LongAdder passed = new LongAdder();
+    private final LongAdder tokens = new LongAdder();
+    private final LongAdder untrained = new LongAdder();
+    private KeptBatch.Keeper keeper;
+
+    /** The latest steps, over which a diagnosis is made. */
+    private static final class Window {
+        private final Deque<DiagnosticsStep> steps = new ArrayDeque<>();
+
+        void add(DiagnosticsStep step) {
+            steps.addLast(step);
+            if (steps.size() > WINDOW) {
+                steps.removeFirst();
+            }
+        }
+    }
+
+    /** @param alternatives the run's own corrections first; none of them sees other log-probs than the recorded ones */
+    public WhatIf(RecordedRun run, StepRange range, List<Alternative> alternatives) {
+        this(run, range, alternatives, null, false);
+    }
+
+    /**
+     * With log-probs that are computed again.
+     *
+     * @param alternatives the run's own corrections first; of those that see other log-probs than the recorded ones, the
+     *     first has the run's own corrections too
+     * @param rescorer computes them; null if nobody does
+     * @param isLearnersDecision whether the run's own corrections over them are what the learner decided by, so that they
+     *     must come to what its log says
+     */
+    public WhatIf(
+            RecordedRun run,
+            StepRange range,
+            List<Alternative> alternatives,
+            Rescorer rescorer,
+            boolean isLearnersDecision) {
+        this.run = run;
+        this.range = range;
+        this.alternatives = alternatives.stream().map(AlternativeReplay::new).toList();
+        this.batchReader = AvroSerde.of(LearnerBatch.class, run.registry()).deserializer();
+        this.trajectoryReader = AvroSerde.of(Trajectory.class, run.registry()).deserializer();
+        this.rescorer = rescorer;
+        this.isLearnersDecision = isLearnersDecision;
+        if (rescorer == null && alternatives.stream().anyMatch(Alternative::isRescored)) {
+            throw new IllegalArgumentException(
+                    "nobody computes the log-probs again that an alternative is to see: " + alternatives);
+        }
+    }
+
+    /** Batches that were left out because no step on them is recorded, from whose beginning log-probs were wanted. */
+    public long untrained() {
+        return untrained.sum();
+    }
+
+    /** Offsets of batches that were passed so far; from any thread. */
+    public long passed() {
+        return passed.sum();
+    }
+
+    /** Offsets of batches to pass. */
+    public long toPass() {
+        return run.partitions(run.topics().batches()).stream()
+                .map(this::offsets)
+                .mapToLong(r -> r.end() - r.from())
+                .sum();
+    }
+
+    /** Response tokens decided about so far, each once, whatever the number of alternatives. */
+    public long tokens() {
+        return tokens.sum();
+    }
+
+    private Range offsets(TopicPartition partition) {
+        Range all = run.range(partition);
+        long from = Math.max(all.from(), range.fromOffset());
+        long end = range.toOffset() == Long.MAX_VALUE ? all.end() : Math.min(all.end(), range.toOffset() + 1);
+        return new Range(from, Math.max(from, end));
+    }
+
+    /** One batch decided, before it is put behind those before it. */
+    private record Decided(
+            ReplayedStep step,
+            Optional<DiagnosticsStep> recorded,
+            Optional<DiagnosticsStep> rescored,
+            List<KeptBatch> kept) {}
+
+    /** Has every batch kept as each alternative but the first makes it; before the replay. */
+    public WhatIf keeping(KeptBatch.Keeper taker) {
+        keeper = taker;
+        return this;
+    }
+
+    /**
+     * Replays every batch of the range.
+     *
+     * @param threads at least 1
+     * @param steps takes each in order, on the calling thread
+     */
+    public void replay(int threads, Consumer<ReplayedStep> steps) throws InterruptedException {
+        ExecutorService workers = Executors.newFixedThreadPool(threads, runnable -> new Thread(runnable, "replay"));
+        try (TrajectoryFeed trajectories = new TrajectoryFeed(run);
+                TrainedSteps trained = isLearnersDecision ? new TrainedSteps(run) : null) {
+            Deque<Future<Decided>> underWay = new ArrayDeque<>();
+            for (TopicPartition partition : run.partitions(run.topics().batches())) {
+                Range offsets = offsets(partition);
+                try (RecordCursor cursor = run.read(partition, offsets.from())) {
+                    long position = offsets.from();
+                    for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
+                            next.isPresent() && next.get().offset() < offsets.end();
+                            next = cursor.next()) {
+                        passed.add(next.get().offset() + 1 - position);
+                        position = next.get().offset() + 1;
+                        Optional<LearnerBatch> batch = batch(next.get());
+                        if (batch.isPresent()
+                                && rescorer != null
+                                && !rescorer.knows(batch.get().getBatchId())) {
+                            untrained.increment();
+                        } else if (batch.isPresent()) {
+                            Optional<TrainingStep> step = trained == null
+                                    ? Optional.empty()
+                                    : trained.of(batch.get().getBatchId());
+                            List<ConsumerRecord<byte[], byte[]>> members = trajectories.of(batch.get());
+                            underWay.add(workers.submit(() -> decide(batch.get(), step, members)));
+                        }
+                        while (underWay.size() > 2 * threads) {
+                            steps.accept(diagnosed(underWay.remove()));
+                        }
+                    }
+                    passed.add(offsets.end() - position);
+                }
+            }
+            while (!underWay.isEmpty()) {
+                steps.accept(diagnosed(underWay.remove()));
+            }
+        } finally {
+            workers.shutdownNow();
+            workers.awaitTermination(
+                    CLOSE_LIMIT_SECONDS,
+                    TimeUnit.SECONDS); // who closes the rescorer must not do so under a running call
+        }
+    }
+
+    /** The batch, if the record is one of this run and of the range; others' records are not ours to judge. */
+    private Optional<LearnerBatch> batch(ConsumerRecord<byte[], byte[]> record) {
+        try {
+            LearnerBatch batch = batchReader.deserialize(record.topic(), record.value());
+            return batch != null && run.run().owns(batch.getRunId(), batch.getEpoch()) && range.contains(batch)
+                    ? Optional.of(batch)
+                    : Optional.empty();
+        } catch (MalformedRecordException notABatch) {
+            return Optional.empty();
+        }
+    }
+
+    private Decided decide(
+            LearnerBatch batch, Optional<TrainingStep> trained, List<ConsumerRecord<byte[], byte[]>> members) {
+        List<Trajectory> trajectories = decoded(batch, members);
+        BatchInput input = AssembledInput.of(batch, trajectories);
+        tokens.add(input.tokens().tokenCount());
+        Optional<Rescored> rescored =
+                rescorer == null ? Optional.empty() : Optional.of(rescorer.rescore(batch, trajectories, input));
+        List<StepFigures> figures = new ArrayList<>();
+        List<KeptBatch> kept = new ArrayList<>();
+        Optional<Boolean> isAsTrained = Optional.empty();
+        boolean isAsRecorded = false;
+        double staleness = 0;
+        for (int a = 0; a < alternatives.size(); a++) {
+            AlternativeReplay alternative = alternatives.get(a);
+            BatchInput seen = alternative.isRescored() ? rescored.orElseThrow().input() : input;
+            BatchVerdict verdict = alternative.decide(seen);
+            figures.add(alternative.figures(seen, verdict, batch));
+            if (keeper != null && a > 0) {
+                kept.add(alternative.kept(
+                        batch,
+                        trajectories,
+                        alternative.isRescored() ? rescored.orElseThrow().proximalVersions() : input.proximalVersions(),
+                        seen,
+                        verdict));
+            }
+            if (a == 0) {
+                isAsRecorded = AlternativeReplay.isRecorded(verdict, batch);
+                staleness = verdict.stalenessMean();
+            }
+            if (alternative.isRescored() && isAsTrained.isEmpty()) {
+                isAsTrained = trained.map(step -> AlternativeReplay.isTrained(verdict, step));
+            }
+        }
+        double reward = batch.getEntries().stream()
+                .mapToDouble(BatchEntry::getReward)
+                .average()
+                .orElse(0);
+        Optional<Boolean> asTrained = isAsTrained;
+        return new Decided(
+                new ReplayedStep(
+                        batch.getBatchId(),
+                        batch.getAssembledVersion(),
+                        batch.getAssembledAtMs(),
+                        reward,
+                        staleness,
+                        isAsRecorded,
+                        rescored.map(step -> new RescoredStep(step.agreement(), asTrained)),
+                        figures,
+                        List.of()),
+                BatchDiagnostics.of(input),
+                rescored.flatMap(step -> BatchDiagnostics.of(step.input())),
+                kept);
+    }
+
+    private List<Trajectory> decoded(LearnerBatch batch, List<ConsumerRecord<byte[], byte[]>> members) {
+        List<Trajectory> trajectories = new ArrayList<>(members.size());
+        for (int i = 0; i < members.size(); i++) {
+            Trajectory trajectory = trajectoryReader.deserialize(
+                    members.get(i).topic(), members.get(i).value());
+            BatchEntry entry = batch.getEntries().get(i);
+            if (trajectory == null || !trajectory.getRolloutId().equals(entry.getRolloutId())) {
+                throw TrajectoryFeed.missing(members.get(i).topic(), batch, entry, "another lies there");
+            }
+            trajectories.add(trajectory);
+        }
+        return trajectories;
+    }
+
+    private ReplayedStep diagnosed(Future<Decided> decided) throws InterruptedException {
+        Decided step;
+        try {
+            step = decided.get();
+        } catch (ExecutionException e) {
+            throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
+        }
+        if (keeper != null) {
+            keeper.keep(step.kept());
+        }
+        step.recorded().ifPresent(recordedWindow::add);
+        step.rescored().ifPresent(rescoredWindow::add);
+        List<Optional<Diagnosis>> diagnoses = new ArrayList<>();
+        for (AlternativeReplay alternative : alternatives) {
+            Deque<DiagnosticsStep> window = (alternative.isRescored() ? rescoredWindow : recordedWindow).steps;
+            diagnoses.add(
+                    step.recorded().isEmpty()
+                            ? Optional.empty()
+                            : Optional.of(
+                                    tree.diagnose(new DiagnosticsWindow(List.copyOf(window), alternative.inForce()))));
+        }
+        return step.step().diagnosed(diagnoses);
+    }
+}

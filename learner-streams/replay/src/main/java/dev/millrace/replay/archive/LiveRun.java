@@ -1,0 +1,153 @@
+package dev.millrace.replay.archive;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.fetch.KafkaRecordFetcher;
+import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/**
+ * A run on a cluster, whether it goes on or not.
+ *
+ * <p>Reads committed records with consumers that belong to no group and commit nothing: reading the run's topics is all
+ * that they have to be allowed. What is decided is fixed before what it was decided from, so that the inputs of every
+ * decision that is read are there.
+ */
+public final class LiveRun implements RecordedRun {
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+    /** A replay has many cursors; each may hold this much. */
+    private static final int FETCH_BYTES = 2 << 20;
+    /** What is recorded is there: nobody waits for more, and a cursor that is closed waits for its last question. */
+    private static final int FETCH_WAIT_MS = 10;
+    /** The operating system decides; the client's own 64 KiB would make a fetch wait for a poll every 64 KiB. */
+    private static final int RECEIVE_BUFFER = -1;
+
+    private final LogConnection connection;
+    private final Optional<String> configuration;
+    private final Map<TopicPartition, Range> ranges;
+
+    /**
+     * @param connection used, and not closed
+     * @param configuration the run's, if it is known
+     */
+    public LiveRun(LogConnection connection, Optional<String> configuration) {
+        this.connection = connection;
+        this.configuration = configuration;
+        this.ranges = look();
+    }
+
+    private TreeMap<TopicPartition, Range> look() {
+        TreeMap<TopicPartition, Range> found =
+                new TreeMap<>(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer()) {
+            for (String topic : lastFirst(connection.topics())) {
+                List<TopicPartition> partitions = new ArrayList<>();
+                for (PartitionInfo info : consumer.partitionsFor(topic, PATIENCE)) {
+                    partitions.add(new TopicPartition(topic, info.partition()));
+                }
+                // topic by topic: about several at once the client asks for the leaders first, and waits a tenth of a
+                // second in between
+                Map<TopicPartition, Long> ends = consumer.endOffsets(partitions, PATIENCE);
+                Map<TopicPartition, Long> begins = consumer.beginningOffsets(partitions, PATIENCE);
+                ends.forEach((partition, end) -> found.put(partition, new Range(begins.get(partition), end)));
+            }
+        }
+        return found;
+    }
+
+    /** Every topic, each before those that it is made from. */
+    private static List<String> lastFirst(RunTopics topics) {
+        List<String> decided =
+                List.of(topics.batches(), topics.outcomes(), topics.deadLetters(), topics.trajectories());
+        List<String> order = new ArrayList<>(decided);
+        topics.all().stream().filter(topic -> !decided.contains(topic)).forEach(order::add);
+        return order;
+    }
+
+    private KafkaConsumer<byte[], byte[]> consumer() {
+        return new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
+                        ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
+                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "none",
+                        ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, FETCH_WAIT_MS,
+                        ConsumerConfig.RECEIVE_BUFFER_CONFIG, RECEIVE_BUFFER,
+                        ConsumerConfig.FETCH_MAX_BYTES_CONFIG, FETCH_BYTES,
+                        ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG, FETCH_BYTES)),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
+    }
+
+    @Override
+    public RunIdentity run() {
+        return connection.run();
+    }
+
+    @Override
+    public RunTopics topics() {
+        return connection.topics();
+    }
+
+    @Override
+    public SchemaRegistry registry() {
+        return connection.registry();
+    }
+
+    @Override
+    public Optional<String> configuration() {
+        return configuration;
+    }
+
+    @Override
+    public List<TopicPartition> partitions(String topic) {
+        return ranges.keySet().stream()
+                .filter(partition -> partition.topic().equals(topic))
+                .toList();
+    }
+
+    @Override
+    public Range range(TopicPartition partition) {
+        Range range = ranges.get(partition);
+        if (range == null) {
+            throw new IllegalArgumentException("the run has no " + partition);
+        }
+        return range;
+    }
+
+    @Override
+    public RecordCursor read(TopicPartition partition, long from) {
+        Range range = range(partition);
+        return new LogCursor(consumer(), partition, Math.max(from, range.from()), range.end(), PATIENCE);
+    }
+
+    @Override
+    public RecordFetcher fetcher() {
+        return new KafkaRecordFetcher(connection, PATIENCE);
+    }
+
+    @Override
+    public boolean hasGrown() {
+        Map<TopicPartition, Range> now = look();
+        return ranges.entrySet().stream()
+                .anyMatch(
+                        each -> now.get(each.getKey()).end() != each.getValue().end());
+    }
+
+    @Override
+    public void close() {
+        // the connection belongs to whoever made it
+    }
+}

@@ -1,0 +1,290 @@
+package dev.millrace.replay.archive;
+
+import dev.millrace.replay.archive.RecordedRun.Range;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.TensorLocation;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.function.Predicate;
+import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
+
+/**
+ * Finds out which stretches of a run's partitions some of its batches rest on.
+ *
+ * <p>Of each partition it is one stretch, from the first record that is needed to the last, whatever lies between:
+ *
+ * <pre>
+ *   batches            those that are wanted
+ *   prompts            that their groups answered, as far as these are there
+ *   trajectories       that they name
+ *   rollouts           that they name; scores and other partners that the trajectories name
+ *   training-log       the steps on them
+ *   policy-versions    all
+ *   weights            from the anchor of the oldest version that sampled for them, or of the oldest that is stored, to the
+ *                      version that the last step made
+ *   optimizer-state    of the version from which the first step began
+ * </pre>
+ *
+ * <p>Reads batches and trajectories of the range and all prompts once; holds one record, a pair of offsets for each partition
+ * and the names of the range's groups.
+ */
+public final class RangeSelection {
+    private final RecordedRun run;
+    private final String store;
+    private final RunTopics topics;
+    private final Map<TopicPartition, Range> found = new HashMap<>();
+
+    /**
+     * The stretches, and what they mean.
+     *
+     * @param ranges of each partition of the topics above; empty ones where nothing of it is needed
+     */
+    public record Selected(Map<TopicPartition, Range> ranges, HeldRange held) {}
+
+    /** What the batches of a range say. */
+    private static final class Batches {
+        private long first = -1;
+        private long last = -1;
+        private long fromVersion = Long.MAX_VALUE;
+        private long toVersion = -1;
+        private long oldestSampler = Long.MAX_VALUE;
+        private final Set<String> groups = new HashSet<>();
+    }
+
+    /** @param store as {@code weights.store} of the run's configuration */
+    public RangeSelection(RecordedRun run, String store) {
+        this.run = run;
+        this.store = store;
+        this.topics = run.topics();
+    }
+
+    /**
+     * Selects.
+     *
+     * @param wanted whether a batch is
+     * @param fromOffset least offset of a batch
+     * @param toOffset largest
+     * @throws ArchiveException if there is no such batch, or what it names is gone
+     */
+    public Selected select(Predicate<LearnerBatch> wanted, long fromOffset, long toOffset) {
+        Batches batches = batches(wanted, fromOffset, toOffset);
+        if (batches.first < 0) {
+            throw new ArchiveException(
+                    "no batch of the run lies in the range that was asked for, so there is nothing to export");
+        }
+        prompts(batches.groups);
+        partners();
+        OptionalLong lastStep = steps(batches);
+        HeldRange held;
+        try (RecordedVersions versions = new RecordedVersions(run, store)) {
+            held = versions(versions, batches, lastStep);
+        }
+        return new Selected(ranges(), held);
+    }
+
+    private Map<TopicPartition, Range> ranges() {
+        Map<TopicPartition, Range> ranges = new LinkedHashMap<>();
+        for (String topic : topics.all()) {
+            for (TopicPartition partition : run.partitions(topic)) {
+                Range there = run.range(partition);
+                boolean isWhole = topic.equals(topics.policyVersions());
+                boolean isPart =
+                        found.keySet().stream().anyMatch(any -> any.topic().equals(topic));
+                if (isWhole || isPart) {
+                    ranges.put(
+                            partition,
+                            isWhole ? there : found.getOrDefault(partition, new Range(there.from(), there.from())));
+                }
+            }
+        }
+        return ranges;
+    }
+
+    private Batches batches(Predicate<LearnerBatch> wanted, long fromOffset, long toOffset) {
+        Batches batches = new Batches();
+        for (TopicPartition partition : run.partitions(topics.batches())) {
+            Range there = run.range(partition);
+            Range asked = new Range(
+                    Math.max(there.from(), fromOffset),
+                    toOffset == Long.MAX_VALUE ? there.end() : Math.min(there.end(), toOffset + 1));
+            each(partition, asked, LearnerBatch.class, (offset, batch) -> {
+                if (!run.run().owns(batch.getRunId(), batch.getEpoch()) || !wanted.test(batch)) {
+                    return;
+                }
+                need(partition, offset);
+                batches.first = batches.first < 0 ? batch.getBatchId() : Math.min(batches.first, batch.getBatchId());
+                batches.last = Math.max(batches.last, batch.getBatchId());
+                batches.fromVersion = Math.min(batches.fromVersion, batch.getAssembledVersion());
+                batches.toVersion = Math.max(batches.toVersion, batch.getAssembledVersion());
+                for (BatchEntry entry : batch.getEntries()) {
+                    need(new TopicPartition(topics.trajectories(), entry.getPartition()), entry.getOffset());
+                    need(new TopicPartition(topics.rollouts(), entry.getRolloutPartition()), entry.getRolloutOffset());
+                    batches.groups.add(entry.getGroupId());
+                    batches.oldestSampler = Math.min(batches.oldestSampler, entry.getOldestVersion());
+                }
+            });
+        }
+        return batches;
+    }
+
+    /** What the groups answered; kept for a shorter time than rollouts, so they may be gone. */
+    private void prompts(Set<String> groups) {
+        for (TopicPartition partition : run.partitions(topics.prompts())) {
+            each(partition, run.range(partition), PromptRequest.class, (offset, request) -> {
+                if (run.run().owns(request.getRunId(), request.getEpoch()) && groups.contains(request.getGroupId())) {
+                    need(partition, offset);
+                }
+            });
+        }
+    }
+
+    /** Whoever the trajectories were joined with. */
+    private void partners() {
+        for (TopicPartition partition : run.partitions(topics.trajectories())) {
+            Range needed = found.get(partition);
+            if (needed != null) {
+                if (needed.from() < run.range(partition).from()) {
+                    throw new ArchiveException("a batch of the range names a trajectory at " + partition + "@"
+                            + needed.from() + ", and the log now begins at "
+                            + run.range(partition).from() + "; choose a later range");
+                }
+                each(partition, needed, Trajectory.class, (offset, trajectory) -> {
+                    need(trajectory.getScoreSource());
+                    need(trajectory.getRewardSource());
+                    need(trajectory.getReferenceSource());
+                    need(trajectory.getTeacherSource());
+                });
+            }
+        }
+    }
+
+    /** The version that the last step made, if one is recorded. */
+    private OptionalLong steps(Batches batches) {
+        long[] last = {-1};
+        for (TopicPartition partition : run.partitions(topics.trainingLog())) {
+            each(partition, run.range(partition), TrainingStep.class, (offset, step) -> {
+                if (run.run().owns(step.getRunId(), step.getEpoch())
+                        && step.getBatchId() >= batches.first
+                        && step.getBatchId() <= batches.last) {
+                    need(partition, offset);
+                    last[0] = Math.max(last[0], step.getVersion());
+                }
+            });
+        }
+        return last[0] < 0 ? OptionalLong.empty() : OptionalLong.of(last[0]);
+    }
+
+    private HeldRange versions(RecordedVersions versions, Batches batches, OptionalLong lastStep) {
+        long start = versions.beginningOf(batches.first).orElse(-1);
+        long newest = Math.min(
+                lastStep.orElse(Math.max(batches.toVersion, start)),
+                versions.newest().orElse(-1));
+        long oldest = Math.min(batches.oldestSampler, Math.max(0, start));
+        boolean isElsewhere =
+                newest >= 0 && versions.manifest(newest).getWeights().getUri() != null;
+        while (!isElsewhere && oldest <= newest && !isStored(versions, oldest)) {
+            oldest++;
+        }
+        boolean hasWeights = !isElsewhere && oldest <= newest && newest >= 0;
+        if (hasWeights) {
+            need(versions.manifest(anchorOf(versions.manifest(oldest))).getWeights());
+            need(versions.manifest(newest).getWeights());
+        }
+        boolean hasOptimizer = hasWeights
+                && start >= oldest
+                && isThere(versions.manifest(start).getOptimizer());
+        if (hasOptimizer) {
+            need(versions.manifest(start).getOptimizer());
+        }
+        return new HeldRange(
+                batches.first,
+                batches.last,
+                batches.fromVersion,
+                batches.toVersion,
+                start,
+                hasWeights ? oldest : -1,
+                hasWeights ? newest : -1,
+                hasOptimizer ? start : -1,
+                isElsewhere ? store : "");
+    }
+
+    private boolean isStored(RecordedVersions versions, long version) {
+        return versions.isKnown(version)
+                && versions.isKnown(anchorOf(versions.manifest(version)))
+                && isThere(
+                        versions.manifest(anchorOf(versions.manifest(version))).getWeights());
+    }
+
+    private static long anchorOf(PolicyVersion manifest) {
+        Long anchor = manifest.getWeights().getAnchorVersion();
+        return anchor == null ? manifest.getVersion() : anchor;
+    }
+
+    private boolean isThere(TensorLocation location) {
+        if (location == null || location.getUri() != null) {
+            return false;
+        }
+        TopicPartition partition = new TopicPartition(location.getTopic(), location.getPartition());
+        return run.partitions(location.getTopic()).contains(partition)
+                && location.getFirstOffset() >= run.range(partition).from()
+                && location.getLastOffset() < run.range(partition).end();
+    }
+
+    private interface Taker<T> {
+        void take(long offset, T record);
+    }
+
+    /** Every record of a stretch that is what it should be. */
+    private <T extends SpecificRecord> void each(TopicPartition partition, Range range, Class<T> type, Taker<T> taker) {
+        Deserializer<T> deserializer = AvroSerde.of(type, run.registry()).deserializer();
+        try (RecordCursor cursor = run.read(partition, range.from())) {
+            for (var next = cursor.next();
+                    next.isPresent() && next.get().offset() < range.end();
+                    next = cursor.next()) {
+                try {
+                    long offset = next.get().offset();
+                    Optional.ofNullable(deserializer.deserialize(
+                                    partition.topic(), next.get().value()))
+                            .ifPresent(record -> taker.take(offset, record));
+                } catch (MalformedRecordException notOurs) {
+                    continue; // somebody's bytes; the stretch has them all the same
+                }
+            }
+        }
+    }
+
+    private void need(TensorLocation location) {
+        TopicPartition partition = new TopicPartition(location.getTopic(), location.getPartition());
+        need(partition, location.getFirstOffset());
+        need(partition, location.getLastOffset());
+    }
+
+    private void need(LogCoordinates at) {
+        if (at != null) {
+            need(new TopicPartition(at.getTopic(), at.getPartition()), at.getOffset());
+        }
+    }
+
+    private void need(TopicPartition partition, long offset) {
+        found.merge(
+                partition,
+                new Range(offset, offset + 1),
+                (a, b) -> new Range(Math.min(a.from(), b.from()), Math.max(a.end(), b.end())));
+    }
+}

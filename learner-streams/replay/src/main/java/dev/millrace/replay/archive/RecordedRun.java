@@ -1,0 +1,57 @@
+package dev.millrace.replay.archive;
+
+import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import java.util.List;
+import java.util.Optional;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * A run as it was recorded, on a cluster or in an archive, up to where it was when this was opened.
+ *
+ * <p>Nothing here writes. Records come with the partitions and offsets under which the run itself knows them, so that
+ * what points at a record finds it. Thread-safe; cursors and fetchers are not.
+ */
+public interface RecordedRun extends AutoCloseable {
+
+    /**
+     * The records of a partition that are there.
+     *
+     * @param from the first offset
+     * @param end behind the last
+     */
+    record Range(long from, long end) {}
+
+    RunIdentity run();
+
+    RunTopics topics();
+
+    /** The schemas that the records were written with. */
+    SchemaRegistry registry();
+
+    /** The run's configuration, if it is known here. */
+    Optional<String> configuration();
+
+    /** The partitions of a topic, in order. */
+    List<TopicPartition> partitions(String topic);
+
+    Range range(TopicPartition partition);
+
+    /**
+     * The committed records of a partition, in order.
+     *
+     * @param from the first offset that is wanted
+     */
+    RecordCursor read(TopicPartition partition, long from);
+
+    /** Records by their places. */
+    RecordFetcher fetcher();
+
+    /** True if the run goes on: there is more of it now than when it was opened. */
+    boolean hasGrown();
+
+    @Override
+    void close();
+}

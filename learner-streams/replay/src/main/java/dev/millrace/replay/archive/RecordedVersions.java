@@ -1,0 +1,222 @@
+package dev.millrace.replay.archive;
+
+import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.archive.RecordedRun.Range;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorLocation;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.weights.ChunkLog;
+import dev.millrace.weights.CorruptVersionException;
+import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.VersionLoader;
+import dev.millrace.weights.VersionUnavailableException;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.TreeMap;
+import java.util.function.LongFunction;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
+
+/**
+ * The versions of a recorded run: their manifests, weights and optimiser's state, verified, as far as log or archive hold
+ * them.
+ *
+ * <p>Holds the places of all manifests, some dozens of bytes each, and a few manifests; each is read again when it is asked
+ * for. Thread-safe; loads from the log take turns. Whoever made it closes it, before the run.
+ */
+public final class RecordedVersions implements AutoCloseable {
+    private static final int MANIFESTS_AT_HAND = 64;
+
+    private final RecordedRun run;
+    private final Deserializer<PolicyVersion> deserializer;
+    private final RecordFetcher fetcher;
+    private final VersionLoader reader;
+    private final NavigableMap<Long, Place> places = new TreeMap<>();
+    /** By the batch: the version from which the step on it began. */
+    private final Map<Long, Long> beginnings = new HashMap<>();
+
+    private final Map<Long, PolicyVersion> atHand = new LinkedHashMap<>(16, 0.75f, true) {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Long, PolicyVersion> eldest) {
+            return size() > MANIFESTS_AT_HAND;
+        }
+    };
+
+    /** Where a manifest lies, and whose weights it is. */
+    private record Place(TopicPartition partition, long offset, String sha256) {}
+
+    /**
+     * Reads every manifest once.
+     *
+     * @param store as {@code weights.store} of the run's configuration
+     * @throws ArchiveException if {@code policy-versions} is not there, or tells two stories
+     */
+    public RecordedVersions(RecordedRun run, String store) {
+        this.run = run;
+        this.deserializer = AvroSerde.of(PolicyVersion.class, run.registry()).deserializer();
+        this.reader = new VersionLoader(this::manifest, new RecordedChunks(), run.registry(), store);
+        for (TopicPartition partition : run.partitions(run.topics().policyVersions())) {
+            try (RecordCursor cursor = run.read(partition, 0)) {
+                for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
+                        next.isPresent();
+                        next = cursor.next()) {
+                    note(partition, next.get());
+                }
+            }
+        }
+        this.fetcher = run.fetcher();
+    }
+
+    private void note(TopicPartition partition, ConsumerRecord<byte[], byte[]> record) {
+        Optional<PolicyVersion> manifest = ours(record);
+        if (manifest.isEmpty()) {
+            return;
+        }
+        long version = manifest.get().getVersion();
+        String sha256 = manifest.get().getWeights().getSha256();
+        Place before = places.put(version, new Place(partition, record.offset(), sha256));
+        if (before != null && !before.sha256().equals(sha256)) {
+            throw new ArchiveException(
+                    "version " + version + " was published twice, at " + partition + "@" + before.offset() + " and @"
+                            + record.offset() + ", with other weights: two learners wrote to one run");
+        }
+        if (manifest.get().getBatchId() >= 0) {
+            beginnings.put(manifest.get().getBatchId(), manifest.get().getParentVersion());
+        }
+    }
+
+    /** Tombstones, and records of others or of nobody, are no versions of this run. */
+    private Optional<PolicyVersion> ours(ConsumerRecord<byte[], byte[]> record) {
+        if (record.value() == null) {
+            return Optional.empty();
+        }
+        try {
+            return Optional.of(deserializer.deserialize(record.topic(), record.value()))
+                    .filter(manifest -> run.run().owns(manifest.getRunId(), manifest.getEpoch())
+                            && run.run().policyId().equals(manifest.getPolicyId()));
+        } catch (MalformedRecordException e) {
+            return Optional.empty();
+        }
+    }
+
+    /** The oldest version whose manifest is there; empty if there is none. */
+    public OptionalLong oldest() {
+        return places.isEmpty() ? OptionalLong.empty() : OptionalLong.of(places.firstKey());
+    }
+
+    /** The newest. */
+    public OptionalLong newest() {
+        return places.isEmpty() ? OptionalLong.empty() : OptionalLong.of(places.lastKey());
+    }
+
+    /** Whether its manifest is there. */
+    public boolean isKnown(long version) {
+        return places.containsKey(version);
+    }
+
+    /** The version from which the step on a batch began; empty if no step on it is recorded. */
+    public OptionalLong beginningOf(long batchId) {
+        Long version = beginnings.get(batchId);
+        return version == null ? OptionalLong.empty() : OptionalLong.of(version);
+    }
+
+    /** @throws VersionUnavailableException if it is not there */
+    public synchronized PolicyVersion manifest(long version) {
+        PolicyVersion manifest = atHand.get(version);
+        if (manifest != null) {
+            return manifest;
+        }
+        Place place = places.get(version);
+        if (place == null) {
+            throw new VersionUnavailableException(
+                    version,
+                    "version " + version + " is not among those that are recorded: "
+                            + (places.isEmpty() ? "there are none" : places.firstKey() + " to " + places.lastKey()));
+        }
+        manifest = fetcher.fetch(place.partition(), new long[] {place.offset()}).stream()
+                .findFirst()
+                .flatMap(this::ours)
+                .orElseThrow(() -> new VersionUnavailableException(
+                        version,
+                        "the manifest of version " + version + " is no longer at " + place.partition() + "@"
+                                + place.offset()));
+        atHand.put(version, manifest);
+        return manifest;
+    }
+
+    /** The shape of the run's policy. */
+    public DecoderShape shape() {
+        return PolicyFeed.shapeOf(
+                manifest(newest().orElseThrow(() -> new VersionUnavailableException(0, "no version is recorded"))));
+    }
+
+    /**
+     * The weights of a version in new buffers that belong to the caller.
+     *
+     * @param others weights of a version that are at hand, or null; not written
+     * @throws VersionUnavailableException if log or archive do not hold them
+     * @throws CorruptVersionException if they are not what the manifest says
+     */
+    public Weights load(long version, LongFunction<Weights> others) {
+        return reader.load(version, others);
+    }
+
+    /** The optimiser's state after the step that made a version; throws as {@link #load}. */
+    public AdamW.State loadOptimizer(long version) {
+        return reader.loadOptimizer(version);
+    }
+
+    /** Chunks by the run's cursors. */
+    private final class RecordedChunks implements ChunkLog {
+        @Override
+        public void read(PolicyVersion manifest, TensorLocation location, Taker taker) {
+            TopicPartition partition = new TopicPartition(location.getTopic(), location.getPartition());
+            Range range;
+            try {
+                range = run.range(partition);
+            } catch (ArchiveException | IllegalArgumentException e) {
+                throw new VersionUnavailableException(
+                        manifest.getVersion(),
+                        "version " + manifest.getVersion() + " cannot be read: " + e.getMessage(),
+                        e);
+            }
+            if (location.getFirstOffset() < range.from() || location.getLastOffset() >= range.end()) {
+                throw new VersionUnavailableException(
+                        manifest.getVersion(),
+                        "version " + manifest.getVersion()
+                                + " is not stored any more: its chunks lay on " + partition + " at offsets "
+                                + location.getFirstOffset() + " to "
+                                + location.getLastOffset() + ", and what is there goes from " + range.from() + " to "
+                                + (range.end() - 1)
+                                + "; weights.keep_versions says how many are kept, an archive which it has");
+            }
+            try (RecordCursor cursor = run.read(partition, location.getFirstOffset())) {
+                for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
+                        next.isPresent() && next.get().offset() <= location.getLastOffset();
+                        next = cursor.next()) {
+                    taker.take(
+                            next.get().topic(),
+                            next.get().partition(),
+                            next.get().offset(),
+                            next.get().value());
+                }
+            }
+        }
+    }
+
+    @Override
+    public void close() {
+        fetcher.close();
+    }
+}

@@ -1,0 +1,43 @@
+package dev.millrace.replay.retrain;
+
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Weights;
+import java.nio.FloatBuffer;
+
+/** Distances and angles in the space of all parameters; sums in double. */
+final class Directions {
+    private Directions() {}
+
+    /** {@code to − from}. */
+    static Gradients between(Weights from, Weights to) {
+        Gradients difference = new Gradients(from.shape());
+        for (TensorSpec spec : difference.specs()) {
+            float[] into = difference.tensor(spec.name());
+            FloatBuffer a = from.tensor(spec.name());
+            FloatBuffer b = to.tensor(spec.name());
+            for (int i = 0; i < into.length; i++) {
+                into[i] = b.get(i) - a.get(i);
+            }
+        }
+        return difference;
+    }
+
+    static double dot(Gradients a, Gradients b) {
+        double sum = 0;
+        for (TensorSpec spec : a.specs()) {
+            float[] x = a.tensor(spec.name());
+            float[] y = b.tensor(spec.name());
+            for (int i = 0; i < x.length; i++) {
+                sum += (double) x[i] * y[i];
+            }
+        }
+        return sum;
+    }
+
+    /** NaN where one of them has no length. */
+    static double cosine(Gradients a, Gradients b) {
+        double lengths = a.l2Norm() * b.l2Norm();
+        return lengths > 0 ? dot(a, b) / lengths : Double.NaN;
+    }
+}

@@ -1,0 +1,53 @@
+package dev.millrace.replay.retrain;
+
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.batch.TrainingBatch.Member;
+import dev.millrace.replay.archive.ArchiveException;
+import dev.millrace.schemas.Trajectory;
+import java.util.Collection;
+import java.util.Optional;
+
+/**
+ * Who else had a part in recorded rollouts: records on {@code rewards}, {@code reference-scores} and {@code teacher-scores}. Nobody can
+ * ask those who wrote them about a rollout that is sampled now, so what needs one is refused.
+ */
+final class ExternalPartners {
+    private ExternalPartners() {}
+
+    /** @throws ArchiveException naming the first rollout that could not be made again without them */
+    static void requireNone(Collection<Trajectory> trajectories) {
+        for (Trajectory trajectory : trajectories) {
+            Optional<String> part = trajectory.getRewardSource() != null
+                    ? Optional.of("was rewarded by a record of its own (topic rewards)")
+                    : trajectory.getReferenceLogProbs() != null
+                            ? Optional.of("carries log-probs of a reference (topic reference-scores)")
+                            : trajectory.getTeacherLogProbs() != null
+                                    ? Optional.of("carries log-probs of a teacher (topic teacher-scores)")
+                                    : Optional.empty();
+            part.ifPresent(what -> {
+                throw new ArchiveException(
+                        "rollout " + trajectory.getRolloutId() + " " + what
+                                + ", and whoever wrote it cannot be asked about a rollout that is sampled now; leave out --live");
+            });
+        }
+    }
+
+    /**
+     * For what the task's environment is asked about: it rewards otherwise than they did.
+     *
+     * @param instead what to do
+     * @throws ArchiveException naming the first rollout that they rewarded
+     */
+    static void requireEnvironmentsReward(TrainingBatch batch, String instead) {
+        batch.members().stream()
+                .map(Member::trajectory)
+                .filter(trajectory -> trajectory.getRewardSource() != null)
+                .findFirst()
+                .ifPresent(rewarded -> {
+                    throw new ArchiveException("rollout " + rewarded.getRolloutId()
+                            + " was rewarded by a record of its own (topic rewards), and what is"
+                            + " sampled now would be rewarded by the task's environment, which says nothing of that reward; "
+                            + instead);
+                });
+    }
+}

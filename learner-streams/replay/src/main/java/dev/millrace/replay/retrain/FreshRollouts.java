@@ -1,0 +1,258 @@
+package dev.millrace.replay.retrain;
+
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.batch.TrainingBatch.Member;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.weights.WeightRing;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.archive.ArchiveException;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.replay.rescore.StretchScoring;
+import dev.millrace.replay.rescore.StretchScoring.Stretch;
+import dev.millrace.replay.retrain.RolloutSource.Sample;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.weights.CorruptVersionException;
+import dev.millrace.weights.VersionUnavailableException;
+import dev.millrace.weights.WeightCache;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.function.LongFunction;
+import java.util.stream.Collectors;
+
+/**
+ * Rollouts of a course's own, in the place of the recorded ones.
+ *
+ * <p>For each recorded rollout one is sampled anew: the same prompt, the same place in its group and batch, and every token by
+ * the version that sampled the recorded one at its position, as this course has it. Down to the version from which it is learnt
+ * again that is the course's own version of that number; older ones are the run's. So a rollout is as many versions behind as
+ * the recorded one was, and its old and proximal log-probs are of the same versions too. With the recorded draws, and as long
+ * as a course's weights are the run's, the rollouts are the recorded ones bit for bit.
+ *
+ * <p>What stays as recorded is what depends on time: which groups meet in which batch, and how old they are in seconds.
+ *
+ * <p>Memory: for each course its weights of as many versions as rollouts are behind at most, the run's of as many before the
+ * first, and a place for each group. Used by one thread.
+ */
+public final class FreshRollouts implements AutoCloseable {
+    private final long firstVersion;
+    private final int lag;
+    private final RecordedPrompts prompts;
+    private final RolloutSource source;
+    private final StretchScoring scoring;
+    private final WeightCache recorded;
+    private long requestsOf = -1;
+    private Map<String, PromptRequest> requests = Map.of();
+
+    /** What the batches of a range ask for. */
+    private static final class Needs {
+        private final Set<String> groups = new HashSet<>();
+        private long oldest = Long.MAX_VALUE;
+        private long lag;
+
+        void see(long version, BatchEntry entry, long first) {
+            groups.add(entry.getGroupId());
+            oldest = Math.min(oldest, entry.getOldestVersion());
+            lag = Math.max(lag, version - Math.max(first, entry.getOldestVersion()));
+        }
+    }
+
+    /**
+     * Reads the batches of the range, the first one's trajectories and the run's prompts once.
+     *
+     * @param tokenBudget padded tokens of a micro-batch when scoring
+     * @throws ArchiveException if others had a part in the rollouts, a prompt is not there or cannot be sampled here, or the weights
+     *     that sampled are not there
+     */
+    public FreshRollouts(
+            RecordedRun run,
+            RecordedVersions versions,
+            VersionInterval range,
+            RolloutSource source,
+            Engine engine,
+            int tokenBudget) {
+        Needs needs = new Needs();
+        RecordedSteps steps = new RecordedSteps(run, versions);
+        steps.forEachBatch(
+                range,
+                (version, batch) -> batch.getEntries().forEach(entry -> needs.see(version, entry, range.from())));
+        steps.forEach(
+                new VersionInterval(range.from(), range.from() + 1),
+                first -> true,
+                first -> ExternalPartners.requireNone(first.batch().members().stream()
+                        .map(Member::trajectory)
+                        .toList())); // a run has them from its beginning
+        this.firstVersion = range.from();
+        this.lag = Math.toIntExact(needs.lag);
+        this.source = source;
+        this.recorded = new WeightCache(
+                version -> load(versions, version),
+                Math.toIntExact(Math.max(1, range.from() - Math.min(needs.oldest, range.from()) + 1)));
+        if (needs.oldest < range.from()) {
+            requireThere(needs.oldest);
+        }
+        this.prompts = new RecordedPrompts(
+                run,
+                needs.groups,
+                request -> source.refusal(request).ifPresent(why -> {
+                    throw new ArchiveException("group " + request.getGroupId() + " cannot be sampled again: " + why);
+                }));
+        this.scoring = new StretchScoring(engine, versions.shape(), tokenBudget);
+    }
+
+    private Weights load(RecordedVersions versions, long version) {
+        return versions.load(version, recorded::atHand);
+    }
+
+    private void requireThere(long oldest) {
+        try {
+            recorded.get(oldest);
+        } catch (VersionUnavailableException | CorruptVersionException e) {
+            throw new ArchiveException(
+                    "version " + oldest
+                            + " sampled for a batch of the range and would have to sample for it again, and "
+                            + "its weights cannot be had; choose a later --from-version, or leave out --live. "
+                            + e.getMessage(),
+                    e);
+        }
+    }
+
+    /** Where one course gets its rollouts. */
+    final class OfCourse {
+        private final long draws;
+        private final WeightRing made;
+
+        private OfCourse(Weights first, long draws) {
+            this.draws = draws;
+            this.made = new WeightRing(lag, firstVersion);
+            made.add(first);
+        }
+
+        /** Trajectories for a batch's members, in their order. */
+        List<Trajectory> trajectories(TrainingBatch batch) {
+            return sample(batch, draws, version -> version < firstVersion ? recorded.get(version) : made.at(version));
+        }
+
+        /** The course made its next version; copied. */
+        void made(Weights weights) {
+            made.add(weights);
+        }
+    }
+
+    /**
+     * For a course at its beginning.
+     *
+     * @param first its weights; copied
+     * @param draws 0 for the recorded draws, others for other ones
+     */
+    OfCourse course(Weights first, long draws) {
+        return new OfCourse(first, draws);
+    }
+
+    private List<Trajectory> sample(TrainingBatch batch, long draws, LongFunction<Weights> weights) {
+        List<Trajectory> like = batch.members().stream().map(Member::trajectory).toList();
+        ExternalPartners.requireNone(like);
+        if (batch.batch().getBatchId() != requestsOf) {
+            requests = prompts.of(
+                    like.stream().map(Trajectory::getGroupId).collect(Collectors.toCollection(TreeSet::new)));
+            requestsOf = batch.batch().getBatchId();
+        }
+        List<Sample> samples = like.stream()
+                .map(trajectory -> new Sample(
+                        drawn(requests.get(trajectory.getGroupId()), draws),
+                        trajectory.getSampleIndex(),
+                        trajectory.getVersionSpans()))
+                .toList();
+        List<Rollout> rollouts = source.sample(samples, weights);
+        List<Trajectory> made = new ArrayList<>(like.size());
+        for (int s = 0; s < like.size(); s++) {
+            made.add(unscored(like.get(s), rollouts.get(s)));
+        }
+        return scored(made, weights);
+    }
+
+    private static PromptRequest drawn(PromptRequest request, long draws) {
+        if (draws == 0) {
+            return request;
+        }
+        SamplingParameters sampling = SamplingParameters.newBuilder(request.getSampling())
+                .setSeed(request.getSampling().getSeed() + draws)
+                .build();
+        return PromptRequest.newBuilder(request).setSampling(sampling).build();
+    }
+
+    /** The recorded trajectory with another rollout's tokens. */
+    private static Trajectory unscored(Trajectory recorded, Rollout rollout) {
+        return Trajectory.newBuilder(recorded)
+                .setResponseTokens(rollout.getResponseTokens())
+                .setMask(rollout.getMask())
+                .setVersionSpans(rollout.getVersionSpans())
+                .setBehaviorLogProbs(
+                        rollout.getTemperedLogProbs() == null
+                                ? rollout.getBehaviorLogProbs()
+                                : rollout.getTemperedLogProbs())
+                .setImportanceWeights(null)
+                .setReward(rollout.getReward())
+                .setFinishReason(rollout.getFinishReason().name())
+                .build();
+    }
+
+    /** Gives them old log-probs, where the recorded one has them, and proximal ones. */
+    private List<Trajectory> scored(List<Trajectory> made, LongFunction<Weights> weights) {
+        List<float[]> old = new ArrayList<>();
+        List<float[]> proximal = new ArrayList<>();
+        SortedMap<Long, List<Stretch>> wanted = new TreeMap<>();
+        for (int s = 0; s < made.size(); s++) {
+            Trajectory trajectory = made.get(s);
+            int tokens = PackedMask.length(trajectory.getMask());
+            old.add(new float[tokens]);
+            proximal.add(new float[tokens]);
+            for (VersionSpan span : trajectory.getVersionSpans()) {
+                wanted.computeIfAbsent(span.getVersion(), v -> new ArrayList<>())
+                        .add(new Stretch(s, span.getStart(), span.getEnd(), old.get(s), 0));
+            }
+            wanted.computeIfAbsent(trajectory.getProximalVersion(), v -> new ArrayList<>())
+                    .add(new Stretch(s, 0, tokens, proximal.get(s), 0));
+        }
+        wanted.forEach((version, stretches) -> scoring.score(weights.apply(version), made, stretches));
+        List<Trajectory> scored = new ArrayList<>(made.size());
+        for (int s = 0; s < made.size(); s++) {
+            Trajectory trajectory = made.get(s);
+            scored.add(Trajectory.newBuilder(trajectory)
+                    .setOldLogProbs(trajectory.getOldLogProbs() == null ? null : masked(old.get(s), trajectory))
+                    .setProximalLogProbs(masked(proximal.get(s), trajectory))
+                    .build());
+        }
+        return scored;
+    }
+
+    /** As in a score, masked tokens have 0. */
+    private static ByteBuffer masked(float[] logProbs, Trajectory trajectory) {
+        for (int t = 0; t < logProbs.length; t++) {
+            if (PackedMask.get(trajectory.getMask(), t) == 0) {
+                logProbs[t] = 0f;
+            }
+        }
+        return PackedFloats.of(logProbs);
+    }
+
+    @Override
+    public void close() {
+        scoring.close();
+        prompts.close();
+    }
+}

@@ -1,0 +1,98 @@
+package dev.millrace.replay.retrain;
+
+import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.replay.archive.ArchiveException;
+import dev.millrace.replay.archive.RecordCursor;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
+
+/** The requests that a run's groups answered, by group: some dozens of bytes each, and read again when asked for. */
+final class RecordedPrompts implements AutoCloseable {
+    private final RecordedRun run;
+    private final Deserializer<PromptRequest> deserializer;
+    private final Map<String, Place> places = new HashMap<>();
+    private final RecordFetcher fetcher;
+
+    private record Place(TopicPartition partition, long offset) {}
+
+    /**
+     * Reads every prompt of the run once.
+     *
+     * @param groups that are wanted
+     * @param check sees each of their requests
+     * @throws ArchiveException if one of them is not there
+     */
+    RecordedPrompts(RecordedRun run, Set<String> groups, Consumer<PromptRequest> check) {
+        this.run = run;
+        this.deserializer = AvroSerde.of(PromptRequest.class, run.registry()).deserializer();
+        for (TopicPartition partition : run.partitions(run.topics().prompts())) {
+            try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
+                for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
+                        next.isPresent();
+                        next = cursor.next()) {
+                    long offset = next.get().offset();
+                    ours(next.get())
+                            .filter(request -> groups.contains(request.getGroupId()))
+                            .ifPresent(request -> {
+                                check.accept(request);
+                                places.put(request.getGroupId(), new Place(partition, offset));
+                            });
+                }
+            }
+        }
+        groups.stream().filter(group -> !places.containsKey(group)).findFirst().ifPresent(lost -> {
+            throw gone(lost);
+        });
+        this.fetcher = run.fetcher();
+    }
+
+    private ArchiveException gone(String group) {
+        return new ArchiveException(
+                "the prompt of group " + group + " is not on " + run.topics().prompts()
+                        + ", so it cannot be sampled again; choose a later --from-version, replay an archive that was exported in time, or leave out --live");
+    }
+
+    private Optional<PromptRequest> ours(ConsumerRecord<byte[], byte[]> record) {
+        try {
+            return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()))
+                    .filter(request -> run.run().owns(request.getRunId(), request.getEpoch()));
+        } catch (MalformedRecordException notAPrompt) {
+            return Optional.empty();
+        }
+    }
+
+    /** The requests of these groups. */
+    Map<String, PromptRequest> of(Collection<String> groups) {
+        Map<TopicPartition, TreeSet<Long>> wanted = new HashMap<>();
+        for (String group : groups) {
+            Place place = places.get(group);
+            wanted.computeIfAbsent(place.partition(), partition -> new TreeSet<>())
+                    .add(place.offset());
+        }
+        Map<String, PromptRequest> found = new HashMap<>();
+        wanted.forEach((partition, offsets) -> fetcher.fetch(
+                        partition, offsets.stream().mapToLong(Long::longValue).toArray())
+                .forEach(record -> ours(record).ifPresent(request -> found.put(request.getGroupId(), request))));
+        groups.stream().filter(group -> !found.containsKey(group)).findFirst().ifPresent(lost -> {
+            throw gone(lost);
+        });
+        return found;
+    }
+
+    @Override
+    public void close() {
+        fetcher.close();
+    }
+}

@@ -1,0 +1,99 @@
+package dev.millrace.replay.retrain;
+
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.replay.BatchTrajectories;
+import dev.millrace.replay.archive.ArchiveException;
+import dev.millrace.replay.archive.RecordCursor;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.function.Consumer;
+import java.util.function.LongPredicate;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
+
+/** The steps of a run in their order, each with its batch and the batch's trajectories; one is in memory at a time. */
+final class RecordedSteps {
+    private final RecordedRun run;
+    private final RecordedVersions versions;
+    private final Deserializer<LearnerBatch> deserializer;
+
+    RecordedSteps(RecordedRun run, RecordedVersions versions) {
+        this.run = run;
+        this.versions = versions;
+        this.deserializer = AvroSerde.of(LearnerBatch.class, run.registry()).deserializer();
+    }
+
+    /**
+     * Hands on the steps of the range.
+     *
+     * @param wanted by the version that a step began with; of the others no trajectories are read
+     * @throws ArchiveException if the batch of one of them is not there
+     */
+    void forEach(VersionInterval range, LongPredicate wanted, Consumer<RecordedStep> taker) {
+        try (RecordFetcher fetcher = run.fetcher()) {
+            forEachBatch(range, (version, batch) -> {
+                if (wanted.test(version)) {
+                    taker.accept(new RecordedStep(
+                            version,
+                            TrainingBatch.of(batch, BatchTrajectories.of(run, batch, fetcher)),
+                            versions.manifest(version + 1)));
+                }
+            });
+        }
+    }
+
+    /** That every step's batch is there, before anything is made of the first; throws as {@link #forEach}. */
+    void requireAll(VersionInterval range) {
+        forEachBatch(range, (version, batch) -> {});
+    }
+
+    /** Takes a batch. */
+    interface BatchTaker {
+        /** @param version from which the step on it began */
+        void take(long version, LearnerBatch batch);
+    }
+
+    /** Hands on the batches alone; throws as {@link #forEach}. */
+    void forEachBatch(VersionInterval range, BatchTaker taker) {
+        long next = range.from();
+        for (TopicPartition partition : run.partitions(run.topics().batches())) {
+            try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
+                for (Optional<ConsumerRecord<byte[], byte[]>> record = cursor.next();
+                        record.isPresent() && next < range.to();
+                        record = cursor.next()) {
+                    Optional<LearnerBatch> batch = batch(record.get());
+                    OptionalLong from = batch.isEmpty()
+                            ? OptionalLong.empty()
+                            : versions.beginningOf(batch.get().getBatchId());
+                    if (from.isPresent() && from.getAsLong() == next) {
+                        taker.take(next, batch.get());
+                        next++;
+                    }
+                }
+            }
+        }
+        if (next < range.to()) {
+            throw new ArchiveException("the batch that made version " + (next + 1) + " is not on "
+                    + run.topics().batches()
+                    + "; choose a later --from-version, or replay an archive that was exported in time");
+        }
+    }
+
+    /** The batch, if the record is one of this run and policy. */
+    private Optional<LearnerBatch> batch(ConsumerRecord<byte[], byte[]> record) {
+        try {
+            return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()))
+                    .filter(batch -> run.run().owns(batch.getRunId(), batch.getEpoch())
+                            && run.run().policyId().equals(batch.getPolicyId()));
+        } catch (MalformedRecordException notABatch) {
+            return Optional.empty();
+        }
+    }
+}

@@ -1,0 +1,246 @@
+package dev.millrace.replay.retrain;
+
+import dev.millrace.corrections.NonFiniteLogProbException;
+import dev.millrace.learner.step.NonFiniteStepException;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.NonFiniteScoreException;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.weights.VersionUnavailableException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.OptionalLong;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
+
+/**
+ * Learns again from the recorded batches of a run, from one of its versions on, under any number of courses side by side:
+ * from the recorded rollouts, or from rollouts that each course samples by itself where those were sampled ({@link FreshRollouts}).
+ *
+ * <p>The first course is the run's own: as long as its weights have the recorded hashes they are the recorded weights, by
+ * which distances of the others are measured. Every course takes every batch; the recorded log-probs of a version are used
+ * only where the course's weights are still that version's, and made anew elsewhere. The same bits come out of every
+ * repetition on the same kind of machine.
+ *
+ * <p>Memory is that of so many learners and one batch. {@link #replay} may be called once.
+ */
+public final class Retraining {
+    private final RecordedRun run;
+    private final RecordedVersions versions;
+    private final Engine engine;
+    private final List<Variant> courses;
+    private final Optional<FreshRolloutOptions> live;
+    private final Optional<PolicyEvaluation> trials;
+    private final int evaluateEvery;
+    private final AtomicLong passed = new AtomicLong();
+    private final List<Optional<VariantTraining>> learners = new ArrayList<>();
+    private Weights recordedAtHand;
+    private long recordedVersion;
+
+    /**
+     * @param courses the run's own first
+     * @param live empty where the courses learn from the recorded rollouts
+     * @param trials empty if the task is not at hand
+     * @param evaluateEvery steps between trials; at least 1
+     */
+    public Retraining(
+            RecordedRun run,
+            RecordedVersions versions,
+            Engine engine,
+            List<Variant> courses,
+            Optional<FreshRolloutOptions> live,
+            Optional<PolicyEvaluation> trials,
+            int evaluateEvery) {
+        if (evaluateEvery < 1) {
+            throw new IllegalArgumentException("evaluate-every must be at least 1: " + evaluateEvery);
+        }
+        this.run = run;
+        this.versions = versions;
+        this.engine = engine;
+        this.courses = List.copyOf(courses);
+        this.live = live;
+        this.trials = trials;
+        this.evaluateEvery = evaluateEvery;
+    }
+
+    /** Steps taken so far; from any thread. */
+    public long passed() {
+        return passed.get();
+    }
+
+    /**
+     * Takes every step of the range.
+     *
+     * @throws VersionUnavailableException if the log does not hold the first version's weights or optimiser any more
+     * @throws dev.millrace.replay.archive.ArchiveException if it does not hold a batch or a trajectory
+     */
+    public void replay(VersionInterval range, RetrainListener listener) {
+        RecordedSteps steps = new RecordedSteps(run, versions);
+        steps.requireAll(range);
+        Weights first = versions.load(range.from(), none -> null);
+        AdamW.State state = versions.loadOptimizer(range.from());
+        try {
+            for (int c = 0; c < courses.size(); c++) {
+                boolean isRecorded =
+                        courses.get(c).corrections().equals(courses.get(0).corrections());
+                VariantTraining learning = new VariantTraining(
+                        engine,
+                        versions.shape(),
+                        courses.get(c),
+                        isRecorded,
+                        live,
+                        first,
+                        state,
+                        versions.manifest(range.from()));
+                learners.add(Optional.of(learning));
+                OptionalLong reference = learning.optimizer().referenceVersion();
+                if (reference.isPresent()) {
+                    learning.optimizer().useReference(versions.load(reference.getAsLong(), none -> null));
+                }
+            }
+            evaluate(range.from(), listener);
+            steps.forEach(range, every -> true, step -> {
+                take(step, listener);
+                long done = step.from() + 1 - range.from();
+                if (done % evaluateEvery == 0 || step.from() + 1 == range.to()) {
+                    evaluate(step.from() + 1, listener);
+                }
+                passed.set(done);
+            });
+        } finally {
+            learners.forEach(learning -> learning.ifPresent(VariantTraining::close));
+        }
+    }
+
+    private void take(RecordedStep step, RetrainListener listener) {
+        if (trials.isPresent()) {
+            ExternalPartners.requireEnvironmentsReward(step.batch(), "try no policies (--evaluation-prompts 0)");
+        }
+        String recordedSha256 = versions.manifest(step.from()).getWeights().getSha256();
+        Optional<float[]> recorded = isAsRecorded(0, recordedSha256)
+                ? Optional.of(learners.get(0).get().logProbs(step.batch()))
+                : Optional.empty();
+        List<Optional<VariantStep>> taken = new ArrayList<>();
+        for (int c = 0; c < courses.size(); c++) {
+            boolean starts = isAsRecorded(c, recordedSha256);
+            Optional<float[]> same = starts ? recorded : Optional.empty();
+            taken.add(guarded(c, step.from(), listener, learning -> {
+                float[] own = same.orElseGet(() -> learning.logProbs(step.batch()));
+                return learning.take(step, starts, own, recorded.orElse(own));
+            }));
+        }
+        Optional<Weights> made = recordedWeights(
+                step, taken.get(0).filter(VariantStep::isAsRecorded).isPresent());
+        for (int c = 0; c < taken.size(); c++) {
+            int course = c;
+            taken.set(
+                    c,
+                    taken.get(c)
+                            .map(one -> measured(
+                                    one,
+                                    recorded.isPresent(),
+                                    made.map(weights -> Directions.between(
+                                                            weights,
+                                                            learners.get(course)
+                                                                    .get()
+                                                                    .weights())
+                                                    .l2Norm())
+                                            .orElse(Double.NaN))));
+        }
+        listener.step(new RetrainedStep(
+                step.from() + 1,
+                step.batch().batch().getBatchId(),
+                step.batch().meanReward(),
+                step.batch().batch().getStalenessMean(),
+                step.batch().members().size(),
+                taken));
+    }
+
+    private static VariantStep measured(VariantStep step, boolean isRecordedKnown, double distance) {
+        return new VariantStep(
+                step.isAsRecorded(),
+                step.weightsSha256(),
+                step.loss(),
+                step.gradNorm(),
+                step.essRatio(),
+                step.secondMoment(),
+                step.learningRate(),
+                step.tokensTrained(),
+                step.batchReward(),
+                step.rolloutsAsRecorded(),
+                isRecordedKnown ? step.klToRecorded() : Double.NaN,
+                step.rewardEstimate(),
+                step.estimateEss(),
+                distance);
+    }
+
+    /** The weights that the run made: the first course's if they are the same, else the log's if it holds them. */
+    private Optional<Weights> recordedWeights(RecordedStep step, boolean firstIsRecorded) {
+        if (firstIsRecorded) {
+            return Optional.of(learners.get(0).get().weights());
+        }
+        try {
+            long before = recordedVersion;
+            recordedAtHand = versions.load(step.from() + 1, version -> version == before ? recordedAtHand : null);
+            recordedVersion = step.from() + 1;
+            return Optional.of(recordedAtHand);
+        } catch (VersionUnavailableException e) {
+            return Optional.empty();
+        }
+    }
+
+    private boolean isAsRecorded(int course, String sha256) {
+        return learners.get(course)
+                .filter(learning -> learning.sha256().equals(sha256))
+                .isPresent();
+    }
+
+    private void evaluate(long version, RetrainListener listener) {
+        if (trials.isEmpty()) {
+            return;
+        }
+        List<OptionalDouble> rewards = new ArrayList<>();
+        for (int c = 0; c < courses.size(); c++) {
+            int same = sameBefore(c);
+            if (same >= 0) {
+                rewards.add(rewards.get(same));
+                continue;
+            }
+            Optional<Double> reward =
+                    guarded(c, version, listener, learning -> trials.get().meanReward(learning.weights(), version));
+            rewards.add(reward.isPresent() ? OptionalDouble.of(reward.get()) : OptionalDouble.empty());
+        }
+        listener.evaluated(version, rewards);
+    }
+
+    /** A course before this one with the same weights, which need not be tried twice; -1 if there is none. */
+    private int sameBefore(int course) {
+        for (int c = 0; c < course && learners.get(course).isPresent(); c++) {
+            if (isAsRecorded(c, learners.get(course).get().sha256())) {
+                return c;
+            }
+        }
+        return -1;
+    }
+
+    /** What a course does, unless it has ended or ends by it. */
+    private <T> Optional<T> guarded(
+            int course, long version, RetrainListener listener, Function<VariantTraining, T> work) {
+        if (learners.get(course).isEmpty()) {
+            return Optional.empty();
+        }
+        VariantTraining learning = learners.get(course).get();
+        try {
+            return Optional.of(work.apply(learning));
+        } catch (NonFiniteStepException | NonFiniteScoreException | NonFiniteLogProbException e) {
+            learners.set(course, Optional.empty());
+            learning.close();
+            listener.ended(course, version, e.getMessage());
+            return Optional.empty();
+        }
+    }
+}

@@ -1,0 +1,205 @@
+package dev.millrace.replay.retrain;
+
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.control.ControlState;
+import dev.millrace.learner.kl.KlConfig;
+import dev.millrace.learner.objective.ReinforceConfig;
+import dev.millrace.learner.step.BaselineConfig;
+import dev.millrace.learner.step.BatchGradient;
+import dev.millrace.learner.step.BatchOptimizer;
+import dev.millrace.learner.step.EntropyConfig;
+import dev.millrace.learner.step.NonFiniteStepException;
+import dev.millrace.learner.step.ProximalSource;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.schemas.PolicyVersion;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+import java.util.function.LongPredicate;
+
+/**
+ * The gradients that recorded steps could have been taken by: of each step's batch, at the weights that the step began with,
+ * under every course, held against what the run did and against what fresh on-policy groups say.
+ *
+ * <p>Every step is by itself: it starts from the recorded weights, so a course's gradient at step n owes nothing to what the
+ * course would have done before. Costs a gradient of the batch twice for each course, and of the fresh groups twice.
+ * {@link #replay} may be called once.
+ */
+public final class StepGradients {
+    private final RecordedRun run;
+    private final RecordedVersions versions;
+    private final Engine engine;
+    private final List<Variant> courses;
+    private final Optional<PolicyEvaluation> trials;
+    private final AtomicLong passed = new AtomicLong();
+    private Weights atHand;
+    private long versionAtHand = -1;
+
+    /**
+     * @param courses the run's own first
+     * @param trials empty if the task is not at hand
+     */
+    public StepGradients(
+            RecordedRun run,
+            RecordedVersions versions,
+            Engine engine,
+            List<Variant> courses,
+            Optional<PolicyEvaluation> trials) {
+        this.run = run;
+        this.versions = versions;
+        this.engine = engine;
+        this.courses = List.copyOf(courses);
+        this.trials = trials;
+    }
+
+    /** Steps looked at so far; from any thread. */
+    public long passed() {
+        return passed.get();
+    }
+
+    /**
+     * Looks at the steps of a range.
+     *
+     * @param wanted by the version that a step began with
+     * @throws dev.millrace.weights.VersionUnavailableException if the log does not hold the weights of a step any more
+     * @throws dev.millrace.replay.archive.ArchiveException if it does not hold a batch or a trajectory
+     */
+    public void replay(VersionInterval range, LongPredicate wanted, Consumer<GradientStep> taker) {
+        List<BatchOptimizer> optimizers = new ArrayList<>();
+        try {
+            for (Variant course : courses) {
+                BatchOptimizer optimizer =
+                        new BatchOptimizer(engine, versions.shape(), course.step(), course.corrections());
+                optimizers.add(optimizer);
+                OptionalLong reference = optimizer.referenceVersion();
+                if (reference.isPresent()) {
+                    optimizer.useReference(versions.load(reference.getAsLong(), none -> null));
+                }
+            }
+            BatchOptimizer onPolicy = onPolicy(courses.get(0));
+            optimizers.add(onPolicy);
+            List<Optional<RecomputedBatch>> decisions = courses.stream()
+                    .map(course -> course.corrections().equals(courses.get(0).corrections())
+                            ? Optional.<RecomputedBatch>empty()
+                            : Optional.of(new RecomputedBatch(course.corrections())))
+                    .toList();
+            new RecordedSteps(run, versions).forEach(range, wanted, step -> {
+                taker.accept(look(step, optimizers, decisions, onPolicy));
+                passed.incrementAndGet();
+            });
+        } finally {
+            optimizers.forEach(BatchOptimizer::close);
+        }
+    }
+
+    /** The plain policy gradient, without anything that is no estimate of the reward's: entropy, divergence, weights. */
+    private BatchOptimizer onPolicy(Variant own) {
+        return new BatchOptimizer(
+                engine,
+                versions.shape(),
+                own.step()
+                        .withObjective(
+                                new ReinforceConfig(own.step().objective().aggregation()))
+                        .withBaseline(new BaselineConfig.Group())
+                        .withProximal(ProximalSource.RECORDED)
+                        .withKl(new KlConfig.Off())
+                        .withUpdates(1, 1)
+                        .withEntropy(new EntropyConfig(0, EntropyConfig.Rule.CONSTANT)),
+                own.corrections());
+    }
+
+    private GradientStep look(
+            RecordedStep step,
+            List<BatchOptimizer> optimizers,
+            List<Optional<RecomputedBatch>> decisions,
+            BatchOptimizer onPolicy) {
+        Weights weights = weights(step.from());
+        Gradients update = Directions.between(weights, weights(step.from() + 1));
+        PolicyVersion from = versions.manifest(step.from());
+        if (trials.isPresent()) {
+            ExternalPartners.requireEnvironmentsReward(
+                    step.batch(), "leave the on-policy gradient out (--reference-groups 0)");
+        }
+        Optional<BatchGradient> reference = trials.map(task -> onPolicy.gradient(
+                task.onPolicy(weights, step.from()),
+                step.from(),
+                ControlState.initial(),
+                weights,
+                from.getOptimizerSteps()));
+        List<Optional<VariantGradient>> found = new ArrayList<>();
+        for (int c = 0; c < courses.size(); c++) {
+            TrainingBatch batch =
+                    decisions.get(c).map(anew -> anew.of(step.batch())).orElse(step.batch());
+            try {
+                found.add(Optional.of(figures(
+                        optimizers
+                                .get(c)
+                                .gradient(
+                                        batch,
+                                        step.from(),
+                                        new ControlState(from.getControls()),
+                                        weights,
+                                        from.getOptimizerSteps()),
+                        update,
+                        reference)));
+            } catch (NonFiniteStepException e) {
+                found.add(Optional.empty());
+            }
+        }
+        return new GradientStep(
+                step.from(),
+                step.batch().batch().getBatchId(),
+                step.batch().meanReward(),
+                update.l2Norm(),
+                reference.map(of -> new ReferenceGradient(
+                        of.sequenceNorms().length, of.sum().l2Norm(), of.signal(), of.noise(), of.isSomething())),
+                found);
+    }
+
+    private Weights weights(long version) {
+        if (version != versionAtHand) {
+            Weights known = atHand;
+            long knownVersion = versionAtHand;
+            atHand = versions.load(version, wanted -> wanted == knownVersion ? known : null);
+            versionAtHand = version;
+        }
+        return atHand;
+    }
+
+    static VariantGradient figures(BatchGradient of, Gradients update, Optional<BatchGradient> reference) {
+        Gradients descent = new Gradients(of.sum().shape());
+        descent.add(of.sum());
+        descent.scale(-1f);
+        double norm = of.sum().l2Norm();
+        double cosine = Double.NaN;
+        double alignment = Double.NaN;
+        double progress = Double.NaN;
+        if (reference.isPresent()) {
+            cosine = Directions.cosine(of.sum(), reference.get().sum());
+            double signal = reference.get().signal();
+            if (reference.get().isSomething() && norm > 0) {
+                double product = Directions.dot(of.sum(), reference.get().sum());
+                alignment = product / signal;
+                progress = Math.signum(product) * product * product / (signal * norm * norm);
+            }
+        }
+        return new VariantGradient(
+                norm,
+                Directions.cosine(descent, update),
+                cosine,
+                of.signal(),
+                of.noise(),
+                alignment,
+                progress,
+                of.tokensTrained(),
+                of.essRatio(),
+                of.stepScale());
+    }
+}

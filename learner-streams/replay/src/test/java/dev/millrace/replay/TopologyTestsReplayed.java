@@ -1,0 +1,25 @@
+package dev.millrace.replay;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.topology.RecordedTopics;
+import dev.millrace.topology.RecordedTopologyCheck;
+import dev.millrace.topology.Samples;
+import dev.millrace.topology.TopologyConfig;
+
+/** Whatever a test does to the topology, a replay of the record of it makes every byte of it again. */
+public final class TopologyTestsReplayed implements RecordedTopologyCheck {
+    @Override
+    public void check(RecordedTopics recorded, SchemaRegistry schemas, TopologyConfig config, int maxValueBytes) {
+        MemoryRun run = new MemoryRun(Samples.RUN, Samples.TOPICS, schemas, recorded);
+        try {
+            assertThat(new AsRecorded(run, config, maxValueBytes).replay(1))
+                    .as("replay as recorded")
+                    .isNotEmpty()
+                    .allMatch(TaskVerdict::isProved);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+}

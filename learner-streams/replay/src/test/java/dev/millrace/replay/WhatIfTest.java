@@ -1,0 +1,163 @@
+package dev.millrace.replay;
+
+import static dev.millrace.topology.Samples.rollout;
+import static dev.millrace.topology.Samples.score;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.replay.archive.ArchiveException;
+import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.stages.ComparedPolicies;
+import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.stages.RolloutCorrectionOptions;
+import dev.millrace.stages.StalenessConfig;
+import dev.millrace.topology.Samples;
+import dev.millrace.topology.TopologyConfig;
+import dev.millrace.topology.TopologyHarness;
+import dev.millrace.topology.batch.BatchConfig;
+import dev.millrace.weights.VersionUnavailableException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class WhatIfTest {
+    @TempDir
+    Path directory;
+
+    private TopologyHarness topology;
+    private CorrectionConfig corrections;
+
+    /** Three batches of one group of two: rewards 0 and 1, three tokens each, the second of each far off policy. */
+    @BeforeEach
+    void run() {
+        TopologyConfig defaults = TopologyConfig.defaults();
+        corrections = defaults.corrections();
+        topology = new TopologyHarness(
+                new TopologyConfig(
+                        defaults.ingress(),
+                        defaults.join(),
+                        corrections,
+                        defaults.groups(),
+                        new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0),
+                        defaults.runtime()),
+                directory);
+        topology.pipe(Samples.version(3));
+        topology.pipe(Samples.version(4));
+        for (int g = 0; g < 3; g++) {
+            for (int i = 0; i < 2; i++) {
+                Rollout rollout = rollout("g" + g, i).setOrdinal(g).setReward(i).build();
+                float shift = i == 0 ? 0f : -3f;
+                topology.pipe(score(rollout, topology.pipe(rollout), -0.5f + shift, -1f + shift, -1.5f + shift)
+                        .build());
+            }
+        }
+    }
+
+    @AfterEach
+    void close() {
+        topology.close();
+    }
+
+    private List<ReplayedStep> replay(StepRange range, int threads, Alternative... others) throws InterruptedException {
+        List<Alternative> alternatives = new ArrayList<>(List.of(new Alternative("recorded", corrections)));
+        alternatives.addAll(List.of(others));
+        List<ReplayedStep> steps = new ArrayList<>();
+        new WhatIf(MemoryRun.of(topology), range, alternatives).replay(threads, steps::add);
+        return steps;
+    }
+
+    private Alternative with(String name, RolloutCorrectionOptions options, StalenessConfig staleness) {
+        return new Alternative(
+                name,
+                new CorrectionConfig(
+                        options,
+                        corrections.advantage(),
+                        staleness,
+                        corrections.sequenceMask(),
+                        corrections.m2po(),
+                        corrections.ess(),
+                        corrections.missingOldLogProbs()));
+    }
+
+    @Test
+    void shouldGiveTheRecordedBatchesUnderTheRunsOwnCorrections() throws Exception {
+        assertThat(replay(StepRange.ALL, 1)).extracting(ReplayedStep::batchId).containsExactly(0L, 1L, 2L);
+        assertThat(replay(StepRange.ALL, 1)).allMatch(ReplayedStep::isAsRecorded);
+    }
+
+    @Test
+    void shouldShowWhomARejectionTakesOut() throws Exception {
+        RolloutCorrectionOptions rejecting =
+                new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, "token", "2.0", "seq_mean_k3", "0.5");
+        StepFigures figures = replay(StepRange.ALL, 1, with("rs", rejecting, corrections.staleness()))
+                .get(0)
+                .figures()
+                .get(1);
+
+        assertThat(figures.sequences()).isEqualTo(new MaskedShare(2, 1));
+        assertThat(figures.tokens()).isEqualTo(new MaskedShare(6, 3));
+        assertThat(figures.meanWeight()).isEqualTo(1.0); // what is left is on policy
+        assertThat(figures.k3()).isCloseTo(0, within(1e-9));
+        assertThat(figures.breakdown().sequencesBySign())
+                .containsEntry(1L, new MaskedShare(1, 1))
+                .containsEntry(-1L, new MaskedShare(1, 0));
+        assertThat(figures.breakdown().sequencesByLength())
+                .containsOnlyKeys(2L)
+                .containsEntry(2L, new MaskedShare(2, 1));
+        assertThat(figures.breakdown().tokensByLag()).containsOnlyKeys(1L).containsEntry(1L, new MaskedShare(6, 3));
+    }
+
+    @Test
+    void shouldMaskWhatAStricterLimitOnStalenessMasks() throws Exception {
+        StepFigures figures = replay(
+                        StepRange.ALL, 1, with("fresh", corrections.rolloutCorrection(), new StalenessConfig(0, 0, 0)))
+                .get(2)
+                .figures()
+                .get(1);
+        assertThat(figures.tokens()).isEqualTo(new MaskedShare(6, 6));
+        assertThat(figures.meanWeight()).isZero();
+    }
+
+    @Test
+    void shouldGiveTheSameWithAnyNumberOfThreads() throws Exception {
+        assertThat(replay(StepRange.ALL, 4)).isEqualTo(replay(StepRange.ALL, 1));
+    }
+
+    @Test
+    void shouldReplayOnlyTheRange() throws Exception {
+        StepRange second = new StepRange(Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE, 1, 1);
+        assertThat(replay(second, 2)).extracting(ReplayedStep::batchId).containsExactly(1L);
+        StepRange none =
+                new StepRange(5, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE);
+        assertThat(replay(none, 2)).isEmpty();
+    }
+
+    @Test
+    void shouldSayWhichVersionsAreRecordedAndThatWeightsAreNotStored() {
+        try (RecordedVersions versions = new RecordedVersions(MemoryRun.of(topology), "kafka")) {
+            assertThat(versions.newest()).hasValue(4);
+            assertThat(versions.beginningOf(3)).hasValue(3);
+            assertThat(versions.beginningOf(4)).isEmpty();
+            assertThatThrownBy(() -> versions.manifest(5))
+                    .isInstanceOf(VersionUnavailableException.class)
+                    .hasMessageContaining("version 5 is not among those that are recorded: 3 to 4");
+        }
+    }
+
+    @Test
+    void shouldSayWhichTrajectoryTheLogNoLongerHolds() {
+        MemoryRun copy = MemoryRun.of(topology);
+        var lost = copy.of(Samples.TOPICS.trajectories()).remove(1L);
+        assertThatThrownBy(() -> replay(StepRange.ALL, 1))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining("batch 0 names the trajectory of g0/1 at test.trajectories-0@1")
+                .hasMessageContaining("no longer holds it");
+        copy.put(lost);
+    }
+}

@@ -1,0 +1,196 @@
+package dev.millrace.replay.archive;
+
+import static dev.millrace.topology.RunOnBroker.await;
+import static dev.millrace.topology.RunOnBroker.settled;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.replay.Alternative;
+import dev.millrace.replay.AsRecorded;
+import dev.millrace.replay.ReplayedStep;
+import dev.millrace.replay.StepRange;
+import dev.millrace.replay.TaskVerdict;
+import dev.millrace.replay.WhatIf;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.topology.MillraceTopology;
+import dev.millrace.topology.RunOnBroker;
+import dev.millrace.topology.Samples;
+import dev.millrace.topology.TopologyConfig;
+import dev.millrace.topology.TopologyRunner;
+import dev.millrace.topology.batch.BatchConfig;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A run is exported, replayed from its files, put on another cluster, and replayed there. */
+class ArchiveIT {
+    private static final int GROUPS = 12;
+    private static final int GROUP_SIZE = 4;
+
+    @TempDir
+    Path directory;
+
+    private static TopologyConfig config() {
+        TopologyConfig defaults = TopologyConfig.defaults();
+        return new TopologyConfig(
+                defaults.ingress(),
+                defaults.join(),
+                defaults.corrections(),
+                defaults.groups(),
+                new BatchConfig(16, 0, BatchConfig.Order.COMPLETION, 0),
+                defaults.runtime());
+    }
+
+    private void stream(RunOnBroker run) throws Exception {
+        settled(run.send(
+                run.connection.topics().policyVersions(),
+                "policy/3",
+                Samples.version(3),
+                dev.millrace.schemas.PolicyVersion.class));
+        settled(run.send(
+                run.connection.topics().policyVersions(),
+                "policy/4",
+                Samples.version(4),
+                dev.millrace.schemas.PolicyVersion.class));
+        TopologyRunner runner =
+                new TopologyRunner(config(), run.connection, directory.resolve("state"), new SimpleMeterRegistry());
+        CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
+        for (int g = 0; g < GROUPS; g++) {
+            for (int i = 0; i < GROUP_SIZE; i++) {
+                Rollout rollout = Samples.rollout("group-" + g, i, GROUP_SIZE, 30, -1f, 3)
+                        .setOrdinal(g)
+                        .setReward(i % 3)
+                        .build();
+                run.sendScored(rollout);
+                if (g % 8 == 0 && i == 0) {
+                    settled(run.send(rollout));
+                    settled(run.send(
+                            run.connection.topics().rollouts(),
+                            "group-" + g,
+                            "garbage".getBytes(StandardCharsets.UTF_8)));
+                }
+            }
+        }
+        await("all batches", () -> run.read(run.connection.topics().batches()).size() == GROUPS * GROUP_SIZE / 16);
+        runner.stop();
+        ended.get(30, TimeUnit.SECONDS);
+    }
+
+    private static void requireReplay(RecordedRun run, int maxValueBytes) throws InterruptedException {
+        List<TaskVerdict> verdicts = new AsRecorded(run, config(), maxValueBytes).replay(2);
+        assertThat(verdicts).hasSize(5).allMatch(TaskVerdict::isProved);
+        assertThat(verdicts.get(4).same()).containsEntry(run.topics().batches(), (long) GROUPS * GROUP_SIZE / 16);
+    }
+
+    /** Some batches and what they rest on: other corrections can be tried on them, and the index says what there is. */
+    private void requireRange(LiveRun live) throws InterruptedException {
+        Path folder = directory.resolve("range");
+        new RunExport(live)
+                .to(
+                        folder,
+                        new RangeSelection(live, "kafka")
+                                .select(batch -> batch.getBatchId() == 1, Long.MIN_VALUE, Long.MAX_VALUE));
+        try (ArchivedRun archive = new ArchivedRun(folder)) {
+            archive.verify();
+            assertThat(archive.isWhole()).isFalse();
+            assertThat(archive.held()).contains(new HeldRange(1, 1, 4, 4, -1, -1, -1, -1, ""));
+            assertThat(archive.partitions(archive.topics().outcomes())).isEmpty();
+            List<ReplayedStep> steps = new ArrayList<>();
+            new WhatIf(archive, StepRange.ALL, List.of(new Alternative("recorded", config().corrections())))
+                    .replay(2, steps::add);
+            assertThat(steps).hasSize(1).allMatch(ReplayedStep::isAsRecorded);
+        }
+        assertThatThrownBy(
+                        () -> new RangeSelection(live, "kafka").select(batch -> false, Long.MIN_VALUE, Long.MAX_VALUE))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining("no batch of the run lies in the range");
+    }
+
+    private static void requireSameRecords(RecordedRun one, RecordedRun other) {
+        for (String topic : one.topics().all()) {
+            for (TopicPartition partition :
+                    topic.equals(one.topics().run()) ? List.<TopicPartition>of() : one.partitions(topic)) {
+                try (RecordCursor a = one.read(partition, 0);
+                        RecordCursor b = other.read(partition, 0)) {
+                    for (Optional<ConsumerRecord<byte[], byte[]>> next = a.next(); next.isPresent(); next = a.next()) {
+                        ConsumerRecord<byte[], byte[]> same = b.next().orElseThrow();
+                        assertThat(same.offset())
+                                .as(partition.toString())
+                                .isEqualTo(next.get().offset());
+                        assertThat(same.timestamp()).isEqualTo(next.get().timestamp());
+                        assertThat(same.key()).isEqualTo(next.get().key());
+                        assertThat(same.value()).isEqualTo(next.get().value());
+                        assertThat(same.headers()).isEqualTo(next.get().headers());
+                    }
+                    assertThat(b.next()).isEmpty();
+                }
+            }
+        }
+    }
+
+    @Test
+    void shouldKeepARunThroughFilesAndAnotherCluster() throws Exception {
+        Path folder = directory.resolve("archive");
+        int maxValueBytes;
+        try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("one"));
+                RunOnBroker run = new RunOnBroker(broker, "kept.")) {
+            stream(run);
+            maxValueBytes = MillraceTopology.maxValueBytes(run.connection);
+            try (LiveRun live = new LiveRun(run.connection, Optional.of("run: {}"))) {
+                RunExport export = new RunExport(live);
+                export.to(folder, export.everythingBut(Set.of()));
+                try (ArchivedRun archive = new ArchivedRun(folder)) {
+                    archive.verify();
+                    assertThat(archive.isWhole()).isTrue();
+                    assertThat(archive.configuration()).contains("run: {}");
+                    requireSameRecords(live, archive);
+                    requireReplay(archive, maxValueBytes);
+                }
+                requireRange(live);
+                assertThatThrownBy(() -> export.to(folder, export.everythingBut(Set.of())))
+                        .isInstanceOf(ArchiveException.class)
+                        .hasMessageContaining("is not empty");
+            }
+        }
+        try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("two"));
+                RunOnBroker run = new RunOnBroker(broker, "kept.");
+                ArchivedRun archive = new ArchivedRun(folder)) {
+            new RunImport(archive, run.connection).run();
+            try (LiveRun live = new LiveRun(run.connection, Optional.empty())) {
+                requireSameRecords(archive, live);
+                requireReplay(live, maxValueBytes);
+            }
+            assertThatThrownBy(() -> new RunImport(archive, run.connection).run())
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessageContaining("is not empty: it ends at offset");
+            try (RunOnBroker other = new RunOnBroker(broker, "other.")) {
+                assertThatThrownBy(() -> new RunImport(archive, other.connection))
+                        .isInstanceOf(ArchiveException.class)
+                        .hasMessageContaining("begin with 'kept.'");
+            }
+        }
+        Path file = folder.resolve("batches-0.avro");
+        byte[] bytes = Files.readAllBytes(file);
+        bytes[bytes.length / 2] ^= 1;
+        Files.write(file, bytes);
+        try (ArchivedRun archive = new ArchivedRun(folder)) {
+            assertThatThrownBy(archive::verify)
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessageContaining("batches-0.avro is not as it was exported");
+        }
+        assertThat(Arrays.asList(folder.toFile().list())).contains("index.json");
+    }
+}

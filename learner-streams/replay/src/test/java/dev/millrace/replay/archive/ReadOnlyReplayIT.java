@@ -1,0 +1,159 @@
+package dev.millrace.replay.archive;
+
+import static dev.millrace.topology.RunOnBroker.await;
+import static dev.millrace.topology.RunOnBroker.settled;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.log.run.RunLog;
+import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.replay.Alternative;
+import dev.millrace.replay.AsRecorded;
+import dev.millrace.replay.ReplayedStep;
+import dev.millrace.replay.StepRange;
+import dev.millrace.replay.TaskVerdict;
+import dev.millrace.replay.WhatIf;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.topology.MillraceTopology;
+import dev.millrace.topology.RunOnBroker;
+import dev.millrace.topology.Samples;
+import dev.millrace.topology.TopologyConfig;
+import dev.millrace.topology.TopologyRunner;
+import dev.millrace.topology.batch.BatchConfig;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerConfig;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.acl.AccessControlEntry;
+import org.apache.kafka.common.acl.AclBinding;
+import org.apache.kafka.common.acl.AclOperation;
+import org.apache.kafka.common.acl.AclPermissionType;
+import org.apache.kafka.common.errors.TopicAuthorizationException;
+import org.apache.kafka.common.resource.PatternType;
+import org.apache.kafka.common.resource.ResourcePattern;
+import org.apache.kafka.common.resource.ResourceType;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A user who may read a run's topics and the schemas, and nothing else, replays the run and exports it. */
+class ReadOnlyReplayIT {
+    private static final String PREFIX = "guarded.";
+    private static final String READER = "reader";
+
+    @TempDir
+    Path directory;
+
+    private static TopologyConfig config() {
+        TopologyConfig defaults = TopologyConfig.defaults();
+        return new TopologyConfig(
+                defaults.ingress(),
+                defaults.join(),
+                defaults.corrections(),
+                defaults.groups(),
+                new BatchConfig(4, 0, BatchConfig.Order.COMPLETION, 0),
+                defaults.runtime());
+    }
+
+    private static TopicsConfig onePartition() {
+        TopicsConfig of = TopicsConfig.defaults();
+        return new TopicsConfig(
+                1,
+                of.replicationFactor(),
+                of.minInsyncReplicas(),
+                -1,
+                -1,
+                -1,
+                -1,
+                of.maxRecordBytes(),
+                of.schemasTopic(),
+                of.timeoutMs());
+    }
+
+    private int stream(SecuredBroker broker) throws Exception {
+        try (RunOnBroker run = new RunOnBroker(broker.client("admin"), PREFIX, onePartition())) {
+            for (long version = 3; version <= 4; version++) {
+                settled(run.send(
+                        run.connection.topics().policyVersions(),
+                        "policy/" + version,
+                        Samples.version(version),
+                        PolicyVersion.class));
+            }
+            TopologyRunner runner =
+                    new TopologyRunner(config(), run.connection, directory.resolve("state"), new SimpleMeterRegistry());
+            CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
+            for (int g = 0; g < 4; g++) {
+                for (int i = 0; i < 2; i++) {
+                    Rollout rollout = Samples.rollout("group-" + g, i)
+                            .setOrdinal(g)
+                            .setReward(i)
+                            .build();
+                    run.sendScored(rollout);
+                }
+            }
+            await(
+                    "both batches",
+                    () -> run.read(run.connection.topics().batches()).size() == 2);
+            runner.stop();
+            ended.get(30, TimeUnit.SECONDS);
+            return MillraceTopology.maxValueBytes(run.connection);
+        }
+    }
+
+    private static AclBinding mayRead(PatternType pattern, String topics) {
+        return new AclBinding(
+                new ResourcePattern(ResourceType.TOPIC, topics, pattern),
+                new AccessControlEntry("User:" + READER, "*", AclOperation.READ, AclPermissionType.ALLOW));
+    }
+
+    @Test
+    void shouldReplayAndExportWithNothingButReading() throws Exception {
+        try (SecuredBroker broker = new SecuredBroker(directory.resolve("broker"), READER)) {
+            int maxValueBytes = stream(broker);
+            try (Admin admin = Admin.create(broker.client("admin"))) {
+                admin.createAcls(List.of(
+                                mayRead(PatternType.PREFIXED, PREFIX),
+                                mayRead(
+                                        PatternType.LITERAL,
+                                        TopicsConfig.defaults().schemasTopic())))
+                        .all()
+                        .get();
+            }
+            Map<String, Object> reader = broker.client(READER);
+            try (RunLog log = RunLog.find(reader, new RunTopics(PREFIX), TopicsConfig.defaults(), "");
+                    LiveRun run = new LiveRun(log.connection(), Optional.empty())) {
+                List<TaskVerdict> verdicts = new AsRecorded(run, config(), maxValueBytes).replay(2);
+                assertThat(verdicts).isNotEmpty().allMatch(TaskVerdict::isProved);
+                List<ReplayedStep> steps = new ArrayList<>();
+                new WhatIf(run, StepRange.ALL, List.of(new Alternative("recorded", config().corrections())))
+                        .replay(2, steps::add);
+                assertThat(steps).hasSize(2).allMatch(ReplayedStep::isAsRecorded);
+                RunExport export = new RunExport(run);
+                assertThat(export.to(directory.resolve("archive"), export.everythingBut(Set.of())))
+                        .isPositive();
+            }
+            Map<String, Object> writing = new HashMap<>(reader);
+            writing.put(ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG, false);
+            try (KafkaProducer<byte[], byte[]> producer =
+                    new KafkaProducer<>(writing, new ByteArraySerializer(), new ByteArraySerializer())) {
+                assertThatThrownBy(() -> producer.send(new ProducerRecord<>(PREFIX + "batches", new byte[1]))
+                                .get())
+                        .isInstanceOf(ExecutionException.class)
+                        .hasCauseInstanceOf(TopicAuthorizationException.class);
+            }
+        }
+    }
+}

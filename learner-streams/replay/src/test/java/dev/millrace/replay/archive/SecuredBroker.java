@@ -1,0 +1,138 @@
+package dev.millrace.replay.archive;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import kafka.server.KafkaConfig;
+import kafka.server.KafkaRaftServer;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.metadata.storage.Formatter;
+import org.apache.kafka.raft.DynamicVoters;
+
+/** A broker that asks who somebody is (SASL/PLAIN) and allows nothing that no ACL allows; {@code admin} may do everything. */
+final class SecuredBroker implements AutoCloseable {
+    private final KafkaRaftServer server;
+    private final int port;
+
+    SecuredBroker(Path directory, String... users) throws Exception {
+        port = freePort();
+        int controllerPort = freePort();
+        format(directory, controllerPort);
+        StringBuilder jaas = new StringBuilder(login("admin")).append(" user_admin=\"admin\"");
+        for (String user : users) {
+            jaas.append(" user_").append(user).append("=\"").append(user).append('"');
+        }
+        String listeners = "CLIENT://127.0.0.1:" + port + ",CONTROLLER://127.0.0.1:" + controllerPort;
+        Properties settings = new Properties();
+        settings.putAll(Map.of(
+                "process.roles",
+                "broker,controller",
+                "node.id",
+                "1",
+                "controller.listener.names",
+                "CONTROLLER",
+                "inter.broker.listener.name",
+                "CLIENT",
+                "listeners",
+                listeners,
+                "advertised.listeners",
+                listeners,
+                "listener.security.protocol.map",
+                "CLIENT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
+                "controller.quorum.bootstrap.servers",
+                "127.0.0.1:" + controllerPort,
+                "log.dirs",
+                directory.toString(),
+                "auto.create.topics.enable",
+                "false"));
+        settings.putAll(Map.of(
+                "sasl.enabled.mechanisms",
+                "PLAIN",
+                "sasl.mechanism.inter.broker.protocol",
+                "PLAIN",
+                "listener.name.client.plain.sasl.jaas.config",
+                jaas + ";",
+                "authorizer.class.name",
+                "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "super.users",
+                "User:admin;User:ANONYMOUS")); // nobody is anonymous but the broker at its own controller
+        settings.putAll(Map.of(
+                "offsets.topic.replication.factor",
+                "1",
+                "offsets.topic.num.partitions",
+                "1",
+                "transaction.state.log.replication.factor",
+                "1",
+                "transaction.state.log.min.isr",
+                "1",
+                "transaction.state.log.num.partitions",
+                "1",
+                "group.initial.rebalance.delay.ms",
+                "0",
+                "group.min.session.timeout.ms",
+                "3000",
+                "message.max.bytes",
+                Integer.toString(16 << 20),
+                "log.cleaner.dedupe.buffer.size",
+                Integer.toString(16 << 20),
+                "log.index.size.max.bytes",
+                Integer.toString(1 << 20)));
+        server = new KafkaRaftServer(new KafkaConfig(settings, false), Time.SYSTEM);
+        server.startup();
+    }
+
+    private static int freePort() throws IOException {
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            return socket.getLocalPort();
+        }
+    }
+
+    private static void format(Path directory, int controllerPort) throws Exception {
+        try (PrintStream quiet = new PrintStream(new ByteArrayOutputStream(), true, StandardCharsets.UTF_8)) {
+            new Formatter()
+                    .setPrintStream(quiet)
+                    .setNodeId(1)
+                    .setClusterId(Uuid.randomUuid().toString())
+                    .setDirectories(List.of(directory.toString()))
+                    .setMetadataLogDirectory(directory.toString())
+                    .setControllerListenerName("CONTROLLER")
+                    .setIgnoreFormatted(true)
+                    .setHasDynamicQuorum(true)
+                    .setInitialControllers(
+                            DynamicVoters.parse("1@127.0.0.1:" + controllerPort + ":" + Uuid.randomUuid()))
+                    .run();
+        }
+    }
+
+    private static String login(String user) {
+        return "org.apache.kafka.common.security.plain.PlainLoginModule required username=\"" + user + "\" password=\""
+                + user + "\"";
+    }
+
+    /** What a client has to say to be this user. */
+    Map<String, Object> client(String user) {
+        return Map.of(
+                "bootstrap.servers",
+                "127.0.0.1:" + port,
+                "security.protocol",
+                "SASL_PLAINTEXT",
+                "sasl.mechanism",
+                "PLAIN",
+                "sasl.jaas.config",
+                login(user) + ";");
+    }
+
+    @Override
+    public void close() {
+        server.shutdown();
+        server.awaitShutdown();
+    }
+}

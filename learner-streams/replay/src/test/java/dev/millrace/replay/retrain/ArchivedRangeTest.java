@@ -1,0 +1,168 @@
+package dev.millrace.replay.retrain;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.replay.archive.ArchiveException;
+import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.replay.archive.HeldRange;
+import dev.millrace.replay.archive.RangeSelection;
+import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.replay.archive.RunExport;
+import dev.millrace.stages.CorrectionConfig;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
+import org.apache.kafka.common.TopicPartition;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Two steps of a run, exported: what can be learnt again from the files alone, and what becomes of damaged ones. */
+class ArchivedRangeTest {
+    private static final Variant OWN = RetrainingTest.course("recorded", CorrectionConfig.defaults(), 1e-2);
+    private static final LearntRun LEARNT = new LearntRun(OWN);
+
+    @TempDir
+    private Path directory;
+
+    private Path archive;
+
+    @BeforeEach
+    void export() {
+        archive = directory.resolve("some-steps");
+        new RunExport(LEARNT.run)
+                .to(
+                        archive,
+                        new RangeSelection(LEARNT.run, "kafka")
+                                .select(batch -> batch.getBatchId() >= 2, Long.MIN_VALUE, Long.MAX_VALUE));
+    }
+
+    private List<Path> files() throws IOException {
+        try (Stream<Path> files = Files.list(archive)) {
+            return files.filter(file -> file.toString().endsWith(".avro") && size(file) > 0)
+                    .sorted()
+                    .toList();
+        }
+    }
+
+    private static long size(Path file) {
+        return file.toFile().length();
+    }
+
+    private void requireRefused(Path file, String how) {
+        try (ArchivedRun run = new ArchivedRun(archive)) {
+            assertThatThrownBy(run::verify)
+                    .as(how + " " + file.getFileName())
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessageContaining(file.toString())
+                    .hasMessageMatching(
+                            "(?s).*(is not as it was exported: its SHA-256 is [0-9a-f]{64}, the index"
+                                    + " says [0-9a-f]{64}; copy the archive again|cannot read .*, which the archive's index names.*)");
+        }
+    }
+
+    @Test
+    void shouldHoldWhatItsStepsAreLearntAgainFrom() {
+        try (ArchivedRun run = new ArchivedRun(archive)) {
+            run.verify();
+            assertThat(run.isWhole()).isFalse();
+            assertThat(run.range(new TopicPartition("test.prompts", 0)).from())
+                    .as("groups of the two batches before are not in it")
+                    .isEqualTo(6);
+            RetrainingTest.Heard heard = RetrainingTest.retrain(run, Optional.empty(), 2, LearntRun.STEPS, OWN);
+            assertThat(heard.of(0)).hasSize(2).allMatch(VariantStep::isAsRecorded);
+            assertThatThrownBy(() -> RetrainingTest.retrain(run, Optional.empty(), 1, LearntRun.STEPS, OWN))
+                    .hasMessageContaining("the batch that made version 2 is not on test.batches");
+        }
+    }
+
+    @Test
+    void shouldSayWhichStepsItHolds() {
+        try (ArchivedRun run = new ArchivedRun(archive);
+                RecordedVersions versions = new RecordedVersions(run, "kafka")) {
+            HeldRange held = run.held().orElseThrow();
+            assertThat(VersionInterval.within(held, null, null, versions)).isEqualTo(new VersionInterval(2, 4));
+            assertThat(VersionInterval.within(held, 3L, null, versions)).isEqualTo(new VersionInterval(3, 4));
+            assertThatThrownBy(() -> VersionInterval.within(held, 1L, null, versions))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessage(
+                            "no step leads from version 1 to version 4; the archive holds the steps from version 2 to 4, and --from-version must be below --to-version");
+            HeldRange untrained = new HeldRange(4, 5, 4, 4, -1, -1, -1, -1, "");
+            assertThatThrownBy(() -> VersionInterval.within(untrained, null, null, versions))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageStartingWith("no step on one of the archive's batches, 4 to 5, is recorded");
+        }
+    }
+
+    @Test
+    void shouldHoldWhatItsRolloutsAreSampledAgainFrom() {
+        try (ArchivedRun run = new ArchivedRun(archive)) {
+            assertThat(FreshRolloutsTest.live(run, FreshRolloutsTest.recorded(LEARNT), 2, 0, OWN)
+                            .of(0))
+                    .hasSize(2)
+                    .allSatisfy(step -> {
+                        assertThat(step.isAsRecorded()).isTrue();
+                        assertThat(step.rolloutsAsRecorded())
+                                .as("by versions before the first too")
+                                .isEqualTo(LearntRun.MEMBERS);
+                    });
+        }
+    }
+
+    @Test
+    void shouldBeRefusedWithAByteChangedInAnyOfItsFiles() throws IOException {
+        for (Path file : files()) {
+            byte[] bytes = Files.readAllBytes(file);
+            for (int at : new int[] {0, bytes.length / 2, bytes.length - 1}) {
+                byte[] damaged = bytes.clone();
+                damaged[at] ^= 1;
+                Files.write(file, damaged);
+                requireRefused(file, "byte " + at + " changed in");
+            }
+            Files.write(file, bytes);
+        }
+        try (ArchivedRun run = new ArchivedRun(archive)) {
+            run.verify();
+        }
+    }
+
+    @Test
+    void shouldBeRefusedWithAnyOfItsFilesCutOffOrMissing() throws IOException {
+        for (Path file : files()) {
+            byte[] bytes = Files.readAllBytes(file);
+            Files.write(file, Arrays.copyOf(bytes, bytes.length - 1));
+            requireRefused(file, "cut off:");
+            Files.delete(file);
+            requireRefused(file, "missing:");
+            Files.write(file, bytes);
+        }
+        assertThat(files())
+                .extracting(file -> file.getFileName().toString())
+                .contains(
+                        "batches-0.avro",
+                        "trajectories-0.avro",
+                        "prompts-0.avro",
+                        "policy-versions-0.avro",
+                        "weights-0.avro",
+                        "optimizer-state-0.avro");
+    }
+
+    @Test
+    void shouldBeRefusedWithoutAnIndexOrWithOneThatIsCutOff() throws IOException {
+        Path index = archive.resolve("index.json");
+        byte[] bytes = Files.readAllBytes(index);
+        Files.write(index, Arrays.copyOf(bytes, bytes.length / 2));
+        assertThatThrownBy(() -> new ArchivedRun(archive))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining("index.json");
+        Files.delete(index);
+        assertThatThrownBy(() -> new ArchivedRun(archive))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining("index.json");
+    }
+}

@@ -1,0 +1,304 @@
+package dev.millrace.replay.retrain;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.step.OptimizerConfig;
+import dev.millrace.learner.step.ProximalSource;
+import dev.millrace.learner.step.StepConfig;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.archive.ArchiveException;
+import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.replay.archive.RecordedVersions;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.stages.ComparedPolicies;
+import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.stages.RolloutCorrectionOptions;
+import dev.millrace.weights.VersionHash;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+class RetrainingTest {
+    private static final Variant OWN = course("recorded", CorrectionConfig.defaults(), 1e-2);
+    private static LearntRun learnt;
+
+    /** What a re-train says, in order. */
+    static final class Heard implements RetrainListener {
+        final List<RetrainedStep> steps = new ArrayList<>();
+        final List<Long> evaluatedAt = new ArrayList<>();
+        final List<List<OptionalDouble>> rewards = new ArrayList<>();
+        final List<String> endings = new ArrayList<>();
+
+        @Override
+        public void step(RetrainedStep step) {
+            steps.add(step);
+        }
+
+        @Override
+        public void evaluated(long version, List<OptionalDouble> found) {
+            evaluatedAt.add(version);
+            rewards.add(found);
+        }
+
+        @Override
+        public void ended(int course, long version, String why) {
+            endings.add(course + " at " + version + ": " + why);
+        }
+
+        List<VariantStep> of(int course) {
+            return steps.stream()
+                    .map(step -> step.courses().get(course).orElseThrow())
+                    .toList();
+        }
+    }
+
+    @BeforeAll
+    static void learn() {
+        learnt = new LearntRun(OWN);
+    }
+
+    static Variant course(String name, CorrectionConfig corrections, double learningRate) {
+        OptimizerConfig usual = OptimizerConfig.defaults();
+        return new Variant(
+                name,
+                corrections,
+                StepConfig.defaults()
+                        .withCut(64, 2)
+                        .withOptimizer(new OptimizerConfig(
+                                learningRate,
+                                0,
+                                usual.decay(),
+                                usual.beta1(),
+                                usual.beta2(),
+                                usual.epsilon(),
+                                usual.weightDecay(),
+                                usual.maxGradNorm())));
+    }
+
+    /** Weights and masks by what the recorded noise of 0.02 is too much for. */
+    static CorrectionConfig strict() {
+        CorrectionConfig usual = CorrectionConfig.defaults();
+        return new CorrectionConfig(
+                new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, "token", "2.0", "seq_mean_k3", "1e-5"),
+                usual.advantage(),
+                usual.staleness(),
+                usual.sequenceMask(),
+                usual.m2po(),
+                usual.ess(),
+                usual.missingOldLogProbs());
+    }
+
+    private static Heard retrain(Optional<PolicyEvaluation> trials, long from, long to, Variant... courses) {
+        return retrain(learnt.run, trials, from, to, courses);
+    }
+
+    static Heard retrain(RecordedRun run, Optional<PolicyEvaluation> trials, long from, long to, Variant... courses) {
+        Heard heard = new Heard();
+        try (RecordedVersions versions = new RecordedVersions(run, "kafka")) {
+            Retraining retraining =
+                    new Retraining(run, versions, Engine.cpu(), List.of(courses), Optional.empty(), trials, 3);
+            retraining.replay(VersionInterval.of(from, to, versions), heard);
+            assertThat(retraining.passed()).isEqualTo(to - from);
+        }
+        return heard;
+    }
+
+    @Test
+    void shouldMakeTheRecordedWeightsAgainBitForBitFromEveryVersion() {
+        for (long from = 0; from < LearntRun.STEPS; from++) {
+            List<VariantStep> steps =
+                    retrain(Optional.empty(), from, LearntRun.STEPS, OWN).of(0);
+            assertThat(steps)
+                    .extracting(VariantStep::weightsSha256)
+                    .isEqualTo(learnt.hashes.subList((int) from + 1, LearntRun.STEPS + 1));
+            assertThat(steps).allSatisfy(step -> {
+                assertThat(step.isAsRecorded()).isTrue();
+                assertThat(step.distance()).isZero();
+                assertThat(step.klToRecorded()).isZero();
+                assertThat(step.rewardEstimate()).isBetween(0.0, 1.0);
+                assertThat(step.gradNorm()).isPositive();
+            });
+        }
+    }
+
+    @Test
+    void shouldShowWhereAnotherConfigurationPartsFromTheRecord() {
+        List<VariantStep> steps = retrain(Optional.empty(), 1, 3, course("recorded", OWN.corrections(), 2e-2))
+                .of(0);
+        assertThat(steps).noneMatch(VariantStep::isAsRecorded);
+        assertThat(steps)
+                .extracting(VariantStep::distance)
+                .as("from what the log holds")
+                .allMatch(distance -> distance > 0);
+        assertThat(steps.get(0).klToRecorded())
+                .as("before its first step it is the recorded policy")
+                .isZero();
+        assertThat(steps.get(1).klToRecorded())
+                .as("whose log-probs are not at hand any more")
+                .isNaN();
+    }
+
+    @Test
+    void shouldLearnSomethingElseUnderOtherCorrections() {
+        Heard heard = retrain(Optional.empty(), 0, LearntRun.STEPS, OWN, course("strict", strict(), 1e-2));
+        List<VariantStep> own = heard.of(0);
+        List<VariantStep> strict = heard.of(1);
+        assertThat(own).as("the others change nothing of it").allMatch(VariantStep::isAsRecorded);
+        for (int i = 0; i < LearntRun.STEPS; i++) {
+            assertThat(strict.get(i).isAsRecorded()).isFalse();
+            assertThat(strict.get(i).tokensTrained()).isLessThan(own.get(i).tokensTrained());
+        }
+        assertThat(strict.get(0).klToRecorded()).isZero();
+        assertThat(strict.get(2).klToRecorded()).isPositive();
+        assertThat(strict.get(3).distance()).isGreaterThan(strict.get(0).distance());
+        assertThat(heard.steps).extracting(RetrainedStep::version).containsExactly(1L, 2L, 3L, 4L);
+    }
+
+    @Test
+    void shouldDecideAnewUnderOtherCorrectionsWhereTheRecordedDecisionsWouldStand() {
+        Variant own = new Variant("recorded", OWN.corrections(), OWN.step().withProximal(ProximalSource.RECORDED));
+        Variant other = new Variant("strict", strict(), own.step());
+        Heard heard = retrain(Optional.empty(), 0, 1, own, other);
+        assertThat(heard.of(1).get(0).tokensTrained())
+                .isLessThan(heard.of(0).get(0).tokensTrained());
+    }
+
+    @Test
+    void shouldTryThePoliciesEverySoManyStepsAndTheSameWeightsOnce() {
+        List<String> tried = new ArrayList<>();
+        PolicyEvaluation trials = new PolicyEvaluation() {
+            @Override
+            public double meanReward(Weights weights, long version) {
+                tried.add(version + " " + VersionHash.of(weights));
+                return version / 10.0;
+            }
+
+            @Override
+            public TrainingBatch onPolicy(Weights weights, long version) {
+                throw new AssertionError("a re-train needs no gradient of others");
+            }
+        };
+        Heard heard = retrain(
+                Optional.of(trials),
+                0,
+                LearntRun.STEPS,
+                OWN,
+                course("same", OWN.corrections(), 1e-2),
+                course("strict", strict(), 1e-2));
+        assertThat(heard.evaluatedAt).containsExactly(0L, 3L, 4L);
+        assertThat(heard.rewards)
+                .allSatisfy(rewards -> assertThat(rewards).hasSize(3).allMatch(OptionalDouble::isPresent));
+        assertThat(tried).hasSize(1 + 2 + 2).doesNotHaveDuplicates().contains("3 " + learnt.hashes.get(3));
+    }
+
+    @Test
+    void shouldRefuseToTryPoliciesInATaskThatDidNotRewardTheRollouts() {
+        PolicyEvaluation task = new PolicyEvaluation() {
+            @Override
+            public double meanReward(Weights weights, long version) {
+                return 0.5;
+            }
+
+            @Override
+            public TrainingBatch onPolicy(Weights weights, long version) {
+                throw new AssertionError("it is refused before");
+            }
+        };
+        var own = learnt.with(
+                Trajectory.newBuilder(learnt.trajectories.get(3))
+                        .setRewardSource(new LogCoordinates("test.rewards", 0, 0L))
+                        .build(),
+                3);
+        try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
+            String why = "rollout " + learnt.trajectories.get(3).getRolloutId()
+                    + " was rewarded by a record of its own (topic rewards), and what is sampled"
+                    + " now would be rewarded by the task's environment, which says nothing of that reward; ";
+            assertThatThrownBy(() -> retrain(Optional.of(task), 0, 1, OWN))
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessage(why + "try no policies (--evaluation-prompts 0)");
+            assertThat(retrain(Optional.empty(), 0, 1, OWN).of(0)).allMatch(VariantStep::isAsRecorded);
+            StepGradients gradients =
+                    new StepGradients(learnt.run, versions, Engine.cpu(), List.of(OWN), Optional.of(task));
+            assertThatThrownBy(() -> gradients.replay(new VersionInterval(0, 1), every -> true, step -> {}))
+                    .isInstanceOf(ArchiveException.class)
+                    .hasMessage(why + "leave the on-policy gradient out (--reference-groups 0)");
+        } finally {
+            learnt.run.put(own);
+        }
+    }
+
+    @Test
+    void shouldEndACourseThatMakesNoNumbersAndGoOnWithTheOthers() {
+        Heard heard = retrain(Optional.empty(), 0, LearntRun.STEPS, OWN, course("wild", OWN.corrections(), 1e38));
+        assertThat(heard.endings).singleElement().asString().startsWith("1 at ");
+        assertThat(heard.of(0)).allMatch(VariantStep::isAsRecorded);
+        assertThat(heard.steps.get(LearntRun.STEPS - 1).courses().get(1)).isEmpty();
+    }
+
+    @Test
+    void shouldNameTheBatchThatIsNotThere() {
+        var lost = learnt.run.of("test.batches").remove(1L);
+        try {
+            Heard heard = new Heard();
+            try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
+                Retraining retraining = new Retraining(
+                        learnt.run, versions, Engine.cpu(), List.of(OWN), Optional.empty(), Optional.empty(), 3);
+                assertThatThrownBy(() -> retraining.replay(new VersionInterval(0, 3), heard))
+                        .isInstanceOf(ArchiveException.class)
+                        .hasMessageContaining("the batch that made version 2 is not on test.batches");
+            }
+            assertThat(heard.steps).as("before anything is learnt").isEmpty();
+        } finally {
+            learnt.run.put(lost);
+        }
+    }
+
+    @Test
+    void shouldSayWhichVersionsThereAre() {
+        try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
+            assertThat(VersionInterval.of(null, null, versions)).isEqualTo(new VersionInterval(0, LearntRun.STEPS));
+            assertThatThrownBy(() -> VersionInterval.of(3L, 3L, versions))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessage(
+                            "no step leads from version 3 to version 3; the recorded versions are 0 to 4, and --from-version must be below --to-version");
+            assertThatThrownBy(() -> VersionInterval.of(0L, 9L, versions)).hasMessageContaining("0 to 4");
+        }
+    }
+
+    @Test
+    void shouldFindTheGradientThatTheStepWasTakenBy() {
+        List<GradientStep> found = new ArrayList<>();
+        List<VariantStep> taken =
+                retrain(Optional.empty(), 0, LearntRun.STEPS, OWN).of(0);
+        try (RecordedVersions versions = new RecordedVersions(learnt.run, "kafka")) {
+            StepGradients gradients = new StepGradients(
+                    learnt.run,
+                    versions,
+                    Engine.cpu(),
+                    List.of(OWN, course("strict", strict(), 1e-2)),
+                    Optional.empty());
+            gradients.replay(new VersionInterval(0, LearntRun.STEPS), version -> version != 2, found::add);
+        }
+        assertThat(found).extracting(GradientStep::version).containsExactly(0L, 1L, 3L);
+        for (GradientStep step : found) {
+            VariantGradient own = step.courses().get(0).orElseThrow();
+            assertThat(own.norm()).isCloseTo(taken.get((int) step.version()).gradNorm(), within(1e-6 * own.norm()));
+            assertThat(own.signal() + own.noise()).isCloseTo(own.norm() * own.norm(), within(1e-9));
+            assertThat(own.noise()).isPositive();
+            assertThat(own.sgaProgress()).as("without a reference").isNaN();
+            assertThat(step.updateNorm()).isPositive();
+            assertThat(step.courses().get(1).orElseThrow().tokensTrained()).isLessThan(own.tokensTrained());
+        }
+        assertThat(found.get(0).courses().get(0).orElseThrow().cosineToUpdate())
+                .as("AdamW's first step goes down the gradient's signs")
+                .isBetween(0.2, 1.0);
+    }
+}

@@ -1,8 +1,0 @@
-/**
- * The dead letters of a run: what was refused, why, and putting it back.
- *
- * <p>A letter is put back once or not at all: the record on its source topic and the mark beside the letter (see
- * {@link dev.millrace.schemas.deadletter.PutBackMark}) are one transaction, under one transactional id for the run, and who
- * puts back reads every mark after having fenced whoever did so before.
- */
-package dev.millrace.deadletters;

@@ -1,4 +1,0 @@
-/**
- * What is wrong with a run, in sentences, most important first: an examination reads its topics, and pure rules judge it.
- */
-package dev.millrace.doctor;

@@ -1,8 +1,0 @@
-/**
- * What was recorded, decided again: by the run's own settings, to show that the record explains the run byte for byte, or
- * by others, to see what they would have done.
- *
- * <p>A replay reads a {@link dev.millrace.archive.RecordedRun} and writes nothing to it. The tasks and the corrections are
- * the topology's own classes.
- */
-package dev.millrace.replay;

@@ -1,2 +1,0 @@
-/** Reading records of the log again, by their place on it. */
-package dev.millrace.topology.fetch;

@@ -1,4 +1,0 @@
-/**
- * The way of one rollout, or of a group of them, from the topics of a run: which records tell of it, and where they lie.
- */
-package dev.millrace.trace;

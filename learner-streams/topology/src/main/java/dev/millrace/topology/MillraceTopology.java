@@ -1,0 +1,174 @@
+package dev.millrace.topology;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.fetch.KafkaRecordFetcher;
+import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.topology.TopologyTasks.Input;
+import dev.millrace.topology.ingress.IngressProcessor;
+import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.state.StateStores;
+import dev.millrace.topology.task.TaskSupplier;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.streams.Topology;
+
+/**
+ * The topology from rollouts and scores to batches.
+ *
+ * <pre>
+ *   rollouts ─> check-rollouts ─┐                ┌─> trajectories ─> check-trajectories ─┐                 ┌─> batches
+ *                               ├─> join ────────┤                                       ├─> assemble ─────┤
+ *   scores ───> check-scores ───┘                └─> outcomes    versions ─> check-versions ┘              └─> outcomes
+ * (rewards, reference-scores and teacher-scores likewise, where they are configured)
+ *                    whatever is refused on the way goes to dead-letters
+ * </pre>
+ *
+ * <p>The left half has a task per partition of {@code rollouts}, the right half one per policy. Every record is
+ * read as bytes, so that nothing on a topic can stop a task.
+ */
+public final class MillraceTopology {
+    private static final Duration FETCH_PATIENCE = Duration.ofSeconds(30);
+    /** What a record takes on the log beside its value: key, framing. */
+    private static final int FRAMING_BYTES = 4096;
+
+    private static final int DEFAULT_MAX_REQUEST_BYTES = 1 << 20;
+
+    private MillraceTopology() {}
+
+    /** The topology of a run on its log. */
+    public static Topology build(TopologyConfig config, LogConnection connection, TopologyMeters meters) {
+        return build(
+                config,
+                connection.run(),
+                connection.topics(),
+                connection.registry(),
+                () -> new KafkaRecordFetcher(connection, FETCH_PATIENCE),
+                maxValueBytes(connection),
+                meters);
+    }
+
+    /** Largest value of a record that the log is set up for. */
+    public static int maxValueBytes(LogConnection connection) {
+        return maxValueBytes(maxRequestBytes(connection));
+    }
+
+    /** Largest value of a record where a request may have so many bytes. */
+    public static int maxValueBytes(int maxRequestBytes) {
+        return maxRequestBytes - FRAMING_BYTES;
+    }
+
+    /** Largest request that the log is set up for; the client's default where the connection says nothing. */
+    static int maxRequestBytes(LogConnection connection) {
+        Object configured = connection.producer(Map.of()).get("max.request.size");
+        return configured == null ? DEFAULT_MAX_REQUEST_BYTES : Integer.parseInt(configured.toString());
+    }
+
+    /**
+     * The topology of a run, with another way to read records again.
+     *
+     * @param fetchers makes a fetcher for each task
+     * @param maxValueBytes largest value that the log takes
+     */
+    public static Topology build(
+            TopologyConfig config,
+            RunIdentity run,
+            RunTopics topics,
+            SchemaRegistry registry,
+            Supplier<RecordFetcher> fetchers,
+            int maxValueBytes,
+            TopologyMeters meters) {
+        TopologyTasks tasks = new TopologyTasks(config, run, topics, registry, fetchers, maxValueBytes, meters);
+        long commitIntervalMs = config.runtime().commitIntervalMs();
+        StateStores.Kind stores = config.runtime().stateStores();
+        Topology topology = new Topology();
+
+        List<String> arrivals = checked(topology, tasks.joinInputs(), "join", "dead-letters", meters);
+        topology.addProcessor(
+                "join",
+                new TaskSupplier<>(
+                        tasks.join(),
+                        "join-journal",
+                        tasks.settings(),
+                        Map.of(
+                                topics.trajectories(),
+                                "trajectories",
+                                topics.outcomes(),
+                                "outcomes",
+                                topics.deadLetters(),
+                                "dead-letters"),
+                        stores,
+                        meters.waits(),
+                        commitIntervalMs),
+                arrivals.toArray(String[]::new));
+        toPolicy(topology, "trajectories", topics.trajectories(), run, "join");
+        sink(topology, "outcomes", topics.outcomes(), List.of("join"));
+        sink(topology, "dead-letters", topics.deadLetters(), and(arrivals, "join"));
+
+        List<String> members = checked(topology, tasks.assemblyInputs(), "assemble", "assembly-dead-letters", meters);
+        topology.addProcessor(
+                "assemble",
+                new TaskSupplier<>(
+                        tasks.assembly(),
+                        "assembly-journal",
+                        tasks.settings(),
+                        Map.of(
+                                topics.batches(),
+                                "batches",
+                                topics.outcomes(),
+                                "assembly-outcomes",
+                                topics.deadLetters(),
+                                "assembly-dead-letters"),
+                        stores,
+                        meters.waits(),
+                        commitIntervalMs),
+                members.toArray(String[]::new));
+        toPolicy(topology, "batches", topics.batches(), run, "assemble");
+        sink(topology, "assembly-outcomes", topics.outcomes(), List.of("assemble"));
+        sink(topology, "assembly-dead-letters", topics.deadLetters(), and(members, "assemble"));
+        return topology;
+    }
+
+    /** Sources and checks of a kind of task; the names of the checks. */
+    private static <A> List<String> checked(
+            Topology topology, List<Input<A>> inputs, String next, String deadLetters, TopologyMeters meters) {
+        List<String> checks = new ArrayList<>();
+        for (Input<A> input : inputs) {
+            String source = "read-" + input.topic() + "-for-" + next;
+            String check = "check-" + input.topic() + "-for-" + next;
+            topology.addSource(source, new ByteArrayDeserializer(), new ByteArrayDeserializer(), input.topic());
+            topology.addProcessor(
+                    check, () -> new IngressProcessor<>(input.reader(), next, deadLetters, meters), source);
+            checks.add(check);
+        }
+        return checks;
+    }
+
+    private static List<String> and(List<String> names, String last) {
+        List<String> all = new ArrayList<>(names);
+        all.add(last);
+        return all;
+    }
+
+    private static void sink(Topology topology, String name, String topic, List<String> parents) {
+        topology.addSink(
+                name, topic, new ByteArraySerializer(), new ByteArraySerializer(), parents.toArray(String[]::new));
+    }
+
+    private static void toPolicy(Topology topology, String name, String topic, RunIdentity run, String parent) {
+        topology.addSink(
+                name,
+                topic,
+                new ByteArraySerializer(),
+                new ByteArraySerializer(),
+                new PolicyPartitioner(run.policyId()),
+                parent);
+    }
+}

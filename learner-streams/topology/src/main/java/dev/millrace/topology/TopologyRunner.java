@@ -1,0 +1,215 @@
+package dev.millrace.topology;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.watch.InputWaits;
+import dev.millrace.topology.watch.StallAlarms;
+import dev.millrace.topology.watch.Wait;
+import dev.millrace.topology.watch.WaitBoard;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.binder.kafka.KafkaStreamsMetrics;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.kafka.streams.CloseOptions;
+import org.apache.kafka.streams.KafkaStreams;
+import org.apache.kafka.streams.StreamsConfig;
+import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.errors.MissingSourceTopicException;
+import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Runs one instance of the topology, exactly once, until it is stopped or fails.
+ *
+ * <p>Any number of instances share the work. What the engine can repair by itself (a broker that was away, a
+ * partition that went to another instance) it repairs; anything else stops this instance with a sentence. Stopping
+ * commits what was done, and leaves the group so that others take over at once. An object runs once.
+ *
+ * <p>What stages wait for is looked at every second; a wait without progress for too long is an alarm ({@link StallAlarms}).
+ */
+public final class TopologyRunner implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(TopologyRunner.class);
+    private static final long LOOK_PERIOD_MS = 1_000;
+
+    private final TopologyConfig config;
+    private final LogConnection connection;
+    private final Path stateDirectory;
+    private final TopologyMeters meters;
+    private volatile @Nullable KafkaStreams engine;
+    private final MeterRegistry registry;
+    private final WaitBoard waits;
+    private final StallAlarms bell;
+    private final String guarantee;
+    private final CountDownLatch ended = new CountDownLatch(1);
+    private final CountDownLatch running = new CountDownLatch(1);
+    private final AtomicReference<Throwable> failure = new AtomicReference<>();
+
+    /**
+     * @param stateDirectory of this instance alone; what is in it may be lost, and then takes longer to restore
+     * @param registry takes the topology's meters and those of the engine
+     */
+    public TopologyRunner(
+            TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
+        this(config, connection, stateDirectory, registry, StreamsConfig.EXACTLY_ONCE_V2);
+    }
+
+    /**
+     * An instance that loses nothing and may do things twice after a crash: no run is to be trained by it. It is there to
+     * measure what exactly-once delivery costs.
+     */
+    public static TopologyRunner atLeastOnce(
+            TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
+        return new TopologyRunner(config, connection, stateDirectory, registry, StreamsConfig.AT_LEAST_ONCE);
+    }
+
+    private TopologyRunner(
+            TopologyConfig config,
+            LogConnection connection,
+            Path stateDirectory,
+            MeterRegistry registry,
+            String guarantee) {
+        this.guarantee = guarantee;
+        this.config = config;
+        this.registry = registry;
+        this.connection = connection;
+        this.stateDirectory = stateDirectory;
+        this.meters = new TopologyMeters(registry);
+        this.waits = meters.waits();
+        this.bell = new StallAlarms(config.runtime().alarmAfterMs(), registry);
+    }
+
+    /** Asks the broker how instances are to share the partitions, and makes the engine accordingly. */
+    private KafkaStreams made() {
+        RuntimeConfig runtime = config.runtime();
+        boolean streamsGroup = new GroupSetup(runtime, connection).usesStreamsGroup();
+        String name = streamsGroup ? "" : InstanceName.of(runtime.instanceId(), stateDirectory);
+        Topology topology = MillraceTopology.build(config, connection, meters);
+        StreamsConfig settings =
+                new StreamsConfig(StreamsProperties.of(runtime, connection, stateDirectory, guarantee, name));
+        KafkaStreams made = streamsGroup
+                ? new KafkaStreams(topology, settings)
+                : new KafkaStreams(
+                        topology,
+                        settings,
+                        new StaticTransactionalIds(StreamsProperties.transactionalPrefix(connection, name)));
+        made.setUncaughtExceptionHandler(this::failed);
+        made.setStateListener(this::changed);
+        return made;
+    }
+
+    private StreamThreadExceptionResponse failed(Throwable thrown) {
+        failure.compareAndSet(null, thrown);
+        return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+    }
+
+    private void changed(KafkaStreams.State now, KafkaStreams.State before) {
+        LOG.debug("topology {} after {}", now, before);
+        if (now == KafkaStreams.State.RUNNING) {
+            running.countDown();
+        }
+        if (now == KafkaStreams.State.ERROR || now == KafkaStreams.State.NOT_RUNNING) {
+            running.countDown();
+            ended.countDown();
+        }
+    }
+
+    /**
+     * Runs; returns after {@link #stop}.
+     *
+     * @throws TopologyException if it cannot start in time, has to stop, or does not stop in time
+     */
+    public void run() {
+        TopologyException sentence = null;
+        KafkaStreams streams = made();
+        engine = streams;
+        try (KafkaStreamsMetrics metrics = new KafkaStreamsMetrics(streams)) {
+            metrics.bindTo(registry);
+            streams.start();
+            sentence = awaitEnd(streams);
+            boolean closed = streams.close(
+                    CloseOptions.groupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP)
+                            .withTimeout(Duration.ofMillis(config.runtime().stopTimeoutMs())));
+            if (!closed && sentence == null) {
+                sentence = new TopologyException("the topology did not stop within stop_timeout_ms "
+                        + config.runtime().stopTimeoutMs() + "; what it had not committed will be done again");
+            }
+        }
+        if (failure.get() != null) {
+            throw explained(failure.get());
+        }
+        if (sentence != null) {
+            throw sentence;
+        }
+    }
+
+    /** Waits for the end, whoever brings it; what is to be said about it, or null. */
+    private TopologyException awaitEnd(KafkaStreams streams) {
+        try {
+            if (!running.await(config.runtime().startTimeoutMs(), TimeUnit.MILLISECONDS)) {
+                return new TopologyException("the topology was not running after start_timeout_ms "
+                        + config.runtime().startTimeoutMs() + ", its state is " + streams.state()
+                        + "; is the broker out of reach, or another instance named '"
+                        + config.runtime().instanceId() + "' running?");
+            }
+            while (!ended.await(LOOK_PERIOD_MS, TimeUnit.MILLISECONDS)) { // until stop or failure, which both end it
+                watch(streams);
+            }
+            return null;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return new TopologyException("the topology was interrupted", e);
+        }
+    }
+
+    private void watch(KafkaStreams streams) {
+        List<Wait> all = new ArrayList<>(waits.all());
+        all.addAll(InputWaits.of(streams));
+        bell.look(all, TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
+    }
+
+    /** What stages wait for without progress, for too long by {@code alarm_after_ms}; a sentence each. Thread-safe. */
+    public List<String> alarms() {
+        return bell.sentences();
+    }
+
+    /** Ends {@link #run} as soon as what is being done is committed; returns at once, from any thread. */
+    public void stop() {
+        ended.countDown();
+        running.countDown();
+    }
+
+    /** True while records are processed: false while it starts, while partitions move, and after its end. */
+    public boolean isRunning() {
+        KafkaStreams streams = engine;
+        return streams != null && streams.state() == KafkaStreams.State.RUNNING;
+    }
+
+    @Override
+    public void close() {
+        stop();
+    }
+
+    private static TopologyException explained(Throwable thrown) {
+        for (Throwable cause = thrown; cause != null; cause = cause.getCause()) {
+            if (cause instanceof MissingSourceTopicException) {
+                return new TopologyException(
+                        "a topic of the run does not exist: " + cause.getMessage() + "; create the run first", thrown);
+            }
+        }
+        Throwable root = thrown;
+        while (root.getCause() != null) {
+            root = root.getCause();
+        }
+        return new TopologyException(
+                "the topology stopped: "
+                        + (root.getMessage() == null ? root.getClass().getSimpleName() : root.getMessage()),
+                thrown);
+    }
+}

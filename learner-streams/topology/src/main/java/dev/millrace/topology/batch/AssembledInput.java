@@ -1,0 +1,83 @@
+package dev.millrace.topology.batch;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.staleness.BatchVersions;
+import dev.millrace.corrections.staleness.VersionSpan;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.stages.BatchInput;
+import dev.millrace.stages.MemberLogProbs;
+import java.util.Arrays;
+import java.util.List;
+
+/** What the corrections were asked when a recorded batch was made, put together again from its trajectories. */
+public final class AssembledInput {
+    private AssembledInput() {}
+
+    /**
+     * The input of a batch.
+     *
+     * @param trajectories one for each of its entries, or for those that are still there, in their order, which is that of
+     *     its groups
+     */
+    public static BatchInput of(LearnerBatch batch, List<Trajectory> trajectories) {
+        TokenBatch tokens = layout(trajectories);
+        boolean[] withoutOld = new boolean[trajectories.size()];
+        for (int s = 0; s < withoutOld.length; s++) {
+            withoutOld[s] = trajectories.get(s).getOldLogProbs() == null;
+        }
+        return new BatchInput(
+                tokens,
+                logProbs(tokens, trajectories),
+                withoutOld,
+                trajectories.stream().mapToDouble(Trajectory::getReward).toArray(),
+                new BatchVersions(
+                        tokens, trajectories.stream().map(AssembledInput::spans).toList()),
+                trajectories.stream().mapToLong(Trajectory::getProximalVersion).toArray(),
+                trajectories.stream()
+                        .mapToLong(trajectory -> batch.getAssembledAtMs() - trajectory.getFinishedAtMs())
+                        .toArray(),
+                batch.getAssembledVersion());
+    }
+
+    private static TokenBatch layout(List<Trajectory> trajectories) {
+        int[] offsets = new int[trajectories.size() + 1];
+        int[] groups = new int[trajectories.size()];
+        for (int s = 0; s < groups.length; s++) {
+            Trajectory trajectory = trajectories.get(s);
+            offsets[s + 1] = Math.addExact(offsets[s], PackedMask.length(trajectory.getMask()));
+            boolean isNext = s > 0
+                    && !trajectory.getGroupId().equals(trajectories.get(s - 1).getGroupId());
+            groups[s] = s == 0 ? 0 : groups[s - 1] + (isNext ? 1 : 0);
+        }
+        byte[] mask = new byte[offsets[groups.length]];
+        for (int s = 0; s < groups.length; s++) {
+            PackedMask.copyTo(trajectories.get(s).getMask(), mask, offsets[s]);
+        }
+        return new TokenBatch(offsets, mask, groups);
+    }
+
+    private static MemberLogProbs logProbs(TokenBatch tokens, List<Trajectory> trajectories) {
+        int count = tokens.tokenCount();
+        MemberLogProbs packed = new MemberLogProbs(new float[count], new float[count], new float[count]);
+        for (int s = 0; s < trajectories.size(); s++) {
+            Trajectory of = trajectories.get(s);
+            PackedFloats.copyTo(of.getBehaviorLogProbs(), packed.behavior(), tokens.start(s));
+            PackedFloats.copyTo(of.getProximalLogProbs(), packed.proximal(), tokens.start(s));
+            if (of.getOldLogProbs() == null) {
+                Arrays.fill(packed.old(), tokens.start(s), tokens.end(s), Float.NaN);
+            } else {
+                PackedFloats.copyTo(of.getOldLogProbs(), packed.old(), tokens.start(s));
+            }
+        }
+        return packed;
+    }
+
+    private static List<VersionSpan> spans(Trajectory trajectory) {
+        return trajectory.getVersionSpans().stream()
+                .map(span -> new VersionSpan(span.getVersion(), span.getStart(), span.getEnd()))
+                .toList();
+    }
+}

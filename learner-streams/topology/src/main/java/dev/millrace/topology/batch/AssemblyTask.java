@@ -1,0 +1,332 @@
+package dev.millrace.topology.batch;
+
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.refusal.Refusal;
+import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
+import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
+import dev.millrace.topology.batch.MemberRestore.Restored;
+import dev.millrace.topology.batch.ReadyGroups.Turn;
+import dev.millrace.topology.batch.VersionHistory.Publication;
+import dev.millrace.topology.ingress.AssemblyArrival;
+import dev.millrace.topology.ingress.TrajectoryArrival;
+import dev.millrace.topology.ingress.VersionArrival;
+import dev.millrace.topology.outcome.OutcomeReason;
+import dev.millrace.topology.outcome.Outcomes;
+import dev.millrace.topology.state.ActivityClock;
+import dev.millrace.topology.task.DecisionSink;
+import dev.millrace.topology.task.DecisionTask;
+import dev.millrace.topology.watch.Wait;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.state.KeyValueStore;
+
+/**
+ * Gathers trajectories into groups and groups into batches.
+ *
+ * <p>Each trajectory leaves exactly once: in a batch, as an outcome, or as a dead letter. The decisions are
+ * {@link GroupDecision}, {@link VersionHistory}, {@link BatchQueue} and {@link BatchCutter}; this carries them out.
+ */
+final class AssemblyTask implements DecisionTask<AssemblyArrival> {
+    private final AssemblySettings settings;
+    private final AssemblyStore store;
+    private final AssemblyOutput out;
+    private final ActivityClock clock;
+    private final MemberVectors vectors;
+    private final VersionHistory versions;
+    private final ClosedGroups closed;
+    /** In the order in which they began. */
+    private final Map<String, Group> open = new LinkedHashMap<>();
+
+    private final BatchQueue queue;
+    private final BatchCutter cutter;
+    private final int partition;
+    /** Groups about which something was decided: what a wait for members makes progress by. */
+    private long decided;
+
+    private long lastOffset;
+    private Map<String, MemberPlace> lost;
+    /** The newest time that a record has shown. */
+    private long streamTimeMs;
+
+    AssemblyTask(AssemblySettings settings, int partition, KeyValueStore<Bytes, byte[]> held, DecisionSink sink) {
+        this.settings = settings;
+        this.partition = partition;
+        store = new AssemblyStore(held);
+        out = new AssemblyOutput(sink, settings);
+        vectors = new MemberVectors(
+                new TopicPartition(settings.topics().trajectories(), partition),
+                settings.fetchers().get(),
+                settings.trajectories(),
+                settings.memberCacheBytes());
+        versions = new VersionHistory();
+        store.forEachVersion(versions::add);
+        closed = new ClosedGroups(store, settings.groups().closedRetentionMs());
+        queue = new BatchQueue(settings.batch(), store, settings.groups().deadlineMs());
+        cutter = new BatchCutter(
+                settings.batch(),
+                settings.corrections().staleness().maxVersions(),
+                store,
+                versions,
+                queue,
+                new BatchMaker(settings.run(), settings.corrections()),
+                vectors);
+        Restored restored = MemberRestore.restore(store, vectors);
+        lost = restored.lost();
+        long newestSinceMs = restored.members().values().stream()
+                .mapToLong(Long::longValue)
+                .max()
+                .orElse(0);
+        clock = new ActivityClock(settings.groups().maxGapMs(), Math.max(newestSinceMs, closed.newestMs()));
+        takeOver(restored.members());
+    }
+
+    private void takeOver(Map<Member, Long> members) {
+        members.forEach((member, sinceMs) -> {
+            lastOffset = Math.max(lastOffset, member.offset());
+            Group group = open.get(member.groupId());
+            if (group == null) {
+                open.put(member.groupId(), new Group(member, sinceMs));
+            } else {
+                group.add(member);
+            }
+        });
+        Map<String, Long> released = new HashMap<>();
+        store.forEachReleased(released::put);
+        for (Group group : List.copyOf(open.values())) {
+            Long afterOffset = released.get(group.groupId());
+            if (afterOffset != null) {
+                open.remove(group.groupId());
+                queue.add(group, new Turn(afterOffset, true));
+            } else if (group.isComplete() && group.members().stream().noneMatch(versions::lacksVersionOf)) {
+                open.remove(group.groupId());
+                queue.add(group, new Turn(group.lastOffset(), false));
+            }
+        }
+    }
+
+    @Override
+    public void take(AssemblyArrival arrival, long timestampMs) {
+        streamTimeMs = Math.max(streamTimeMs, timestampMs);
+        clock.record(timestampMs);
+        settle(streamTimeMs);
+        if (arrival instanceof VersionArrival version) {
+            Publication publication = new Publication(version.batchId(), version.timestampMs());
+            versions.add(version.version(), publication);
+            store.putVersion(version.version(), publication);
+            cutter.consumed(version.batchId());
+            decideComplete(streamTimeMs);
+        } else {
+            take((TrajectoryArrival) arrival, timestampMs);
+        }
+        cutBatches(streamTimeMs);
+    }
+
+    @Override
+    public boolean idle(long countedMs, long wallClockMs) {
+        clock.idle(countedMs);
+        boolean decided = settle(wallClockMs);
+        return cutBatches(wallClockMs) || decided;
+    }
+
+    @Override
+    public List<Wait> waits() {
+        List<Wait> waits = new ArrayList<>();
+        if (!open.isEmpty()) {
+            Group oldest = open.values().iterator().next();
+            waits.add(new Wait(
+                    "assemble",
+                    partition,
+                    decided,
+                    open.size() + " groups are not ready, the oldest, "
+                            + oldest.groupId() + ", since " + (clock.nowMs() - oldest.sinceMs()) / 1000 + " s with "
+                            + oldest.members().size()
+                            + " of " + oldest.size() + " members"
+                            + (oldest.isComplete() ? ", and waits for a version to be published" : "")));
+        }
+        waits.addAll(queue.waits(partition, cutter.nextBatchId()));
+        waits.addAll(cutter.waits(partition));
+        return waits;
+    }
+
+    @Override
+    public long nowMs() {
+        return clock.nowMs();
+    }
+
+    @Override
+    public void close() {
+        vectors.close();
+    }
+
+    private void take(TrajectoryArrival arrival, long timestampMs) {
+        lastOffset = arrival.offset();
+        Member member = Member.of(arrival.trajectory(), arrival.partition(), arrival.offset(), timestampMs);
+        if (closed.contains(member.groupId())) {
+            out.leave(
+                    OutcomeReason.GROUP_SHORT,
+                    member,
+                    streamTimeMs,
+                    "it came after its group was closed short, "
+                            + settings.groups().deadlineMs() + " ms of activity after the group's first");
+            return;
+        }
+        Group group = open.get(member.groupId());
+        if (group != null && (group.has(member.sampleIndex()) || group.size() != member.groupSize())) {
+            out.refuse(
+                    arrival,
+                    Refusal.of(
+                            RefusalReason.SIBLINGS,
+                            "sample_index",
+                            "the group has a sample " + member.sampleIndex() + " already, or another size than "
+                                    + member.groupSize() + ": its size is " + group.size()));
+            return;
+        }
+        if (group == null) {
+            group = new Group(member, clock.nowMs());
+            open.put(member.groupId(), group);
+        } else {
+            group.add(member);
+        }
+        vectors.keep(member, arrival.trajectory());
+        store.putMember(
+                member.rolloutId(),
+                new MemberPlace(
+                        member.offset(),
+                        member.rolloutSource().getPartition(),
+                        member.rolloutSource().getOffset(),
+                        clock.nowMs()));
+        decide(group, streamTimeMs);
+    }
+
+    /** Groups whose time is over, and whatever else time brings; true if there were such groups. */
+    private boolean settle(long decidedAtMs) {
+        lost.forEach((rolloutId, place) -> {
+            store.deleteMember(rolloutId);
+            out.leave(
+                    OutcomeReason.GROUP_SHORT,
+                    rolloutId.substring(0, rolloutId.lastIndexOf('/')),
+                    rolloutId,
+                    Outcomes.UNKNOWN_VERSION,
+                    new LogCoordinates(settings.topics().rollouts(), place.rolloutPartition(), place.rolloutOffset()),
+                    decidedAtMs,
+                    "its trajectory is no longer kept by the log; raise the topic's retention above deadline_ms");
+        });
+        lost = Map.of();
+        closed.forgetOlder(clock.nowMs());
+        List<Group> overdue = new ArrayList<>();
+        for (Group group : open.values()) {
+            if (clock.nowMs() - group.sinceMs() < settings.groups().deadlineMs()) {
+                break; // those behind it began later
+            }
+            overdue.add(group);
+        }
+        overdue.forEach(group -> decide(group, decidedAtMs));
+        return !overdue.isEmpty();
+    }
+
+    /** A version that complete groups may have waited for has come. */
+    private void decideComplete(long decidedAtMs) {
+        for (Group group : List.copyOf(open.values())) {
+            if (group.isComplete()) {
+                decide(group, decidedAtMs);
+            }
+        }
+    }
+
+    private void decide(Group group, long decidedAtMs) {
+        GroupDecision decision = GroupDecision.of(group, clock.nowMs(), settings.groups(), versions);
+        if (decision == GroupDecision.WAIT) {
+            return;
+        }
+        if (decision == GroupDecision.DROP_UNKNOWN_VERSIONS) {
+            dropUnknownVersions(group, decidedAtMs);
+            decide(group, decidedAtMs);
+            return;
+        }
+        open.remove(group.groupId());
+        decided++;
+        if (!group.isComplete()) {
+            closed.add(group.groupId(), clock.nowMs());
+        }
+        switch (decision) {
+            case DROP_SHORT ->
+                leave(
+                        group,
+                        OutcomeReason.GROUP_SHORT,
+                        decidedAtMs,
+                        "the group had " + group.members().size()
+                                + " of " + group.size() + " members after "
+                                + settings.groups().deadlineMs() + " ms of activity, fewer than min_size "
+                                + settings.groups().minSize());
+            case DROP_ZERO_VARIANCE -> leaveWithoutVariance(group, decidedAtMs);
+            default -> {
+                if (group.isComplete()) {
+                    queue.add(group, new Turn(group.lastOffset(), false));
+                } else {
+                    queue.add(group, new Turn(lastOffset, true));
+                    store.putReleased(group.groupId(), lastOffset);
+                }
+            }
+        }
+    }
+
+    private void leaveWithoutVariance(Group group, long decidedAtMs) {
+        String detail = "every reward of the group is " + group.members().get(0).reward();
+        if (settings.groups().zeroVariance() == ZeroVariance.RESAMPLE) {
+            Member first = group.members().get(0);
+            out.leave(OutcomeReason.RESAMPLE, first, decidedAtMs, detail + "; its prompt is to be sampled once more");
+            forget(first);
+            group.remove(first);
+        }
+        leave(group, OutcomeReason.ZERO_VARIANCE, decidedAtMs, detail);
+    }
+
+    private void dropUnknownVersions(Group group, long decidedAtMs) {
+        for (Member member : group.members()) {
+            if (versions.lacksVersionOf(member)) {
+                out.leave(
+                        OutcomeReason.VERSION_UNAVAILABLE,
+                        member,
+                        decidedAtMs,
+                        "it names version "
+                                + Math.max(member.newestVersion(), member.proximalVersion())
+                                + ", which was not published within "
+                                + settings.groups().deadlineMs() + " ms of activity");
+                forget(member);
+                group.remove(member);
+            }
+        }
+    }
+
+    /** True if another group is waited for now, or none any more. */
+    private boolean cutBatches(long decidedAtMs) {
+        boolean advanced = queue.advance(clock.nowMs());
+        cutter.cut(
+                open.values(), out, (group, reason, detail) -> leave(group, reason, decidedAtMs, detail), this::forget);
+        return advanced;
+    }
+
+    private void leave(Group group, OutcomeReason reason, long decidedAtMs, String detail) {
+        group.members().forEach(member -> out.leave(reason, member, decidedAtMs, detail));
+        queue.leave(group);
+        forget(group);
+    }
+
+    private void forget(Group group) {
+        group.members().forEach(this::forget);
+        if (!group.isComplete()) {
+            store.deleteReleased(group.groupId());
+        }
+    }
+
+    private void forget(Member member) {
+        store.deleteMember(member.rolloutId());
+        vectors.drop(member);
+    }
+}

@@ -1,0 +1,165 @@
+package dev.millrace.topology.batch;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.staleness.BatchVersions;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.stages.BatchCorrections;
+import dev.millrace.stages.BatchInput;
+import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.stages.DecidedBatch;
+import dev.millrace.stages.MemberLogProbs;
+import dev.millrace.topology.batch.MemberVectors.Vectors;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+
+/** Makes the batch record of groups: lays their members out as one ragged batch, and has the corrections decide. Pure. */
+final class BatchMaker {
+    private final RunIdentity run;
+    private final BatchCorrections corrections;
+    private final long maxVersions;
+
+    BatchMaker(RunIdentity run, CorrectionConfig config) {
+        this.run = run;
+        this.corrections = new BatchCorrections(config);
+        this.maxVersions = config.staleness().maxVersions();
+    }
+
+    /** Groups laid out, and what staleness leaves of them. */
+    record Layout(List<Member> members, TokenBatch tokens, BatchVersions versions) {
+        /**
+         * @param groups the members of each
+         * @param vectors of every member, by rollout id
+         */
+        static Layout of(List<List<Member>> groups, Map<String, Vectors> vectors) {
+            List<Member> members = new ArrayList<>();
+            int[] groupOf = new int[groups.stream().mapToInt(List::size).sum()];
+            for (int g = 0; g < groups.size(); g++) {
+                List<Member> ofGroup = groups.get(g);
+                Arrays.fill(groupOf, members.size(), members.size() + ofGroup.size(), g);
+                members.addAll(ofGroup);
+            }
+            int[] offsets = new int[members.size() + 1];
+            for (int s = 0; s < members.size(); s++) {
+                offsets[s + 1] = Math.addExact(offsets[s], members.get(s).tokens());
+            }
+            byte[] mask = new byte[offsets[members.size()]];
+            for (int s = 0; s < members.size(); s++) {
+                System.arraycopy(
+                        vectors.get(members.get(s).rolloutId()).mask(),
+                        0,
+                        mask,
+                        offsets[s],
+                        members.get(s).tokens());
+            }
+            TokenBatch tokens = new TokenBatch(offsets, mask, groupOf);
+            return new Layout(
+                    members,
+                    tokens,
+                    new BatchVersions(
+                            tokens, members.stream().map(Member::spans).toList()));
+        }
+    }
+
+    /** What a version leaves of a group. */
+    enum Freshness {
+        /** Something to train on. */
+        SOME,
+        /** Nothing: all of it is staler than the limit. */
+        ALL_STALE,
+        /** Nothing, but there was nothing to begin with. */
+        NOTHING_TRAINABLE
+    }
+
+    /** Whether anything of a group could be trained on at this version. */
+    Freshness freshness(Group group, long currentVersion) {
+        int trainable = 0;
+        int stale = 0;
+        for (Member member : group.members()) {
+            trainable += member.trainableTokens();
+            stale += member.trainableTokensBefore(currentVersion - maxVersions);
+        }
+        if (trainable == 0) {
+            return Freshness.NOTHING_TRAINABLE;
+        }
+        return stale == trainable ? Freshness.ALL_STALE : Freshness.SOME;
+    }
+
+    /**
+     * The batch of these groups, in their order.
+     *
+     * @param groups at least one of them with something to train on at {@code currentVersion}
+     * @param vectors of every member, by rollout id
+     * @param order how they were chosen; stands before what the corrections report
+     */
+    LearnerBatch make(
+            long batchId,
+            List<Group> groups,
+            Map<String, Vectors> vectors,
+            long currentVersion,
+            long assembledAtMs,
+            StageReport order) {
+        Layout layout = Layout.of(groups.stream().map(Group::members).toList(), vectors);
+        BatchInput input = input(layout, vectors, currentVersion, assembledAtMs);
+        return DecidedBatch.of(
+                run,
+                batchId,
+                assembledAtMs,
+                layout.members().stream().map(BatchMaker::undecided).toList(),
+                List.of(order),
+                input,
+                corrections.decide(input));
+    }
+
+    private static BatchEntry undecided(Member member) {
+        return new BatchEntry(
+                member.rolloutId(),
+                member.groupId(),
+                member.partition(),
+                member.offset(),
+                member.rolloutSource().getPartition(),
+                member.rolloutSource().getOffset(),
+                member.reward(),
+                0.0,
+                member.oldestVersion(),
+                0,
+                null,
+                null);
+    }
+
+    /** What the corrections decide about. */
+    static BatchInput input(Layout layout, Map<String, Vectors> vectors, long currentVersion, long assembledAtMs) {
+        boolean[] withoutOld = new boolean[layout.members().size()];
+        for (int s = 0; s < withoutOld.length; s++) {
+            withoutOld[s] = vectors.get(layout.members().get(s).rolloutId()).withoutOld();
+        }
+        return new BatchInput(
+                layout.tokens(),
+                logProbs(layout, vectors),
+                withoutOld,
+                layout.members().stream().mapToDouble(Member::reward).toArray(),
+                layout.versions(),
+                layout.members().stream().mapToLong(Member::proximalVersion).toArray(),
+                layout.members().stream()
+                        .mapToLong(member -> assembledAtMs - member.finishedAtMs())
+                        .toArray(),
+                currentVersion);
+    }
+
+    private static MemberLogProbs logProbs(Layout layout, Map<String, Vectors> vectors) {
+        int tokens = layout.tokens().tokenCount();
+        MemberLogProbs packed = new MemberLogProbs(new float[tokens], new float[tokens], new float[tokens]);
+        for (int s = 0; s < layout.members().size(); s++) {
+            MemberLogProbs of = vectors.get(layout.members().get(s).rolloutId()).logProbs();
+            int at = layout.tokens().start(s);
+            System.arraycopy(of.behavior(), 0, packed.behavior(), at, of.behavior().length);
+            System.arraycopy(of.old(), 0, packed.old(), at, of.old().length);
+            System.arraycopy(of.proximal(), 0, packed.proximal(), at, of.proximal().length);
+        }
+        return packed;
+    }
+}

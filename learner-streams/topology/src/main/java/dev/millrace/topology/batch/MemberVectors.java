@@ -1,0 +1,146 @@
+package dev.millrace.topology.batch;
+
+import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.stages.MemberLogProbs;
+import dev.millrace.topology.ingress.AssemblyArrival;
+import dev.millrace.topology.ingress.RecordReader;
+import dev.millrace.topology.ingress.TrajectoryArrival;
+import dev.millrace.topology.state.RecordTimestampExtractor;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.BiConsumer;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.streams.processor.api.Record;
+
+/**
+ * What members have one of per token: masks and log-probs, 13 bytes a token, in memory up to a number of bytes. When it is
+ * full, newcomers stay on the log and are read again when their batch is cut, so a backlog of any length takes no more
+ * heap than its {@link Member}s. Confined to one task.
+ */
+final class MemberVectors implements AutoCloseable {
+    private static final int OBJECTS_BYTES = 160;
+    private static final int BYTES_PER_TOKEN = 3 * Float.BYTES + 1;
+    /** Records that are read again at once, at most. */
+    private static final int STRETCH = 500;
+
+    /**
+     * One member's; not to be written to.
+     *
+     * @param mask the trajectory's own
+     * @param withoutOld whether its old log-probs are missing
+     */
+    record Vectors(byte[] mask, MemberLogProbs logProbs, boolean withoutOld) {
+        static Vectors of(Trajectory trajectory) {
+            byte[] mask = PackedMask.toArray(trajectory.getMask());
+            return new Vectors(
+                    mask,
+                    new MemberLogProbs(
+                            PackedFloats.toArray(trajectory.getBehaviorLogProbs()),
+                            MemberLogProbs.known(trajectory.getOldLogProbs(), mask.length),
+                            PackedFloats.toArray(trajectory.getProximalLogProbs())),
+                    trajectory.getOldLogProbs() == null);
+        }
+
+        long bytes() {
+            return OBJECTS_BYTES + (long) BYTES_PER_TOKEN * mask.length;
+        }
+    }
+
+    private final TopicPartition trajectories;
+    private final RecordFetcher fetcher;
+    private final RecordReader<AssemblyArrival> reader;
+    private final long cacheBytes;
+    private final Map<String, Vectors> cached = new HashMap<>();
+    private long cachedBytes;
+
+    /** @param cacheBytes heap for them */
+    MemberVectors(
+            TopicPartition trajectories, RecordFetcher fetcher, RecordReader<AssemblyArrival> reader, long cacheBytes) {
+        this.trajectories = trajectories;
+        this.fetcher = fetcher;
+        this.reader = reader;
+        this.cacheBytes = cacheBytes;
+    }
+
+    /** Keeps a member's if there is room. */
+    void keep(Member member, Trajectory trajectory) {
+        if (cachedBytes + OBJECTS_BYTES + (long) BYTES_PER_TOKEN * member.tokens() <= cacheBytes) {
+            Vectors vectors = Vectors.of(trajectory);
+            cached.put(member.rolloutId(), vectors);
+            cachedBytes += vectors.bytes();
+        }
+    }
+
+    /** A member needs its no more. */
+    void drop(Member member) {
+        Vectors dropped = cached.remove(member.rolloutId());
+        if (dropped != null) {
+            cachedBytes -= dropped.bytes();
+        }
+    }
+
+    /** Bytes that are held now. */
+    long heldBytes() {
+        return cachedBytes;
+    }
+
+    /** Those of the given members, from the log if need be; a member that the log no longer holds is missing. */
+    Map<String, Vectors> of(List<Member> members) {
+        Map<String, Vectors> found = new HashMap<>();
+        List<Member> absent = new ArrayList<>();
+        for (Member member : members) {
+            Vectors vectors = cached.get(member.rolloutId());
+            if (vectors == null) {
+                absent.add(member);
+            } else {
+                found.put(member.rolloutId(), vectors);
+            }
+        }
+        absent.sort(Comparator.comparingLong(Member::offset));
+        read(
+                absent.stream().mapToLong(Member::offset).toArray(),
+                (arrival, completeMs) ->
+                        found.put(arrival.trajectory().getRolloutId(), Vectors.of(arrival.trajectory())));
+        return found;
+    }
+
+    /**
+     * Reads trajectories again that were accepted when they came.
+     *
+     * @param offsets ascending; those that the log no longer holds are passed over
+     * @param action takes each, with when it was complete
+     */
+    void read(long[] offsets, BiConsumer<TrajectoryArrival, Long> action) {
+        for (int from = 0; from < offsets.length; from += STRETCH) {
+            long[] stretch = java.util.Arrays.copyOfRange(offsets, from, Math.min(offsets.length, from + STRETCH));
+            for (ConsumerRecord<byte[], byte[]> record : fetcher.fetch(trajectories, stretch)) {
+                long completeMs = RecordTimestampExtractor.of(record, record.timestamp());
+                Record<byte[], byte[]> raw = new Record<>(record.key(), record.value(), completeMs, record.headers());
+                try {
+                    action.accept(
+                            (TrajectoryArrival) reader.read(raw, record.partition(), record.offset())
+                                    .orElseThrow(),
+                            completeMs);
+                } catch (RefusedException e) {
+                    throw new IllegalStateException(
+                            "the trajectory at " + record.topic() + "-" + record.partition() + "@" + record.offset()
+                                    + " was accepted when it came and is refused now: " + e.getMessage(),
+                            e);
+                }
+            }
+        }
+    }
+
+    @Override
+    public void close() {
+        fetcher.close();
+    }
+}

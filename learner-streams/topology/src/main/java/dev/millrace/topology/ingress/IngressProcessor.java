@@ -1,0 +1,53 @@
+package dev.millrace.topology.ingress;
+
+import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.topology.journal.SeenHeader;
+import dev.millrace.topology.meters.TopologyMeters;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.streams.processor.api.ContextualProcessor;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.processor.api.RecordMetadata;
+
+/**
+ * Sends what can be read on, and the rest to the dead letters. Holds no state.
+ *
+ * @param <T> what goes on
+ */
+public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[], Object, Object> {
+    private final RecordReader<T> reader;
+    private final String next;
+    private final String deadLetters;
+    private final TopologyMeters meters;
+
+    /**
+     * @param next node that takes what was read
+     * @param deadLetters node that takes refused records
+     */
+    public IngressProcessor(RecordReader<T> reader, String next, String deadLetters, TopologyMeters meters) {
+        this.reader = reader;
+        this.next = next;
+        this.deadLetters = deadLetters;
+        this.meters = meters;
+    }
+
+    @Override
+    public void process(Record<byte[], byte[]> record) {
+        RecordMetadata at = context()
+                .recordMetadata()
+                .orElseThrow(() -> new IllegalStateException("a source record has a place on the log"));
+        try {
+            reader.read(record, at.partition(), at.offset())
+                    .ifPresent(read -> context().forward(new Record<>(null, read, record.timestamp()), next));
+        } catch (RefusedException e) {
+            meters.deadLetter(e.refusal().reason());
+            Headers headers = DeadLetters.headers(
+                    record.headers(),
+                    new DeadLetters.Source(at.topic(), at.partition(), at.offset(), record.timestamp()),
+                    e.refusal());
+            headers.remove(SeenHeader.HEADER); // what another task saw that made this record
+            context()
+                    .forward(record.withHeaders(headers).withTimestamp(context().currentSystemTimeMs()), deadLetters);
+        }
+    }
+}

@@ -1,0 +1,23 @@
+package dev.millrace.topology.ingress;
+
+import dev.millrace.schemas.refusal.RefusedException;
+import java.util.Optional;
+import org.apache.kafka.streams.processor.api.Record;
+
+/**
+ * Reads the records of one topic: bytes to what the topology works with. The same code reads live records and records
+ * that are read again. Thread-safe.
+ *
+ * @param <T> what comes out
+ */
+public interface RecordReader<T> {
+
+    /**
+     * @param raw as it came
+     * @param partition where it came from
+     * @param offset where it came from
+     * @return empty if the record is in order and asks for nothing, as a tombstone on a compacted topic does
+     * @throws RefusedException if it is not what it claims to be
+     */
+    Optional<T> read(Record<byte[], byte[]> raw, int partition, long offset) throws RefusedException;
+}

@@ -1,0 +1,24 @@
+package dev.millrace.topology.ingress;
+
+import dev.millrace.schemas.Reward;
+import org.apache.kafka.streams.processor.api.Record;
+
+/** A reward that was read and holds what it claims. */
+public record RewardArrival(SampleName name, Reward reward, Record<byte[], byte[]> raw, long offset)
+        implements PartnerArrival {
+
+    @Override
+    public JoinSide kind() {
+        return JoinSide.REWARD;
+    }
+
+    @Override
+    public long aboutOffset() {
+        return reward.getRolloutSource().getOffset();
+    }
+
+    @Override
+    public String unavailable() {
+        return reward.getUnavailable();
+    }
+}

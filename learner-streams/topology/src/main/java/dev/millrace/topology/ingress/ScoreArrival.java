@@ -1,0 +1,19 @@
+package dev.millrace.topology.ingress;
+
+import dev.millrace.schemas.Score;
+import org.apache.kafka.streams.processor.api.Record;
+
+/** A score, reference score or teacher score that was read and holds what it claims; {@code kind} says which. */
+public record ScoreArrival(SampleName name, JoinSide kind, Score score, Record<byte[], byte[]> raw, long offset)
+        implements PartnerArrival {
+
+    @Override
+    public long aboutOffset() {
+        return score.getRolloutSource().getOffset();
+    }
+
+    @Override
+    public String unavailable() {
+        return score.getUnavailable();
+    }
+}

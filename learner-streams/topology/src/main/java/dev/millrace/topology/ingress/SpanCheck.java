@@ -1,0 +1,67 @@
+package dev.millrace.topology.ingress;
+
+import dev.millrace.schemas.Turn;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.refusal.RefusedException;
+import java.util.List;
+
+/** Whether spans are in order, without gaps or overlaps, none empty, and cover the response. */
+final class SpanCheck {
+    private SpanCheck() {}
+
+    /** @throws RefusedException naming the first span at fault */
+    static void requireVersionSpans(List<VersionSpan> spans, int tokens, String field) throws RefusedException {
+        requireVersionSpans(spans, tokens, 0, field);
+    }
+
+    /**
+     * @param least 0, or -1 where a policy that is no version of the run may be named
+     * @throws RefusedException naming the first span at fault
+     */
+    static void requireVersionSpans(List<VersionSpan> spans, int tokens, long least, String field)
+            throws RefusedException {
+        int covered = 0;
+        for (int i = 0; i < spans.size(); i++) {
+            VersionSpan span = spans.get(i);
+            String name = field + "[" + i + "]";
+            if (span.getVersion() < least) {
+                throw new RefusedException(
+                        RefusalReason.VERSION_SPANS, name, "a version is at least " + least + ": " + span.getVersion());
+            }
+            covered = requireNext(RefusalReason.VERSION_SPANS, name, span.getStart(), span.getEnd(), covered, tokens);
+        }
+        requireCovered(RefusalReason.VERSION_SPANS, field, covered, tokens);
+    }
+
+    /** @throws RefusedException naming the first turn at fault */
+    static void requireTurns(List<Turn> turns, int tokens) throws RefusedException {
+        int covered = 0;
+        for (int i = 0; i < turns.size(); i++) {
+            Turn turn = turns.get(i);
+            covered = requireNext(
+                    RefusalReason.TURNS, "turns[" + i + "]", turn.getStart(), turn.getEnd(), covered, tokens);
+        }
+        requireCovered(RefusalReason.TURNS, "turns", covered, tokens);
+    }
+
+    private static int requireNext(RefusalReason reason, String field, int start, int end, int covered, int tokens)
+            throws RefusedException {
+        if (start != covered || end <= start || end > tokens) {
+            throw new RefusedException(
+                    reason,
+                    field,
+                    field + " must begin where the one before ends, at " + covered + ", hold a token, and end by "
+                            + tokens + ": [" + start + ", " + end + ")");
+        }
+        return end;
+    }
+
+    private static void requireCovered(RefusalReason reason, String field, int covered, int tokens)
+            throws RefusedException {
+        if (covered != tokens) {
+            throw new RefusedException(
+                    reason, field, field + " must cover all " + tokens + " response tokens: they end at " + covered);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+package dev.millrace.topology.ingress;
+
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.serde.AvroSerde;
+import java.nio.ByteBuffer;
+import java.util.Optional;
+import org.apache.kafka.streams.processor.api.Record;
+
+/**
+ * Reads trajectories. They are the topology's own work, but the topic is open to others, so what the assembly relies on
+ * is asked all the same.
+ */
+public final class TrajectoryReader implements RecordReader<AssemblyArrival> {
+    private final RecordDecoding<Trajectory> decoding;
+    private final OwnershipCheck ownership;
+    private final IngressConfig config;
+
+    public TrajectoryReader(String topic, SchemaRegistry registry, RunIdentity run, IngressConfig config) {
+        this.decoding = new RecordDecoding<>(
+                topic, AvroSerde.of(Trajectory.class, registry).deserializer());
+        this.ownership = new OwnershipCheck(run);
+        this.config = config;
+    }
+
+    @Override
+    public Optional<AssemblyArrival> read(Record<byte[], byte[]> raw, int partition, long offset)
+            throws RefusedException {
+        Trajectory trajectory = decoding.decode(raw.value());
+        try {
+            check(trajectory, raw.key());
+        } catch (RefusedException e) {
+            throw new RefusedException(e.refusal().about(trajectory.getRunId(), trajectory.getRolloutId()));
+        }
+        return Optional.of(new TrajectoryArrival(trajectory, raw, partition, offset));
+    }
+
+    private void check(Trajectory trajectory, byte[] key) throws RefusedException {
+        ownership.requireOurs(trajectory.getRunId(), trajectory.getEpoch());
+        ownership.requirePolicy(trajectory.getPolicyId());
+        SampleName name = SampleName.of(trajectory.getRolloutId(), trajectory.getGroupId(), config.maxGroupSize());
+        OwnershipCheck.requireKey(key, trajectory.getGroupId(), "group_id");
+        if (name.sampleIndex() != trajectory.getSampleIndex()
+                || trajectory.getSampleIndex() >= trajectory.getGroupSize()) {
+            throw new RefusedException(
+                    RefusalReason.IDENTITY,
+                    "sample_index",
+                    "sample_index must be that of rollout_id '"
+                            + trajectory.getRolloutId() + "' and below group_size " + trajectory.getGroupSize() + ": "
+                            + trajectory.getSampleIndex());
+        }
+        int tokens = VectorCheck.elements(trajectory.getResponseTokens(), "response_tokens");
+        if (tokens == 0) {
+            throw new RefusedException(RefusalReason.LENGTHS, "response_tokens", "response_tokens must hold a token");
+        }
+        VectorCheck.requireSame(trajectory.getMask().remaining(), tokens, "mask");
+        VectorCheck.requireMask(trajectory.getMask());
+        SpanCheck.requireVersionSpans(trajectory.getVersionSpans(), tokens, "version_spans");
+        requireLogProbs(trajectory, trajectory.getBehaviorLogProbs(), tokens, "behavior_log_probs");
+        if (trajectory.getOldLogProbs() != null) {
+            requireLogProbs(trajectory, trajectory.getOldLogProbs(), tokens, "old_log_probs");
+        }
+        requireLogProbs(trajectory, trajectory.getProximalLogProbs(), tokens, "proximal_log_probs");
+        if (trajectory.getReferenceLogProbs() != null) {
+            requireLogProbs(trajectory, trajectory.getReferenceLogProbs(), tokens, "reference_log_probs");
+        }
+        if (trajectory.getTeacherLogProbs() != null) {
+            requireLogProbs(trajectory, trajectory.getTeacherLogProbs(), tokens, "teacher_log_probs");
+        }
+        VectorCheck.requireReward(trajectory.getReward(), config.maxReward());
+    }
+
+    private static void requireLogProbs(Trajectory trajectory, ByteBuffer logProbs, int tokens, String field)
+            throws RefusedException {
+        VectorCheck.requireElements(logProbs, tokens, field);
+        VectorCheck.requireLogProbs(logProbs, trajectory.getMask(), field);
+    }
+}

@@ -1,0 +1,126 @@
+package dev.millrace.topology.ingress;
+
+import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.refusal.RefusedException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
+
+/** Whether values can be what they claim to be: packed vectors with one element per token, rewards. */
+final class VectorCheck {
+    /** Entropies and sums of squares are long sums of floats: they may leave their range by rounding. */
+    private static final float ROUNDING = 1e-3f;
+    /** A log-prob renormalised after truncation is a difference of two floats: that of a certain token may miss 0 by this. */
+    private static final float LOG_PROB_ROUNDING = 1e-5f;
+
+    private VectorCheck() {}
+
+    /** Elements of a vector of 4-byte elements. */
+    static int elements(ByteBuffer packed, String field) throws RefusedException {
+        if (packed.remaining() % Integer.BYTES != 0) {
+            throw new RefusedException(
+                    RefusalReason.LENGTHS,
+                    field,
+                    field + " must be a whole number of 4-byte elements: " + packed.remaining() + " bytes");
+        }
+        return packed.remaining() / Integer.BYTES;
+    }
+
+    /** Refuses a vector with another number of 4-byte elements than there are response tokens. */
+    static void requireElements(ByteBuffer packed, int tokens, String field) throws RefusedException {
+        requireSame(elements(packed, field), tokens, field);
+    }
+
+    static void requireSame(int elements, int tokens, String field) throws RefusedException {
+        if (elements != tokens) {
+            throw new RefusedException(
+                    RefusalReason.LENGTHS,
+                    field,
+                    field + " must have one element per response token: " + elements + " elements, " + tokens
+                            + " tokens");
+        }
+    }
+
+    /** Refuses token ids below 0, and at or above the vocabulary's size where that is known (not 0). */
+    static void requireTokenIds(ByteBuffer packed, int vocabularySize, String field) throws RefusedException {
+        IntBuffer ids = packed.duplicate().order(ByteOrder.LITTLE_ENDIAN).asIntBuffer();
+        for (int i = 0; i < ids.limit(); i++) {
+            int id = ids.get(i);
+            if (id < 0 || vocabularySize > 0 && id >= vocabularySize) {
+                throw new RefusedException(
+                        RefusalReason.TOKENS,
+                        field + "[" + i + "]",
+                        "a token id is at least 0" + (vocabularySize > 0 ? " and below " + vocabularySize : "") + ": "
+                                + id);
+            }
+        }
+    }
+
+    /** Refuses anything but 0 and 1. */
+    static void requireMask(ByteBuffer mask) throws RefusedException {
+        for (int i = 0; i < mask.remaining(); i++) {
+            byte value = mask.get(mask.position() + i);
+            if (value != 0 && value != 1) {
+                throw new RefusedException(RefusalReason.MASK, "mask[" + i + "]", "a mask value is 0 or 1: " + value);
+            }
+        }
+    }
+
+    /** Refuses log-probs that are not finite or above 0 where the mask is 1; other positions are not looked at. */
+    static void requireLogProbs(ByteBuffer packed, ByteBuffer mask, String field) throws RefusedException {
+        FloatBuffer logProbs = floats(packed);
+        for (int i = 0; i < logProbs.limit(); i++) {
+            if (mask.get(mask.position() + i) == 1) {
+                requireLogProb(logProbs.get(i), i, field);
+            }
+        }
+    }
+
+    /** Refuses log-probs that are not finite or above 0, at any position. */
+    static void requireLogProbs(ByteBuffer packed, String field) throws RefusedException {
+        FloatBuffer logProbs = floats(packed);
+        for (int i = 0; i < logProbs.limit(); i++) {
+            requireLogProb(logProbs.get(i), i, field);
+        }
+    }
+
+    /** Refuses values outside [0, max], a rounding error aside. */
+    static void requireMoments(ByteBuffer packed, float max, String field) throws RefusedException {
+        FloatBuffer values = floats(packed);
+        for (int i = 0; i < values.limit(); i++) {
+            float value = values.get(i);
+            if (!(value >= -ROUNDING && value <= max + ROUNDING && value < Float.POSITIVE_INFINITY)) {
+                throw new RefusedException(
+                        RefusalReason.MOMENTS,
+                        field + "[" + i + "]",
+                        "a value must be finite and in [0, "
+                                + (max == Float.POSITIVE_INFINITY ? "infinity)" : max + "]") + ": " + value);
+            }
+        }
+    }
+
+    /** Refuses a reward that is not finite or larger than {@code max} in magnitude. */
+    static void requireReward(double reward, double max) throws RefusedException {
+        if (!(Math.abs(reward) <= max)) {
+            throw new RefusedException(
+                    RefusalReason.REWARD,
+                    "reward",
+                    "a reward must be finite and at most " + max + " in magnitude: " + reward);
+        }
+    }
+
+    private static void requireLogProb(float logProb, int token, String field) throws RefusedException {
+        if (!(logProb <= LOG_PROB_ROUNDING
+                && logProb > Float.NEGATIVE_INFINITY)) { // negated so that NaN is refused too
+            throw new RefusedException(
+                    RefusalReason.LOG_PROBS,
+                    field + "[" + token + "]",
+                    "a log-prob must be finite and at most 0: " + logProb);
+        }
+    }
+
+    private static FloatBuffer floats(ByteBuffer packed) {
+        return packed.duplicate().order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer();
+    }
+}

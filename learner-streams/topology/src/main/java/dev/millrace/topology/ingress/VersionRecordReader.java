@@ -1,0 +1,44 @@
+package dev.millrace.topology.ingress;
+
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.serde.AvroSerde;
+import java.util.Optional;
+import org.apache.kafka.streams.processor.api.Record;
+
+/** Reads the manifests of policy versions. A tombstone says that a version was deleted, which changes nothing here. */
+public final class VersionRecordReader implements RecordReader<AssemblyArrival> {
+    private final RecordDecoding<PolicyVersion> decoding;
+    private final OwnershipCheck ownership;
+
+    public VersionRecordReader(String topic, SchemaRegistry registry, RunIdentity run) {
+        this.decoding = new RecordDecoding<>(
+                topic, AvroSerde.of(PolicyVersion.class, registry).deserializer());
+        this.ownership = new OwnershipCheck(run);
+    }
+
+    @Override
+    public Optional<AssemblyArrival> read(Record<byte[], byte[]> raw, int partition, long offset)
+            throws RefusedException {
+        if (raw.value() == null && raw.key() != null) {
+            return Optional.empty();
+        }
+        PolicyVersion version = decoding.decode(raw.value());
+        try {
+            ownership.requireOurs(version.getRunId(), version.getEpoch());
+            ownership.requirePolicy(version.getPolicyId());
+            OwnershipCheck.requireKey(
+                    raw.key(), version.getPolicyId() + "/" + version.getVersion(), "policy_id and version");
+            if (version.getVersion() < 0) {
+                throw new RefusedException(
+                        RefusalReason.IDENTITY, "version", "version must be at least 0: " + version.getVersion());
+            }
+        } catch (RefusedException e) {
+            throw new RefusedException(e.refusal().about(version.getRunId(), ""));
+        }
+        return Optional.of(new VersionArrival(version.getVersion(), version.getBatchId(), raw.timestamp(), offset));
+    }
+}

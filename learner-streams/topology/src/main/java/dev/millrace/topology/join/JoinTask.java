@@ -1,0 +1,431 @@
+package dev.millrace.topology.join;
+
+import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.schemas.PolicyRole;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.refusal.Refusal;
+import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.topology.ingress.Arrival;
+import dev.millrace.topology.ingress.JoinSide;
+import dev.millrace.topology.ingress.PartnerArrival;
+import dev.millrace.topology.ingress.RolloutArrival;
+import dev.millrace.topology.join.DeduplicationEntry.Announcement;
+import dev.millrace.topology.outcome.OutcomeReason;
+import dev.millrace.topology.state.ActivityClock;
+import dev.millrace.topology.task.DecisionSink;
+import dev.millrace.topology.task.DecisionTask;
+import dev.millrace.topology.watch.Wait;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.state.KeyValueStore;
+
+/**
+ * Brings every rollout together with its partners, or says why it cannot.
+ *
+ * <p>Each rollout that arrives leaves exactly once: as a trajectory, as an outcome, or as a dead letter. The decisions
+ * are {@link RolloutDecision}, {@link FoundPartner}, {@link PartnerDecision} and {@link PairCheck}; this carries them out.
+ *
+ * <p>Whether a partner fits is asked as soon as it meets its rollout, so that another can come in its place. Whether it
+ * has what it was asked for is looked at when all are there, so that the outcome does not depend on who came last.
+ */
+final class JoinTask implements DecisionTask<Arrival> {
+    static final String PENDING = "pending";
+    static final String SEEN = "seen";
+    private static final String NOT_KEPT =
+            "its record is no longer kept by the log; raise the topic's retention above ";
+
+    private final JoinSettings settings;
+    private final JoinConfig config;
+    private final TrajectoryMaker maker;
+    /** Those whom a rollout waits for, in the order in which they are named if they do not come. */
+    private final Set<JoinSide> partners;
+
+    private final RecordFetcher fetcher;
+    private final PendingStore pending;
+    private final DeduplicationStore seen;
+    private final ActivityClock clock;
+    private final JoinOutput out;
+    /** The newest time that a record has shown. */
+    private long streamTimeMs;
+
+    private long reportedPending;
+    /** Rollouts that have left, in whatever way: what a wait makes progress by. */
+    private long left;
+
+    private final int partition;
+    /** By kind, when the newest came, on the activity clock. */
+    private final Map<JoinSide, Long> newestMs = new EnumMap<>(JoinSide.class);
+
+    JoinTask(
+            JoinSettings settings,
+            int partition,
+            Function<String, KeyValueStore<Bytes, byte[]>> stores,
+            DecisionSink sink) {
+        this.settings = settings;
+        this.partition = partition;
+        this.config = settings.config();
+        this.maker = new TrajectoryMaker(
+                settings.run(), settings.weighting(), settings.missingOld(), config.recordWeights());
+        this.partners = config.partners();
+        this.fetcher = settings.fetchers().get();
+        this.pending = new PendingStore(
+                stores.apply(PENDING),
+                new LogPayloads(
+                        fetcher,
+                        kind -> new TopicPartition(kind.topic(settings.topics()), partition),
+                        settings.readers()),
+                config.payloadCacheBytes());
+        this.seen = new DeduplicationStore(stores.apply(SEEN), config.dedupeRetentionMs(), config.dedupeGroups());
+        this.clock = new ActivityClock(config.maxGapMs(), Math.max(pending.newestSinceMs(), seen.newestTouchedMs()));
+        this.out = new JoinOutput(sink, settings, partition);
+        reportPending();
+    }
+
+    @Override
+    public void take(Arrival arrival, long timestampMs) {
+        streamTimeMs = Math.max(streamTimeMs, timestampMs);
+        clock.record(timestampMs);
+        expire(streamTimeMs);
+        newestMs.put(arrival.kind(), clock.nowMs());
+        if (arrival instanceof RolloutArrival rollout) {
+            take(rollout);
+        } else {
+            take((PartnerArrival) arrival);
+        }
+        reportPending();
+    }
+
+    @Override
+    public boolean idle(long countedMs, long wallClockMs) {
+        clock.idle(countedMs);
+        expire(wallClockMs);
+        reportPending();
+        return false; // whatever expires makes a record
+    }
+
+    @Override
+    public long nowMs() {
+        return clock.nowMs();
+    }
+
+    private void take(RolloutArrival rollout) {
+        DeduplicationEntry group = seen.recall(rollout.name().groupId());
+        Announcement announced = Announcement.of(rollout.rollout());
+        switch (RolloutDecision.of(rollout, announced, group)) {
+            case DUPLICATE ->
+                out.leave(
+                        OutcomeReason.DUPLICATE, rollout, streamTimeMs, "a rollout of this name has been there before");
+            case REFUSE_SIBLING ->
+                out.refuse(
+                        rollout,
+                        Refusal.of(
+                                RefusalReason.SIBLINGS,
+                                "group_id",
+                                "siblings must agree: the group's first rollout has " + group.announced()
+                                        + ", this one " + announced));
+            case TAKE -> {
+                meetWaiting(rollout, group);
+                group.addRollout(rollout.name().sampleIndex(), announced);
+                seen.remember(rollout.name().groupId(), group, clock.nowMs());
+            }
+        }
+    }
+
+    /** A rollout meets the partners that came before it, and leaves, or waits for the rest. */
+    private void meetWaiting(RolloutArrival rollout, DeduplicationEntry group) {
+        PendingJoin meeting = new PendingJoin(rollout);
+        Optional<JoinSide> left = Optional.empty();
+        boolean complete = true;
+        for (JoinSide kind : partners) {
+            Optional<PendingRecord> waiting = pending.find(kind, rollout.name().rolloutId());
+            boolean here = switch (FoundPartner.of(kind, rollout, group, waiting)) {
+                case WAITS -> meet(meeting, waiting.get(), group);
+                case OF_ANOTHER_RECORD -> {
+                    dropPartner(
+                            waiting.get(),
+                            group,
+                            rollout,
+                            "it is about the record at offset " + waiting.get().aboutOffset()
+                                    + "; the rollout that was taken lies at " + rollout.offset());
+                    yield false;
+                }
+                case HAS_LEFT -> {
+                    left = left.or(() -> Optional.of(kind));
+                    yield false;
+                }
+                case NOT_YET -> {
+                    group.forgetPartner(
+                            kind, rollout.name().sampleIndex()); // one of its first coming, if it was put back
+                    yield false;
+                }
+            };
+            complete &= here;
+        }
+        if (left.isPresent()) {
+            dropPartners(rollout.name().rolloutId());
+            out.leave(
+                    PartnerReasons.missing(left.get()),
+                    rollout,
+                    streamTimeMs,
+                    "its " + left.get().noun() + " came before it and left already");
+        } else if (complete) {
+            dropPartners(rollout.name().rolloutId());
+            join(meeting);
+        } else {
+            pending.add(rollout, clock.nowMs());
+        }
+    }
+
+    /** A partner that waits joins the meeting; false if it had to leave. */
+    private boolean meet(PendingJoin meeting, PendingRecord waiting, DeduplicationEntry group) {
+        RolloutArrival rollout = meeting.rollout();
+        Optional<Arrival> payload = pending.payload(waiting);
+        if (payload.isEmpty()) {
+            dropPartner(waiting, group, rollout, NOT_KEPT + "orphan_after_ms");
+            return false;
+        }
+        PartnerArrival partner = (PartnerArrival) payload.get();
+        if (!fits(rollout, partner)) {
+            pending.drop(waiting);
+            group.forgetPartner(waiting.kind(), rollout.name().sampleIndex());
+            return false;
+        }
+        meeting.add(partner);
+        return true;
+    }
+
+    private void take(PartnerArrival partner) {
+        DeduplicationEntry group = seen.recall(partner.name().groupId());
+        Optional<PendingRecord> rollout =
+                pending.find(JoinSide.ROLLOUT, partner.name().rolloutId());
+        switch (PartnerDecision.of(partner, group, rollout)) {
+            case DUPLICATE -> {
+                out.leave(
+                        OutcomeReason.DUPLICATE,
+                        partner,
+                        streamTimeMs,
+                        "its rollout has a " + partner.kind().noun() + " already");
+                return;
+            }
+            case OF_A_REPETITION -> {
+                out.leave(
+                        OutcomeReason.DUPLICATE,
+                        partner,
+                        streamTimeMs,
+                        "it is about the record at offset " + partner.aboutOffset()
+                                + "; the rollout that was taken lies at "
+                                + rollout.get().offset());
+                return;
+            }
+            case TOO_LATE ->
+                out.leave(
+                        PartnerReasons.orphan(partner.kind()),
+                        partner,
+                        streamTimeMs,
+                        "its rollout left before it came");
+            case MEET -> {
+                if (!meetWaitingRollout(partner, rollout.get())) {
+                    return;
+                }
+            }
+            case WAIT -> pending.add(partner, clock.nowMs());
+        }
+        group.addPartner(partner.kind(), partner.name().sampleIndex());
+        seen.remember(partner.name().groupId(), group, clock.nowMs());
+    }
+
+    /** A partner comes to its rollout, which leaves, or goes on waiting for the rest; false if it does not fit. */
+    private boolean meetWaitingRollout(PartnerArrival partner, PendingRecord waiting) {
+        Optional<Arrival> payload = pending.payload(waiting);
+        if (payload.isEmpty()) {
+            dropPartners(waiting.rolloutId());
+            pending.drop(waiting);
+            out.leave(PartnerReasons.missing(partner.kind()), waiting, streamTimeMs, NOT_KEPT + "unscored_after_ms");
+            return true;
+        }
+        RolloutArrival rollout = (RolloutArrival) payload.get();
+        if (!fits(rollout, partner)) {
+            return false;
+        }
+        Optional<PendingJoin> meeting = gather(rollout, partner);
+        if (meeting.isPresent()) {
+            dropPartners(waiting.rolloutId());
+            pending.drop(waiting);
+            join(meeting.get());
+        } else {
+            pending.add(partner, clock.nowMs());
+        }
+        return true;
+    }
+
+    /** The rollout with all its partners, the last of which has just come; empty if one is missing still. */
+    private Optional<PendingJoin> gather(RolloutArrival rollout, PartnerArrival last) {
+        PendingJoin meeting = new PendingJoin(rollout);
+        for (JoinSide kind : partners) {
+            if (kind != last.kind()) {
+                Optional<PendingRecord> waiting =
+                        pending.find(kind, rollout.name().rolloutId());
+                if (waiting.isEmpty()) {
+                    return Optional.empty();
+                }
+                // a partner that the log has lost since it met its rollout: the deadline will say that it is missing
+                Optional<Arrival> payload = pending.payload(waiting.get());
+                if (payload.isEmpty()) {
+                    return Optional.empty();
+                }
+                meeting.add((PartnerArrival) payload.get());
+            }
+        }
+        meeting.add(last);
+        return Optional.of(meeting);
+    }
+
+    private boolean fits(RolloutArrival rollout, PartnerArrival partner) {
+        try {
+            PairCheck.requireFit(rollout.rollout(), partner);
+            return true;
+        } catch (RefusedException e) {
+            out.refuse(partner, e.refusal());
+            return false;
+        }
+    }
+
+    /** Everybody is there and fits. */
+    private void join(PendingJoin meeting) {
+        left++;
+        for (PartnerArrival partner : meeting.partners()) {
+            String unavailable = partner.unavailable();
+            if (unavailable != null && !goesOnWithout(partner, meeting)) {
+                out.leave(PartnerReasons.unavailable(partner.kind()), meeting.rollout(), streamTimeMs, unavailable);
+                return;
+            }
+        }
+        Trajectory trajectory = maker.make(meeting, out::at);
+        byte[] bytes = settings.trajectories().serialize(settings.topics().trajectories(), trajectory);
+        if (bytes.length > settings.maxRecordBytes()) {
+            out.refuse(
+                    meeting.rollout(),
+                    Refusal.of(
+                            RefusalReason.TOO_LARGE,
+                            "response_tokens",
+                            "its trajectory would take " + bytes.length + " bytes, a record may take "
+                                    + settings.maxRecordBytes()
+                                    + "; raise max_record_bytes and the topic's max.message.bytes, or lower max_tokens"));
+        } else {
+            out.joined(meeting, bytes);
+        }
+    }
+
+    /** A score without old log-probs, under a configuration that goes on without them; all else of a score must be there. */
+    private boolean goesOnWithout(PartnerArrival partner, PendingJoin meeting) {
+        return partner.kind() == JoinSide.SCORE
+                && settings.missingOld().goesOn()
+                && meeting.scored(PolicyRole.PROXIMAL).isPresent();
+    }
+
+    private void dropPartner(PendingRecord partner, DeduplicationEntry group, RolloutArrival rollout, String detail) {
+        pending.drop(partner);
+        group.forgetPartner(partner.kind(), rollout.name().sampleIndex());
+        out.leave(PartnerReasons.orphan(partner.kind()), partner, streamTimeMs, detail);
+    }
+
+    /** Partners that have met their rollout leave with it: what becomes of it accounts for them. */
+    private void dropPartners(String rolloutId) {
+        for (JoinSide kind : partners) {
+            pending.find(kind, rolloutId).ifPresent(pending::drop);
+        }
+    }
+
+    private void expire(long decidedAtMs) {
+        overdue(JoinSide.ROLLOUT, config.unscoredAfterMs(), rollout -> {
+            left++;
+            List<JoinSide> missing = missing(rollout.rolloutId());
+            dropPartners(rollout.rolloutId());
+            JoinSide first =
+                    missing.isEmpty() ? JoinSide.SCORE : missing.get(0); // none: the log lost one that was there
+            out.leave(
+                    PartnerReasons.missing(first),
+                    rollout,
+                    decidedAtMs,
+                    "no "
+                            + missing.stream().map(JoinSide::noun).collect(Collectors.joining(" and no "))
+                            + " came within "
+                            + waited(config.unscoredAfterMs(), rollout));
+        });
+        for (JoinSide kind : partners) {
+            overdue(
+                    kind,
+                    config.orphanAfterMs(),
+                    partner -> out.leave(
+                            PartnerReasons.orphan(kind),
+                            partner,
+                            decidedAtMs,
+                            "no rollout came within " + waited(config.orphanAfterMs(), partner)));
+        }
+        seen.forgetOlder(clock.nowMs());
+    }
+
+    private String waited(long afterMs, PendingRecord waiting) {
+        return afterMs + " ms of activity: it waited " + (clock.nowMs() - waiting.sinceMs()) + " ms";
+    }
+
+    /** Drops those of a kind that have waited for too long, and says so of each. */
+    private void overdue(JoinSide kind, long afterMs, Consumer<PendingRecord> say) {
+        Optional<PendingRecord> oldest = pending.oldest(kind);
+        while (oldest.isPresent() && clock.nowMs() - oldest.get().sinceMs() >= afterMs) {
+            say.accept(oldest.get());
+            pending.drop(oldest.get());
+            oldest = pending.oldest(kind);
+        }
+    }
+
+    @Override
+    public List<Wait> waits() {
+        Optional<PendingRecord> oldest = pending.oldest(JoinSide.ROLLOUT);
+        if (oldest.isEmpty()) {
+            return List.of();
+        }
+        List<JoinSide> missing = missing(oldest.get().rolloutId());
+        String came = missing.stream()
+                .map(kind -> "the last " + kind.noun()
+                        + (newestMs.containsKey(kind)
+                                ? " came " + (clock.nowMs() - newestMs.get(kind)) / 1000 + " s ago"
+                                : " came before this task was here, if ever"))
+                .collect(Collectors.joining(" and "));
+        return List.of(new Wait(
+                "join",
+                partition,
+                left,
+                pending.size(JoinSide.ROLLOUT) + " rollouts wait, the oldest, "
+                        + oldest.get().rolloutId() + ", for "
+                        + (clock.nowMs() - oldest.get().sinceMs()) / 1000 + " s for its "
+                        + missing.stream().map(JoinSide::noun).collect(Collectors.joining(" and ")) + "; " + came));
+    }
+
+    private List<JoinSide> missing(String rolloutId) {
+        return partners.stream()
+                .filter(kind -> pending.find(kind, rolloutId).isEmpty())
+                .toList();
+    }
+
+    private void reportPending() {
+        settings.meters().pendingRollouts(pending.size(JoinSide.ROLLOUT) - reportedPending);
+        reportedPending = pending.size(JoinSide.ROLLOUT);
+    }
+
+    @Override
+    public void close() {
+        settings.meters().pendingRollouts(-reportedPending);
+        reportedPending = 0;
+        fetcher.close();
+    }
+}

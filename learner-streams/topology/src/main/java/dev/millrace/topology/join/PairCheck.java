@@ -1,0 +1,70 @@
+package dev.millrace.topology.join;
+
+import dev.millrace.schemas.LogProbVector;
+import dev.millrace.schemas.PolicyRole;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.refusal.Refusal;
+import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.topology.ingress.PartnerArrival;
+import dev.millrace.topology.ingress.ScoreArrival;
+import java.util.List;
+
+/** Whether a partner fits the rollout it names; both hold what they claim on their own. Pure. */
+final class PairCheck {
+    private PairCheck() {}
+
+    /** @throws RefusedException of the partner, naming what does not fit; a reward fits any rollout */
+    static void requireFit(Rollout rollout, PartnerArrival partner) throws RefusedException {
+        if (partner instanceof ScoreArrival score) {
+            requireFit(rollout, score.score());
+        }
+    }
+
+    private static void requireFit(Rollout rollout, Score score) throws RefusedException {
+        int tokens = rollout.getMask().remaining();
+        for (LogProbVector vector : score.getVectors()) {
+            int scored = vector.getLogProbs().remaining() / Float.BYTES;
+            if (scored != tokens) {
+                throw misfit(
+                        score,
+                        "vectors." + vector.getPolicy(),
+                        "the rollout has " + tokens + " response tokens, the score " + scored);
+            }
+            if (vector.getPolicy() == PolicyRole.OLD) {
+                requireSameVersions(rollout.getVersionSpans(), vector.getVersionSpans(), tokens, score);
+            }
+        }
+    }
+
+    private static void requireSameVersions(
+            List<VersionSpan> sampled, List<VersionSpan> scored, int tokens, Score score) throws RefusedException {
+        int i = 0;
+        int j = 0;
+        for (int t = 0;
+                t < tokens;
+                t = Math.min(sampled.get(i).getEnd(), scored.get(j).getEnd())) {
+            while (sampled.get(i).getEnd() <= t) {
+                i++;
+            }
+            while (scored.get(j).getEnd() <= t) {
+                j++;
+            }
+            if (sampled.get(i).getVersion() != scored.get(j).getVersion()) {
+                throw misfit(
+                        score,
+                        "vectors.OLD.version_spans",
+                        "token " + t + " was sampled by version "
+                                + sampled.get(i).getVersion() + " and scored under version "
+                                + scored.get(j).getVersion());
+            }
+        }
+    }
+
+    private static RefusedException misfit(Score score, String field, String sentence) {
+        return new RefusedException(
+                new Refusal(RefusalReason.MISFIT, field, sentence, score.getRunId(), score.getRolloutId()));
+    }
+}

@@ -1,0 +1,208 @@
+package dev.millrace.topology.join;
+
+import dev.millrace.topology.ingress.Arrival;
+import dev.millrace.topology.ingress.JoinSide;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.KeyValueStore;
+
+/**
+ * Rollouts and their partners that wait for each other: payloads in memory, their places on the log in the store.
+ *
+ * <pre>
+ *   store (and its changelog)   kind, rollout id -> offset, since      about 30 bytes each
+ *   memory                      payloads, up to a number of bytes      what is beyond is read again when it is needed
+ * </pre>
+ *
+ * <p>A payload is never written anywhere again. After a restart all of them are on the log only, and come back in
+ * stretches: who needs one also gets those that lie behind it, as far as memory goes, since partners arrive in
+ * about the order in which their halves did. When memory is full, newcomers stay on the log and the oldest stay in
+ * memory, because the oldest are asked for first. Confined to one task.
+ */
+final class PendingStore {
+    /** Payloads that are read again at once, at most. */
+    private static final int STRETCH = 256;
+
+    private final KeyValueStore<Bytes, byte[]> store;
+    private final PayloadSource payloads;
+    private final long cacheBytes;
+    private final Map<JoinSide, Shelf> shelves = new EnumMap<>(JoinSide.class);
+    private long cachedBytes;
+
+    /** All of one kind that wait. Offsets grow with age, so what is ordered by offset is ordered by age. */
+    private static final class Shelf {
+        private final Map<String, PendingRecord> byId = new HashMap<>();
+        private final TreeMap<Long, PendingRecord> byOffset = new TreeMap<>();
+        /** Those that have no partner here: of rollouts, all of them; of partners, those whose rollout does not wait. */
+        private final TreeMap<Long, PendingRecord> alone = new TreeMap<>();
+
+        private final Map<String, Arrival> cached = new HashMap<>();
+
+        void put(PendingRecord waiting, boolean isAlone) {
+            byId.put(waiting.rolloutId(), waiting);
+            byOffset.put(waiting.offset(), waiting);
+            if (isAlone) {
+                alone.put(waiting.offset(), waiting);
+            }
+        }
+
+        void remove(PendingRecord waiting) {
+            byId.remove(waiting.rolloutId());
+            byOffset.remove(waiting.offset());
+            alone.remove(waiting.offset());
+        }
+    }
+
+    /**
+     * Takes over what the store holds.
+     *
+     * @param cacheBytes heap for payloads
+     */
+    PendingStore(KeyValueStore<Bytes, byte[]> store, PayloadSource payloads, long cacheBytes) {
+        this.store = store;
+        this.payloads = payloads;
+        this.cacheBytes = cacheBytes;
+        for (JoinSide kind : JoinSide.values()) {
+            shelves.put(kind, new Shelf());
+        }
+        try (KeyValueIterator<Bytes, byte[]> all = store.all()) {
+            while (all.hasNext()) {
+                KeyValue<Bytes, byte[]> entry = all.next();
+                byte[] key = entry.key.get();
+                remember(PendingRecord.fromBytes(
+                        new String(key, 1, key.length - 1, StandardCharsets.UTF_8), entry.value));
+            }
+        }
+    }
+
+    /** How many of a kind wait. */
+    int size(JoinSide kind) {
+        return shelves.get(kind).byOffset.size();
+    }
+
+    /** When the newest of all began to wait; 0 if nothing waits. */
+    long newestSinceMs() {
+        long newest = 0;
+        for (Shelf shelf : shelves.values()) {
+            newest = Math.max(
+                    newest,
+                    shelf.byOffset.isEmpty()
+                            ? 0
+                            : shelf.byOffset.lastEntry().getValue().sinceMs());
+        }
+        return newest;
+    }
+
+    /** What waits of a kind under a name. */
+    Optional<PendingRecord> find(JoinSide kind, String rolloutId) {
+        return Optional.ofNullable(shelves.get(kind).byId.get(rolloutId));
+    }
+
+    /** The one of a kind that has waited longest; of partners, only those are looked at whose rollout does not wait. */
+    Optional<PendingRecord> oldest(JoinSide kind) {
+        TreeMap<Long, PendingRecord> alone = shelves.get(kind).alone;
+        return alone.isEmpty()
+                ? Optional.empty()
+                : Optional.of(alone.firstEntry().getValue());
+    }
+
+    /** Lets an arrival wait. Nothing else of its kind may wait under its name, and only partners that belong to it. */
+    void add(Arrival arrival, long sinceMs) {
+        PendingRecord waiting = PendingRecord.of(arrival, sinceMs);
+        remember(waiting);
+        store.put(key(waiting), waiting.toBytes());
+        keep(waiting, arrival);
+    }
+
+    /** Ends its wait. */
+    void drop(PendingRecord waiting) {
+        shelves.get(waiting.kind()).remove(waiting);
+        store.delete(key(waiting));
+        release(waiting);
+    }
+
+    /** The payload of what waits, and goes on waiting; empty if the log no longer holds it. */
+    Optional<Arrival> payload(PendingRecord waiting) {
+        Map<String, Arrival> cached = shelves.get(waiting.kind()).cached;
+        if (!cached.containsKey(waiting.rolloutId())) {
+            readAgain(waiting);
+        }
+        return Optional.ofNullable(cached.get(waiting.rolloutId()));
+    }
+
+    /** Brings back the payload that is asked for, and those behind it as far as half of the memory goes. */
+    private void readAgain(PendingRecord asked) {
+        Shelf shelf = shelves.get(asked.kind());
+        makeRoom(shelf);
+        List<PendingRecord> stretch = new ArrayList<>();
+        long room = cacheBytes - cachedBytes;
+        for (PendingRecord waiting :
+                shelf.byOffset.tailMap(asked.offset(), true).values()) {
+            room -= waiting.payloadBytes();
+            if (waiting != asked
+                    && (room < 0 || stretch.size() == STRETCH || shelf.cached.containsKey(waiting.rolloutId()))) {
+                break;
+            }
+            stretch.add(waiting);
+        }
+        for (Arrival payload : payloads.read(asked.kind(), stretch)) {
+            shelf.cached.put(payload.name().rolloutId(), payload);
+            cachedBytes += payload.bytes();
+        }
+    }
+
+    /** Lets go of the newest payloads until half of the memory is free, so that reading again goes in stretches. */
+    private void makeRoom(Shelf shelf) {
+        letGo(shelf);
+        shelves.values().forEach(this::letGo);
+    }
+
+    private void letGo(Shelf shelf) {
+        for (PendingRecord newest : shelf.byOffset.descendingMap().values()) {
+            if (cachedBytes <= cacheBytes / 2) {
+                return;
+            }
+            release(newest);
+        }
+    }
+
+    private void remember(PendingRecord waiting) {
+        String rolloutId = waiting.rolloutId();
+        boolean isRollout = waiting.kind() == JoinSide.ROLLOUT;
+        shelves.get(waiting.kind())
+                .put(waiting, isRollout || !shelves.get(JoinSide.ROLLOUT).byId.containsKey(rolloutId));
+        if (isRollout) {
+            for (JoinSide partner : JoinSide.partners()) {
+                find(partner, rolloutId)
+                        .ifPresent(met -> shelves.get(partner).alone.remove(met.offset()));
+            }
+        }
+    }
+
+    private void keep(PendingRecord waiting, Arrival payload) {
+        if (cachedBytes + payload.bytes() <= cacheBytes) {
+            shelves.get(waiting.kind()).cached.put(waiting.rolloutId(), payload);
+            cachedBytes += payload.bytes();
+        }
+    }
+
+    private void release(PendingRecord waiting) {
+        Arrival payload = shelves.get(waiting.kind()).cached.remove(waiting.rolloutId());
+        if (payload != null) {
+            cachedBytes -= payload.bytes();
+        }
+    }
+
+    private static Bytes key(PendingRecord waiting) {
+        return Bytes.wrap((waiting.kind().ordinal() + waiting.rolloutId()).getBytes(StandardCharsets.UTF_8));
+    }
+}

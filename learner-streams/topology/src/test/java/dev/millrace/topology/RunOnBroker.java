@@ -1,0 +1,150 @@
+package dev.millrace.topology;
+
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Score;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import java.nio.charset.StandardCharsets;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
+import java.util.function.BooleanSupplier;
+import org.apache.avro.specific.SpecificRecord;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerConfig;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.PartitionInfo;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+/** One run's log on a real broker, with a producer of its rollouts and scores and readers of what comes out. */
+public final class RunOnBroker implements AutoCloseable {
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
+
+    private final RunLog log;
+    private final KafkaProducer<byte[], byte[]> producer;
+    public final LogConnection connection;
+
+    /** @param prefix of the run's topics, different for each test */
+    public RunOnBroker(EmbeddedBroker broker, String prefix) {
+        this(Map.of("bootstrap.servers", broker.bootstrapServers()), prefix, TopicsConfig.defaults());
+    }
+
+    /** @param client {@code bootstrap.servers} and what else it takes to connect */
+    public RunOnBroker(Map<String, Object> client, String prefix, TopicsConfig topics) {
+        log = RunLog.open(client, new RunTopics(prefix), Samples.RUN, topics, "", Clock.systemUTC());
+        connection = log.connection();
+        producer = new KafkaProducer<>(
+                connection.producer(Map.of(ProducerConfig.LINGER_MS_CONFIG, 5, ProducerConfig.ACKS_CONFIG, "all")),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
+    }
+
+    public Future<RecordMetadata> send(Rollout rollout) {
+        return send(connection.topics().rollouts(), rollout.getGroupId(), rollout, Rollout.class);
+    }
+
+    public Future<RecordMetadata> send(Score score) {
+        return send(connection.topics().scores(), score.getGroupId(), score, Score.class);
+    }
+
+    public <T extends SpecificRecord> Future<RecordMetadata> send(String topic, String key, T record, Class<T> type) {
+        return send(
+                topic,
+                key,
+                AvroSerde.of(type, connection.registry()).serializer().serialize(topic, record));
+    }
+
+    public Future<RecordMetadata> send(String topic, String key, byte[] value) {
+        return producer.send(new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value));
+    }
+
+    /** With a timestamp of the test's own. */
+    public Future<RecordMetadata> send(String topic, String key, long timestampMs, byte[] value) {
+        return producer.send(
+                new ProducerRecord<>(topic, null, timestampMs, key.getBytes(StandardCharsets.UTF_8), value));
+    }
+
+    /** Sends a rollout and the score of the record that it became. */
+    public void sendScored(Rollout rollout) {
+        RecordMetadata at = settled(send(rollout));
+        settled(send(scoreAt(rollout, at)));
+    }
+
+    public Score scoreAt(Rollout rollout, RecordMetadata at) {
+        Score.Builder score = Samples.score(rollout, at.offset());
+        return score.setRolloutSource(new dev.millrace.schemas.LogCoordinates(at.topic(), at.partition(), at.offset()))
+                .build();
+    }
+
+    public static RecordMetadata settled(Future<RecordMetadata> sent) {
+        try {
+            return sent.get();
+        } catch (InterruptedException | ExecutionException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** Every committed record of a topic, from its beginning to its end now. */
+    public List<ConsumerRecord<byte[], byte[]>> read(String topic) {
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        ConsumerConfig.ISOLATION_LEVEL_CONFIG,
+                        "read_committed",
+                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
+                        "earliest")),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer())) {
+            List<TopicPartition> partitions = new ArrayList<>();
+            for (PartitionInfo info : consumer.partitionsFor(topic)) {
+                partitions.add(new TopicPartition(topic, info.partition()));
+            }
+            consumer.assign(partitions);
+            consumer.seekToBeginning(partitions);
+            Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
+            List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>();
+            await("the end of " + topic, () -> {
+                consumer.poll(Duration.ofMillis(100)).forEach(found::add);
+                return partitions.stream().allMatch(partition -> consumer.position(partition) >= ends.get(partition));
+            });
+            return found;
+        }
+    }
+
+    public <T extends SpecificRecord> List<T> read(String topic, Class<T> type) {
+        return read(topic).stream()
+                .map(r ->
+                        AvroSerde.of(type, connection.registry()).deserializer().deserialize(topic, r.value()))
+                .toList();
+    }
+
+    /** Waits until something is so, and says what it waited for if it does not become so. */
+    public static void await(String what, BooleanSupplier condition) {
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        while (!condition.getAsBoolean()) {
+            if (System.nanoTime() - deadline > 0) {
+                throw new AssertionError("waited " + PATIENCE.toSeconds() + " s for " + what);
+            }
+            java.util.concurrent.locks.LockSupport.parkNanos(20_000_000);
+        }
+    }
+
+    @Override
+    public void close() {
+        producer.close();
+        log.close();
+    }
+}

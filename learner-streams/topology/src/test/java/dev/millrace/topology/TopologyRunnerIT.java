@@ -1,0 +1,216 @@
+package dev.millrace.topology;
+
+import static dev.millrace.topology.RunOnBroker.await;
+import static dev.millrace.topology.RunOnBroker.settled;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.topology.state.StateStores;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.config.ConfigResource;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class TopologyRunnerIT {
+    @TempDir
+    static Path directory;
+
+    private static EmbeddedBroker broker;
+
+    @BeforeAll
+    static void startBroker() {
+        broker = EmbeddedBroker.start(directory.resolve("broker"));
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        broker.close();
+    }
+
+    @Test
+    void shouldMakeBatchesAndDeadLetterGarbageWithoutStopping() throws Exception {
+        try (RunOnBroker run = new RunOnBroker(broker, "basic.")) {
+            TopologyRunner runner = new TopologyRunner(
+                    MillraceTopologyTest.batchesOf(4),
+                    run.connection,
+                    directory.resolve("basic"),
+                    new SimpleMeterRegistry());
+            CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
+            settled(run.send(run.connection.topics().rollouts(), "g0", "garbage".getBytes(StandardCharsets.UTF_8)));
+            for (int group = 0; group < 4; group++) {
+                run.sendScored(Samples.rollout("g" + group, 0).setReward(0).build());
+                run.sendScored(Samples.rollout("g" + group, 1).build());
+            }
+            await(
+                    "two batches",
+                    () -> run.read(run.connection.topics().batches()).size() == 2);
+            runner.stop();
+            ended.get(30, TimeUnit.SECONDS);
+
+            List<LearnerBatch> batches = run.read(run.connection.topics().batches(), LearnerBatch.class);
+            List<ConsumerRecord<byte[], byte[]>> trajectories =
+                    run.read(run.connection.topics().trajectories());
+            assertThat(batches).extracting(LearnerBatch::getBatchId).containsExactly(0L, 1L);
+            for (LearnerBatch batch : batches) {
+                for (BatchEntry entry : batch.getEntries()) {
+                    assertThat(trajectories).anySatisfy(record -> {
+                        assertThat(record.offset()).isEqualTo(entry.getOffset());
+                        assertThat(record.partition()).isEqualTo(entry.getPartition());
+                    });
+                }
+            }
+            assertThat(run.read(run.connection.topics().trajectories(), Trajectory.class))
+                    .hasSize(8);
+            assertThat(run.read(run.connection.topics().deadLetters()))
+                    .singleElement()
+                    .satisfies(dead -> {
+                        assertThat(dead.value()).isEqualTo("garbage".getBytes(StandardCharsets.UTF_8));
+                        assertThat(new String(
+                                        dead.headers()
+                                                .lastHeader("millrace.error.reason")
+                                                .value(),
+                                        StandardCharsets.UTF_8))
+                                .isEqualTo("unreadable");
+                    });
+        }
+    }
+
+    private static TopologyConfig config(
+            RebalanceProtocol protocol, StateStores.Kind stores, int standbys, String instanceId) {
+        TopologyConfig config = MillraceTopologyTest.batchesOf(4);
+        RuntimeConfig r = config.runtime();
+        return new TopologyConfig(
+                config.ingress(),
+                config.join(),
+                config.corrections(),
+                config.groups(),
+                config.batch(),
+                new RuntimeConfig(
+                        r.threads(),
+                        r.commitIntervalMs(),
+                        r.maxTaskIdleMs(),
+                        stores,
+                        r.storeCacheBytes(),
+                        r.memberCacheBytes(),
+                        r.rocksdbBytes(),
+                        r.bufferedRecords(),
+                        standbys,
+                        protocol,
+                        r.sessionTimeoutMs(),
+                        instanceId,
+                        r.transactionTimeoutMs(),
+                        r.compression(),
+                        r.startTimeoutMs(),
+                        r.stopTimeoutMs(),
+                        1_000));
+    }
+
+    @Test
+    void shouldGoOnInAStreamsGroupWithStoresOnDiskAndRingWhereScoresAreMissing() throws Exception {
+        try (RunOnBroker run = new RunOnBroker(broker, "streams.")) {
+            TopologyConfig config = config(RebalanceProtocol.AUTO, StateStores.Kind.ROCKSDB, 1, "");
+            for (int start = 0; start < 2; start++) {
+                int batches = start;
+                SimpleMeterRegistry meters = new SimpleMeterRegistry();
+                TopologyRunner runner =
+                        new TopologyRunner(config, run.connection, directory.resolve("streams"), meters);
+                CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
+                for (int group = 0; group < 2; group++) {
+                    run.sendScored(
+                            Samples.rollout("g" + start + group, 0).setReward(0).build());
+                    run.sendScored(Samples.rollout("g" + start + group, 1).build());
+                }
+                await(
+                        "a batch",
+                        () -> run.read(run.connection.topics().batches()).size() == 1 + batches);
+                if (start == 1) {
+                    settled(run.send(Samples.rollout("alone", 0).build()));
+                    await(
+                            "an alarm",
+                            () -> runner.alarms().stream()
+                                    .anyMatch(alarm -> alarm.startsWith("join, partition ")
+                                            && alarm.contains("alone/0, for ")
+                                            && alarm.contains("for its score")));
+                    assertThat(runner.alarms()).noneMatch(alarm -> alarm.startsWith("input "));
+                    assertThat(meters.find("millrace.alarm")
+                                    .tag("stage", "join")
+                                    .gauge()
+                                    .value())
+                            .isEqualTo(1);
+                }
+                runner.stop();
+                ended.get(30, TimeUnit.SECONDS);
+            }
+            try (Admin admin = Admin.create(run.connection.admin())) {
+                String group = run.connection.scoped("topology");
+                assertThat(admin.describeStreamsGroups(List.of(group)).all().get(10, TimeUnit.SECONDS))
+                        .containsKey(group);
+                ConfigResource resource = new ConfigResource(ConfigResource.Type.GROUP, group);
+                assertThat(admin.describeConfigs(List.of(resource))
+                                .all()
+                                .get(10, TimeUnit.SECONDS)
+                                .get(resource)
+                                .get("streams.num.standby.replicas")
+                                .value())
+                        .isEqualTo("1");
+            }
+        }
+    }
+
+    @Test
+    void shouldRefuseAStreamsGroupThatTheBrokerDoesNotGrantAndGoWithoutWhereItMay() {
+        try (RunOnBroker run = new RunOnBroker(broker, "ungranted.")) {
+            int tooMany = 5; // group.streams.max.standby.replicas is 2
+            TopologyConfig demanded = config(RebalanceProtocol.STREAMS, StateStores.Kind.IN_MEMORY, tooMany, "");
+            assertThatThrownBy(() -> new GroupSetup(demanded.runtime(), run.connection).usesStreamsGroup())
+                    .isInstanceOf(TopologyException.class)
+                    .hasMessageContainingAll("rebalance_protocol is streams", "standby_replicas 5");
+            TopologyConfig wished = config(RebalanceProtocol.AUTO, StateStores.Kind.IN_MEMORY, tooMany, "");
+            assertThat(new GroupSetup(wished.runtime(), run.connection).usesStreamsGroup())
+                    .isFalse();
+            TopologyConfig named = config(RebalanceProtocol.AUTO, StateStores.Kind.IN_MEMORY, 0, "one");
+            assertThat(new GroupSetup(named.runtime(), run.connection).usesStreamsGroup())
+                    .isFalse();
+        }
+    }
+
+    @Test
+    void shouldKeepAnInstancesNameInItsStateDirectory() {
+        String name = InstanceName.of("", directory.resolve("named"));
+        assertThat(name)
+                .isEqualTo(InstanceName.of("", directory.resolve("named")))
+                .hasSizeGreaterThan(10);
+        assertThat(InstanceName.of("", directory.resolve("other"))).isNotEqualTo(name);
+        assertThat(InstanceName.of("mine", directory.resolve("named"))).isEqualTo("mine");
+    }
+
+    @Test
+    void shouldRefuseToStartWithoutTheTopicsOfTheRun() {
+        try (RunOnBroker run = new RunOnBroker(broker, "there.")) {
+            var elsewhere = new dev.millrace.log.LogConnection(
+                    run.connection.clientProperties(),
+                    new dev.millrace.schemas.run.RunTopics("nowhere."),
+                    Samples.RUN,
+                    run.connection.registry());
+            TopologyRunner runner = new TopologyRunner(
+                    TopologyConfig.defaults(), elsewhere, directory.resolve("nowhere"), new SimpleMeterRegistry());
+            assertThatThrownBy(runner::run)
+                    .isInstanceOf(TopologyException.class)
+                    .hasMessageContaining("does not exist")
+                    .hasMessageContaining("create the run first");
+        }
+    }
+}

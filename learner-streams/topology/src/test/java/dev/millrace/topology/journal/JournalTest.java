@@ -1,0 +1,126 @@
+package dev.millrace.topology.journal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.topology.journal.TaskEvent.Arrivals;
+import dev.millrace.topology.journal.TaskEvent.Began;
+import dev.millrace.topology.journal.TaskEvent.Idled;
+import dev.millrace.topology.journal.TaskEvent.Lost;
+import dev.millrace.topology.journal.TaskEvent.Told;
+import java.util.List;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+import org.apache.kafka.common.serialization.Serdes;
+import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.processor.api.MockProcessorContext;
+import org.apache.kafka.streams.state.KeyValueStore;
+import org.apache.kafka.streams.state.Stores;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+class JournalTest {
+    private static final long SETTINGS = 0x8123_4567_89ab_cdefL;
+
+    private final KeyValueStore<Bytes, byte[]> store = Stores.keyValueStoreBuilder(
+                    Stores.inMemoryKeyValueStore("journal"), Serdes.Bytes(), Serdes.ByteArray())
+            .withLoggingDisabled()
+            .build();
+
+    private record Seen(int input, long offset, long... facts) implements Observation {}
+
+    @BeforeEach
+    void openStore() {
+        store.init(new MockProcessorContext<>().getStateStoreContext(), store);
+    }
+
+    private static SeenHeader read(byte[] header) {
+        return SeenHeader.of(new RecordHeaders().add(SeenHeader.HEADER, header)).orElseThrow();
+    }
+
+    @Test
+    void shouldTellWhatHappenedSinceTheRecordBefore() {
+        Journal journal = new Journal(store, "join-3", SETTINGS);
+        for (int i = 0; i < 100; i++) {
+            journal.arrived(new Seen(0, i));
+        }
+        journal.arrived(new Seen(1, 7));
+        journal.arrived(new Seen(1, 9));
+        journal.idled(1000, 50_000);
+        journal.idled(900, 51_000);
+        journal.arrived(new Seen(3, 4, 5, -1, Long.MIN_VALUE));
+        SeenHeader first = read(journal.sighting(77));
+        journal.arrived(new Seen(0, 100));
+        SeenHeader second = read(journal.sighting(78));
+        SeenHeader third = read(journal.sighting(78));
+
+        assertThat(first.number()).isZero();
+        assertThat(first.activityMs()).isEqualTo(77);
+        assertThat(first.positions()).containsExactly(100L, 10L, 0L, 5L);
+        assertThat(first.since().subList(0, 4))
+                .isEqualTo(List.of(
+                        new Began(SETTINGS), new Arrivals(0, 100), new Arrivals(1, 2), new Idled(1900, 51_000)));
+        assertThat(((Told) first.since().get(4)).facts()).containsExactly(5, -1, Long.MIN_VALUE);
+        assertThat(second.number()).isEqualTo(1);
+        assertThat(second.since()).containsExactly(new Arrivals(0, 1));
+        assertThat(third).isEqualTo(new SeenHeader("join-3", 2, 78, second.positions(), List.of()));
+    }
+
+    @Test
+    void shouldGoOnWithWhatItsStoreHoldsAndSayThatItBeganAnew() {
+        Journal before = new Journal(store, "join-3", 1);
+        before.sighting(0);
+        before.arrived(new Seen(0, 5));
+        before.idled(10, 20);
+        new Journal(store, "join-3", 2);
+        Journal after = new Journal(store, "join-3", 2); // and crashed before anything came
+        after.arrived(new Seen(0, 6));
+
+        assertThat(read(after.sighting(3)))
+                .isEqualTo(new SeenHeader(
+                        "join-3",
+                        1,
+                        3,
+                        List.of(7L),
+                        List.of(new Arrivals(0, 1), new Idled(10, 20), new Began(2), new Arrivals(0, 1))));
+    }
+
+    @Test
+    void shouldNotAddIdleTimeToThatAtWhoseEndSomethingChanged() {
+        Journal journal = new Journal(store, "join-3", 1);
+        journal.idled(10, 20);
+        journal.changed();
+        journal.idled(11, 31);
+        assertThat(read(journal.sighting(0)).since())
+                .containsExactly(new Began(1), new Idled(10, 20), new Idled(11, 31));
+    }
+
+    @Test
+    void shouldTakeAboutAByteForEachChangeOfInputs() {
+        Journal journal = new Journal(store, "join-3", 1);
+        journal.sighting(0);
+        for (int i = 0; i < 20; i++) {
+            journal.arrived(new Seen(0, 1_000_000 + i));
+            journal.arrived(new Seen(1, 1_000_000 + i));
+        }
+        assertThat(journal.sighting(600_000)).hasSizeLessThan(64);
+    }
+
+    @Test
+    void shouldSayThatItHasLostWhatDoesNotFitIntoAHeader() {
+        Journal journal = new Journal(store, "join-3", 1);
+        for (int i = 0; i < 4000; i++) {
+            journal.arrived(new Seen(i % 2, i));
+        }
+        assertThat(read(journal.sighting(0)).since()).containsExactly(new Lost());
+        journal.arrived(new Seen(0, 5000));
+        assertThat(read(journal.sighting(0)).since()).containsExactly(new Arrivals(0, 1));
+    }
+
+    @Test
+    void shouldRefuseAHeaderThatEndsTooEarly() {
+        byte[] cut = java.util.Arrays.copyOf(new Journal(store, "join-3", 1).sighting(5), 12);
+        assertThatThrownBy(() -> read(cut))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining(SeenHeader.HEADER);
+    }
+}

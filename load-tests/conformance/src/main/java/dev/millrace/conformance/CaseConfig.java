@@ -1,0 +1,162 @@
+package dev.millrace.conformance;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.MissingNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * The options of one case, which remembers what was read, so that an option nobody reads is an error.
+ *
+ * <p>An option absent and an option that is JSON {@code null} are the same: not given. Not thread-safe.
+ */
+public final class CaseConfig {
+    private final String path;
+    private final JsonNode options;
+    private final Set<String> read = new LinkedHashSet<>();
+    private final Map<String, CaseConfig> sections = new HashMap<>();
+
+    /** @param path where the options stand in the case, for messages; empty at the top */
+    CaseConfig(String path, JsonNode options) {
+        if (!options.isObject()) {
+            throw new MalformedCaseException("config" + path + " must be an object: " + options);
+        }
+        this.path = path;
+        this.options = options;
+    }
+
+    /** No option given. */
+    static CaseConfig empty() {
+        return new CaseConfig("", JsonNodeFactory.instance.objectNode());
+    }
+
+    /** True if the option is there and not null. Counts as reading it only if it is not given. */
+    public boolean has(String name) {
+        boolean given = options.hasNonNull(name);
+        if (!given) {
+            read.add(name);
+        }
+        return given;
+    }
+
+    /** True if the option stands in the case at all, be it null: for the few whose null is not their default. */
+    public boolean mentions(String name) {
+        return options.has(name);
+    }
+
+    /** Counts options as read: they are known, and mean nothing to this case. */
+    public void ignore(String... names) {
+        read.addAll(List.of(names));
+    }
+
+    /** The option as it stands, {@code MissingNode} if not given; for values whose type carries meaning. */
+    public JsonNode raw(String name) {
+        read.add(name);
+        return options.hasNonNull(name) ? options.get(name) : MissingNode.getInstance();
+    }
+
+    public String text(String name) {
+        JsonNode value = given(name);
+        if (!value.isTextual()) {
+            throw wrong(name, "a string", value);
+        }
+        return value.textValue();
+    }
+
+    public String text(String name, String ifNotGiven) {
+        return has(name) ? text(name) : ifNotGiven;
+    }
+
+    public List<String> texts(String name) {
+        JsonNode value = given(name);
+        List<String> texts = new ArrayList<>();
+        for (JsonNode element : value) {
+            if (!element.isTextual()) {
+                throw wrong(name, "a list of strings", value);
+            }
+            texts.add(element.textValue());
+        }
+        return texts;
+    }
+
+    public double number(String name) {
+        JsonNode value = given(name);
+        if (!JsonNumbers.isNumber(value)) {
+            throw wrong(name, "a number", value);
+        }
+        return JsonNumbers.read(value, name);
+    }
+
+    public double number(String name, double ifNotGiven) {
+        return has(name) ? number(name) : ifNotGiven;
+    }
+
+    public double[] numbers(String name) {
+        JsonNode value = given(name);
+        if (!value.isArray()) {
+            throw wrong(name, "a list of numbers", value);
+        }
+        double[] numbers = new double[value.size()];
+        for (int i = 0; i < numbers.length; i++) {
+            numbers[i] = JsonNumbers.read(value.get(i), name);
+        }
+        return numbers;
+    }
+
+    public int integer(String name) {
+        JsonNode value = given(name);
+        if (!value.isIntegralNumber()) {
+            throw wrong(name, "an integer", value);
+        }
+        return value.intValue();
+    }
+
+    public int integer(String name, int ifNotGiven) {
+        return has(name) ? integer(name) : ifNotGiven;
+    }
+
+    public boolean flag(String name) {
+        JsonNode value = given(name);
+        if (!value.isBoolean()) {
+            throw wrong(name, "true or false", value);
+        }
+        return value.booleanValue();
+    }
+
+    public boolean flag(String name, boolean ifNotGiven) {
+        return has(name) ? flag(name) : ifNotGiven;
+    }
+
+    /** The options below {@code name}, as strict as these. */
+    public CaseConfig section(String name) {
+        return sections.computeIfAbsent(name, n -> new CaseConfig(path + "." + n, given(n)));
+    }
+
+    /** Refuses the options that nobody has read, here and in every section. */
+    void requireAllRead() {
+        for (Map.Entry<String, JsonNode> option : options.properties()) {
+            if (!read.contains(option.getKey())) {
+                throw new MalformedCaseException("unknown option config" + path + "." + option.getKey() + " = "
+                        + option.getValue() + "; known here: " + String.join(", ", read));
+            }
+        }
+        sections.values().forEach(CaseConfig::requireAllRead);
+    }
+
+    private JsonNode given(String name) {
+        JsonNode value = raw(name);
+        if (value.isMissingNode()) {
+            throw new MalformedCaseException("config" + path + "." + name + " is required here and not given");
+        }
+        return value;
+    }
+
+    private IllegalArgumentException wrong(String name, String wanted, JsonNode value) {
+        return new IllegalArgumentException("config" + path + "." + name + " must be " + wanted + ": " + value);
+    }
+}

@@ -1,0 +1,142 @@
+package dev.millrace.conformance;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.MissingNode;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Compares one result with its case's {@code expected}, under the tolerances of the golden README.
+ *
+ * <p>Scalars: {@code |x - e| <= 4 |e - e64| + 2e-6 |e| + 1e-7}. Elements of lists:
+ * {@code |x - e| <= 4 max_abs + 2e-6 |e|}, with {@code max_abs} the float32 noise of that list. Masks, counts, texts
+ * and non-finite numbers must be equal, unless only the float32 reference overflowed; keys may neither be missing nor
+ * be added. Where the reference raised, a refusal is wanted, whatever its words.
+ */
+public final class GoldenComparison {
+    private static final double NOISE_FACTOR = 4.0;
+    private static final double RELATIVE = 2e-6;
+    private static final double ABSOLUTE = 1e-7;
+
+    private final FamilyDifferences differences;
+    private final List<String> violations = new ArrayList<>();
+    private final JsonNode golden;
+
+    private GoldenComparison(JsonNode golden, FamilyDifferences differences) {
+        this.golden = golden;
+        this.differences = differences;
+    }
+
+    /** Adds the case to {@code differences} and returns what is wrong with the result, empty if nothing. */
+    public static List<String> compare(JsonNode golden, CaseResult result, FamilyDifferences differences) {
+        GoldenComparison comparison = new GoldenComparison(golden, differences);
+        comparison.compare(result);
+        differences.count(result, !comparison.violations.isEmpty());
+        return comparison.violations;
+    }
+
+    private void compare(CaseResult result) {
+        JsonNode expected = golden.path("expected");
+        boolean wantsRefusal = expected.has("error");
+        if (!expected.isObject()) {
+            violations.add("the case has no expected answer to compare with");
+        } else if (result instanceof CaseResult.Computed computed) {
+            if (wantsRefusal) {
+                violations.add("computed, where the reference refuses: " + expected.get("error"));
+            } else {
+                walk("", expected, computed.output(), golden.path("expected_fp64"), null);
+            }
+        } else if (result instanceof CaseResult.Refused refused) {
+            if (!wantsRefusal) {
+                violations.add("refused, where the reference computes: " + refused.message());
+            }
+        } else if (result instanceof CaseResult.Failed failed) {
+            violations.add("failed: " + failed.message());
+        }
+    }
+
+    /** @param noise float32 noise of the list we are in, null outside lists */
+    private void walk(String path, JsonNode expected, JsonNode actual, JsonNode fp64, Double noise) {
+        if (actual.isMissingNode()) {
+            violations.add(path + " is missing");
+        } else if (expected.isObject()) {
+            walkObject(path, expected, actual, fp64, noise);
+        } else if (expected.isArray()) {
+            walkArray(path, expected, actual, noise);
+        } else if (JsonNumbers.isNumber(expected) && JsonNumbers.isNumber(actual)) {
+            number(path, JsonNumbers.read(expected, path), JsonNumbers.read(actual, path), fp64, noise);
+        } else if (!expected.equals(actual)) {
+            violations.add(path + " = " + actual + ", expected " + expected);
+        }
+    }
+
+    private void walkObject(String path, JsonNode expected, JsonNode actual, JsonNode fp64, Double noise) {
+        for (Map.Entry<String, JsonNode> entry : expected.properties()) {
+            String key = entry.getKey();
+            walk(path + "/" + key, entry.getValue(), actual.path(key), fp64.path(key), noise);
+        }
+        for (Map.Entry<String, JsonNode> entry : actual.properties()) {
+            if (!expected.has(entry.getKey())) {
+                violations.add(
+                        path + "/" + entry.getKey() + " = " + entry.getValue() + " is not in the expected layout");
+            }
+        }
+    }
+
+    private void walkArray(String path, JsonNode expected, JsonNode actual, Double outerNoise) {
+        if (!actual.isArray() || actual.size() != expected.size()) {
+            violations.add(path + " has " + actual.size() + " elements, expected " + expected.size());
+            return;
+        }
+        Double noise = outerNoise;
+        if (noise == null) {
+            noise = golden.path("fp32_dev")
+                    .path(path.substring(1))
+                    .path("max_abs")
+                    .asDouble(0.0);
+        }
+        for (int i = 0; i < expected.size(); i++) {
+            walk(path + "[" + i + "]", expected.get(i), actual.get(i), MissingNode.getInstance(), noise);
+        }
+    }
+
+    private void number(String path, double expected, double actual, JsonNode fp64, Double noise) {
+        if (Double.isNaN(expected) && Double.isNaN(actual) || expected == actual) {
+            return;
+        }
+        if (!Double.isFinite(expected)) {
+            overflowed(path, expected, actual, fp64);
+            return;
+        }
+        double difference = Math.abs(actual - expected);
+        double tolerance = tolerance(path, expected, fp64, noise);
+        if (!(difference <= tolerance)) {
+            violations.add(path + " = " + actual + ", expected " + expected + " within " + tolerance);
+        }
+        differences.add(
+                golden.path("name").asText() + path,
+                difference,
+                difference / Math.abs(expected),
+                difference / tolerance);
+    }
+
+    /** The reference overflowed in float32; in float64 it may not have, and then that is what it computes. */
+    private void overflowed(String path, double expected, double actual, JsonNode fp64) {
+        double reference64 = JsonNumbers.isNumber(fp64) ? JsonNumbers.read(fp64, path) : expected;
+        if (!(Math.abs(actual - reference64) <= RELATIVE * Math.abs(reference64))) {
+            violations.add(path + " = " + actual + ", expected " + expected + ", in float64 " + reference64);
+        }
+    }
+
+    private double tolerance(String path, double expected, JsonNode fp64, Double noise) {
+        if (path.replaceAll("\\[[0-9]+]", "").endsWith("mask")) {
+            return 0.0;
+        }
+        if (noise != null) {
+            return NOISE_FACTOR * noise + RELATIVE * Math.abs(expected);
+        }
+        double reference64 = JsonNumbers.isNumber(fp64) ? JsonNumbers.read(fp64, path) : expected;
+        return NOISE_FACTOR * Math.abs(expected - reference64) + RELATIVE * Math.abs(expected) + ABSOLUTE;
+    }
+}

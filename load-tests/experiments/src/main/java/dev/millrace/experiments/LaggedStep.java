@@ -1,0 +1,150 @@
+package dev.millrace.experiments;
+
+import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.sampling.RolloutSampler;
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.control.ControlState;
+import dev.millrace.learner.step.BatchOptimizer;
+import dev.millrace.learner.step.OptimizerConfig;
+import dev.millrace.learner.step.StepConfig;
+import dev.millrace.learner.step.StepReport;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.ScoringSession;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.replay.sampling.GivenRollouts;
+import dev.millrace.replay.sampling.ScoredRollouts;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.topology.batch.DirectBatches;
+import java.time.Clock;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.util.List;
+
+/**
+ * One step under one correction, by the product's own parts: sampled by the generator's engine with the behavior weights,
+ * scored by the policy's with the current ones, batched and corrected as the topology does it, trained on as the learner
+ * does it. What is missing is the log in between, and with it everything that depends on time.
+ *
+ * <p>The proximal policy is the one current when the step begins. One engine samples and scores, so the old policy's
+ * log-probs are taken to be the behavior policy's: they differ by rounding alone.
+ *
+ * <p>Owned by one thread.
+ */
+final class LaggedStep implements AutoCloseable {
+    private static final Clock NO_TIME = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
+    private static final int TOKEN_BUDGET = 4096;
+
+    private final IncSeries series;
+    private final RolloutSampler sampler;
+    private final ScoringSession scoring;
+    private final GivenRollouts trajectories;
+    private final DirectBatches batches;
+    private final BatchOptimizer optimizer;
+
+    LaggedStep(RunIdentity run, IncSeries series, StalenessSettings settings, Correction correction) {
+        DecoderShape shape = settings.model();
+        this.series = series;
+        Engine engine = Engine.cpu();
+        int capacity = series.task().capacityTokens();
+        this.sampler = new RolloutSampler(
+                engine,
+                shape,
+                Environments.builtIn(),
+                GeneratorConfig.defaults().withSlots(settings.batchSequences(), capacity, capacity - 1),
+                NO_TIME);
+        this.scoring = new ScoringSession(engine, shape, TOKEN_BUDGET);
+        this.trajectories = new GivenRollouts(run, correction.corrections().rolloutCorrection());
+        this.batches = new DirectBatches(run, correction.corrections());
+        this.optimizer = new BatchOptimizer(engine, shape, stepConfig(settings, correction), correction.corrections());
+    }
+
+    private static StepConfig stepConfig(StalenessSettings settings, Correction correction) {
+        OptimizerConfig adamW = OptimizerConfig.defaults();
+        return StepConfig.defaults()
+                .withOptimizer(new OptimizerConfig(
+                        settings.learningRate(),
+                        adamW.warmUpSteps(),
+                        adamW.decay(),
+                        adamW.beta1(),
+                        adamW.beta2(),
+                        adamW.epsilon(),
+                        adamW.weightDecay(),
+                        adamW.maxGradNorm()))
+                .withObjective(correction.objective())
+                .withBaseline(correction.baseline())
+                .withCut(TOKEN_BUDGET, 1);
+    }
+
+    AdamW newOptimizer() {
+        return optimizer.newOptimizer();
+    }
+
+    /**
+     * Changes {@code current} and {@code adamW} by one step.
+     *
+     * @param batchId  which prompts
+     * @param step     the version that {@code current} is
+     * @param behavior weights of {@code behaviorVersion}
+     */
+    StepPoint take(long batchId, long step, Weights behavior, long behaviorVersion, Weights current, AdamW adamW) {
+        List<Rollout> rollouts = sampler.sample(series.batch(batchId), behavior, behaviorVersion);
+        ScoredRollouts scored = ScoredRollouts.of(rollouts, scoring, current);
+        List<Trajectory> made = trajectories.make(scored, step);
+        LearnerBatch batch = batches.make(batchId, made, step);
+        Drift drift = Drift.of(scored);
+        long trained = GivenRollouts.weighed(made, batch);
+        StepReport report =
+                optimizer.train(TrainingBatch.of(batch, made), step, ControlState.initial(), current, adamW);
+        return new StepPoint(
+                step,
+                oldestVersion(batch),
+                batch.getStalenessMean(),
+                scored.meanReward(),
+                drift.essRatio(),
+                drift.secondMoment(),
+                drift.kl(),
+                1 - (double) trained / scored.tokens().trainedTokens(),
+                metric(report, "clip_fraction"),
+                batch.getStepScale(),
+                metric(report, "grad_norm"),
+                metric(report, "entropy"));
+    }
+
+    private static long oldestVersion(LearnerBatch batch) {
+        return batch.getEntries().stream()
+                .mapToLong(BatchEntry::getOldestVersion)
+                .min()
+                .orElseThrow();
+    }
+
+    /** What an objective does not have is 0: nothing of it happened. */
+    private static double metric(StepReport report, String name) {
+        return report.metrics().getOrDefault(name, 0.0);
+    }
+
+    /** @param steps taken before */
+    Evaluation evaluate(Weights current, long steps) {
+        List<Rollout> rollouts = sampler.sample(series.evaluation(), current, steps);
+        return new Evaluation(
+                steps,
+                rollouts.stream().mapToDouble(Rollout::getReward).average().orElseThrow(),
+                rollouts.stream()
+                        .mapToDouble(rollout -> rollout.getReward() == 1 ? 1 : 0)
+                        .average()
+                        .orElseThrow());
+    }
+
+    @Override
+    public void close() {
+        optimizer.close();
+        scoring.close();
+        sampler.close();
+    }
+}

@@ -1,0 +1,91 @@
+package dev.millrace.experiments;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.runtime.RefusedRequestException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * The finished runs of an experiment, a file each under {@code runs/}. A file is there whole or not at all. Thread-safe,
+ * as long as no two threads write the same run.
+ */
+public final class RunFiles {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final Path directory;
+    private final StalenessSettings settings;
+
+    private RunFiles(Path directory, StalenessSettings settings) {
+        this.directory = directory;
+        this.settings = settings;
+    }
+
+    /**
+     * @param resume whether runs that are there already are wanted; refused otherwise
+     * @throws Refusal if there are runs nobody wanted
+     */
+    public static RunFiles open(Path report, StalenessSettings settings, boolean resume) throws IOException {
+        Path directory = report.resolve("runs");
+        if (!resume && Files.isDirectory(directory)) {
+            throw new RefusedRequestException(report
+                    + " holds the runs of an experiment already; give --resume to go on with it, or another --report");
+        }
+        Files.createDirectories(directory);
+        return new RunFiles(directory, settings);
+    }
+
+    /** A finished run, if it is there. */
+    Optional<RunResult> read(RunKey key) throws IOException {
+        Path file = file(key);
+        if (!Files.exists(file)) {
+            return Optional.empty();
+        }
+        RunResult result = JSON.readValue(file.toFile(), RunResult.class);
+        if (!result.settings().equals(settings)) {
+            throw new RefusedRequestException(file + " was run under other settings, " + result.settings()
+                    + ", than are asked for now, " + settings + "; give the same ones, or another --report");
+        }
+        return Optional.of(result);
+    }
+
+    /**
+     * The runs of a grid that are there, in its order.
+     *
+     * @throws Refusal if a seed has runs and none of them is on-policy: there is nothing to hold them against
+     */
+    public List<RunResult> readAll(Grid grid) throws IOException {
+        List<RunResult> all = new ArrayList<>();
+        for (RunKey key : grid.runs()) {
+            read(key).ifPresent(all::add);
+        }
+        if (all.isEmpty()) {
+            throw new RefusedRequestException(directory + " has no run of this grid; run it without --no-runs first");
+        }
+        for (RunResult run : all) {
+            if (all.stream()
+                    .noneMatch(other -> other.key().lag() == 0
+                            && other.key().seed() == run.key().seed())) {
+                throw new RefusedRequestException(
+                        directory + " has runs of seed " + run.key().seed() + " but none at lag 0 to hold them against;"
+                                + " leave the seed out of --seeds, or run one");
+            }
+        }
+        return all;
+    }
+
+    void write(RunResult result) throws IOException {
+        Path file = file(result.key());
+        Path unfinished = directory.resolve(file.getFileName() + ".new");
+        JSON.writeValue(unfinished.toFile(), result);
+        Files.move(unfinished, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+    }
+
+    private Path file(RunKey key) {
+        return directory.resolve(key.name() + ".json");
+    }
+}

@@ -1,0 +1,22 @@
+package dev.millrace.experiments;
+
+import com.fasterxml.jackson.annotation.JsonInclude;
+import java.util.List;
+
+/**
+ * One finished run; a function of its key and settings, so that it is the same whenever and beside whatever it ran.
+ *
+ * @param settings    it ran under
+ * @param points      one per step that was taken
+ * @param evaluations the first before the first step
+ * @param refused     why it ended early, if a number was not finite; null otherwise
+ */
+@JsonInclude(JsonInclude.Include.NON_NULL)
+record RunResult(
+        RunKey key, StalenessSettings settings, List<StepPoint> points, List<Evaluation> evaluations, String refused) {
+
+    RunResult {
+        points = List.copyOf(points);
+        evaluations = List.copyOf(evaluations);
+    }
+}

@@ -1,0 +1,178 @@
+package dev.millrace.experiments;
+
+import com.fasterxml.jackson.annotation.JsonInclude;
+import dev.millrace.replay.sampling.Collapse;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.OptionalInt;
+import java.util.function.ToDoubleFunction;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * What became of one run.
+ *
+ * <p>A run has <em>collapsed</em> if a number in it was refused as not finite, or if its evaluated reward fell below half
+ * of the best before and stayed there: for its last {@value #STAYS} evaluations at least. Of the others it <em>keeps
+ * up</em> if its last reward is at most {@value #MARGIN} below the least of the on-policy runs of its seed, and is
+ * <em>behind</em> if not. On-policy the corrections do the same up to rounding, so their runs show how far apart runs get
+ * that differ by nothing else. Last rewards are means of {@value #LAST} evaluations.
+ *
+ * <p>Drift (ESS, second moment, KL) is the median over a window: of a collapsed run the {@value #BEFORE} steps before the
+ * first evaluation of its fall, of any other the steps at which the lag was whole until the task was learnt, since a policy
+ * that has nothing left to learn stops moving and drifts from nobody. Where there is no such step, it is all steps.
+ *
+ * @param collapsedAt step of the first evaluation below half from which it did not come back; -1 if it did not collapse
+ * @param reached     step of the first evaluation with a reward of at least {@value #LEARNT}; -1 if there is none
+ * @param masked      mean share of sampled tokens that no gradient came from
+ * @param clipped     mean share of trained tokens whose objective was clipped
+ * @param stepScale   mean factor on the learning rate
+ * @param gradNorm    median norm of the gradient
+ * @param refused     the number that was not finite; null if all were
+ */
+@JsonInclude(JsonInclude.Include.NON_NULL)
+record RunRow(
+        int lag,
+        Correction correction,
+        long seed,
+        Outcome outcome,
+        double firstReward,
+        double bestReward,
+        double lastReward,
+        double lastAccuracy,
+        long reached,
+        long collapsedAt,
+        double essRatio,
+        double secondMoment,
+        double kl,
+        double masked,
+        double clipped,
+        double stepScale,
+        double gradNorm,
+        String refused) {
+    static final int STAYS = Collapse.STAYS;
+    static final int LAST = 4;
+    static final int BEFORE = 32;
+    static final double MARGIN = 0.05;
+    static final double LEARNT = 0.9;
+
+    /** The three ways a run can go. */
+    enum Outcome {
+        KEEPS_UP,
+        BEHIND,
+        COLLAPSED
+    }
+
+    /** @param onPolicy the runs at lag 0 of the same seed, at least one */
+    static RunRow of(RunResult run, List<RunResult> onPolicy) {
+        List<Evaluation> evaluations = run.evaluations();
+        long collapsedAt = collapsedAt(run);
+        long reached = evaluations.stream()
+                .filter(e -> e.reward() >= LEARNT)
+                .mapToLong(Evaluation::step)
+                .findFirst()
+                .orElse(-1);
+        double last = last(run, Evaluation::reward);
+        Outcome outcome = collapsedAt >= 0
+                ? Outcome.COLLAPSED
+                : last
+                                >= onPolicy.stream()
+                                                .mapToDouble(of -> last(of, Evaluation::reward))
+                                                .min()
+                                                .orElseThrow()
+                                        - MARGIN
+                        ? Outcome.KEEPS_UP
+                        : Outcome.BEHIND;
+        List<StepPoint> window = window(run, collapsedAt, reached);
+        return new RunRow(
+                run.key().lag(),
+                run.key().correction(),
+                run.key().seed(),
+                outcome,
+                evaluations.get(0).reward(),
+                evaluations.stream().mapToDouble(Evaluation::reward).max().orElseThrow(),
+                last,
+                last(run, Evaluation::accuracy),
+                reached,
+                collapsedAt,
+                median(window, StepPoint::essRatio),
+                median(window, StepPoint::secondMoment),
+                median(window, StepPoint::kl),
+                mean(run.points(), StepPoint::maskedFraction),
+                mean(run.points(), StepPoint::clipFraction),
+                mean(run.points(), StepPoint::stepScale),
+                median(run.points(), StepPoint::gradNorm),
+                run.refused());
+    }
+
+    private static long collapsedAt(RunResult run) {
+        OptionalInt fall = Collapse.at(
+                run.evaluations().stream().mapToDouble(Evaluation::reward).toArray());
+        if (fall.isPresent()) {
+            return run.evaluations().get(fall.getAsInt()).step();
+        }
+        return run.refused() == null ? -1 : run.points().size();
+    }
+
+    private static List<StepPoint> window(RunResult run, long collapsedAt, long reached) {
+        long from = collapsedAt >= 0 ? collapsedAt - BEFORE : run.key().lag();
+        long to = collapsedAt >= 0 ? collapsedAt : reached >= 0 ? reached : Long.MAX_VALUE;
+        List<StepPoint> window = run.points().stream()
+                .filter(p -> p.step() >= from && p.step() < to)
+                .toList();
+        return window.isEmpty() ? run.points() : window;
+    }
+
+    private static double last(RunResult run, ToDoubleFunction<Evaluation> value) {
+        List<Evaluation> all = run.evaluations();
+        return all.subList(Math.max(0, all.size() - LAST), all.size()).stream()
+                .mapToDouble(value)
+                .average()
+                .orElseThrow();
+    }
+
+    private static double mean(List<StepPoint> points, ToDoubleFunction<StepPoint> value) {
+        return points.stream().mapToDouble(value).average().orElse(Double.NaN);
+    }
+
+    static double median(List<StepPoint> points, ToDoubleFunction<StepPoint> value) {
+        double[] sorted = points.stream().mapToDouble(value).sorted().toArray();
+        if (sorted.length == 0) {
+            return Double.NaN;
+        }
+        int middle = sorted.length / 2;
+        return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    }
+
+    static final String COLUMNS =
+            "lag,correction,seed,outcome,first_reward,best_reward,last_reward,last_accuracy,reached,"
+                    + "collapsed_at,ess_ratio,second_moment,kl,masked,clipped,step_scale,grad_norm,refused";
+
+    /** The row as CSV, in the order of {@link #COLUMNS}; -1 stands for a step that there was not. */
+    String csv() {
+        return Stream.concat(
+                        Stream.of(
+                                String.valueOf(lag),
+                                correction.key(),
+                                String.valueOf(seed),
+                                outcome.name().toLowerCase(Locale.ROOT),
+                                number(firstReward),
+                                number(bestReward),
+                                number(lastReward),
+                                number(lastAccuracy),
+                                String.valueOf(reached),
+                                String.valueOf(collapsedAt)),
+                        Stream.concat(
+                                Arrays.stream(new double[] {
+                                            essRatio, secondMoment, kl, masked, clipped, stepScale, gradNorm
+                                        })
+                                        .mapToObj(RunRow::number),
+                                Stream.of(refused == null ? "" : '"' + refused.replace("\"", "\"\"") + '"')))
+                .collect(Collectors.joining(","));
+    }
+
+    private static String number(double value) {
+        return String.format(Locale.ROOT, "%.6f", value);
+    }
+}

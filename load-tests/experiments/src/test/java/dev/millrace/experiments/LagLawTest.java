@@ -1,0 +1,68 @@
+package dev.millrace.experiments;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.experiments.LagLaw.Point;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.function.DoubleUnaryOperator;
+import org.junit.jupiter.api.Test;
+
+class LagLawTest {
+    private static final int[] LAGS = {1, 10, 50, 100, 200, 400, 800};
+
+    /** Three runs at each lag, with a noise of {@code deviation} in log ESS. */
+    private static List<Point> runs(DoubleUnaryOperator logEss, double deviation) {
+        SplittableRandom random = new SplittableRandom(5);
+        List<Point> points = new ArrayList<>();
+        for (int lag : LAGS) {
+            for (int seed = 0; seed < 3; seed++) {
+                points.add(new Point(
+                        lag,
+                        Math.exp(Math.min(0, logEss.applyAsDouble(lag) + deviation * random.nextGaussian())),
+                        lag <= 100));
+            }
+        }
+        return points;
+    }
+
+    @Test
+    void shouldFindThePowerLawThatTheRunsWereMadeOf() { // L = 0.25 ESS^-2.5, that is ESS = (L / 0.25)^-0.4
+        LagLaw law = LagLaw.fit(runs(lag -> -0.4 * Math.log(lag / 0.25), 0.05));
+        assertThat(law.alpha().value()).isCloseTo(-2.5, within(0.1));
+        assertThat(law.c().value()).isCloseTo(0.25, within(0.05));
+        assertThat(-2.5).isBetween(law.alpha().low(), law.alpha().high());
+        assertThat(law.alpha().high() - law.alpha().low()).isBetween(0.02, 0.4);
+        assertThat(law.lagAt(0.1)).isCloseTo(0.25 * Math.pow(0.1, -2.5), within(15.0));
+        assertThat(law.isSupported()).isTrue();
+        assertThat(law.bound())
+                .as("the runs that keep up lie on the curve, up to noise")
+                .isCloseTo(0.25, within(0.12));
+    }
+
+    @Test
+    void shouldNotSupportThePowerLawWhereAnExponentialExplainsMore() {
+        LagLaw law = LagLaw.fit(runs(lag -> -lag / 200.0, 0.02));
+        assertThat(law.exponentialRSquared()).isGreaterThan(0.95).isGreaterThan(law.rSquared());
+        assertThat(law.isSupported()).isFalse();
+        assertThat(law.verdict()).contains("do not support");
+    }
+
+    @Test
+    void shouldNotSupportALawWhereTheLagDecidesNothing() {
+        LagLaw law = LagLaw.fit(runs(lag -> -1, 0.3));
+        assertThat(law.isSupported()).isFalse();
+        assertThat(law.verdict()).contains("less than 0.8 of the variance");
+    }
+
+    @Test
+    void shouldRefuseWhatNoLineCanBeHeldAgainst() {
+        assertThatThrownBy(() -> LagLaw.fit(List.of(new Point(1, 0.9, true), new Point(10, 0.5, true))))
+                .hasMessageContaining("3 lags");
+        assertThatThrownBy(() -> new Point(0, 0.5, true)).hasMessageContaining("lag=0.0");
+        assertThatThrownBy(() -> new Point(1, Double.NaN, true)).hasMessageContaining("NaN");
+    }
+}

@@ -1,2 +1,0 @@
-/** Where a system stops following its load. Pure. */
-package dev.millrace.loadtests.knee;

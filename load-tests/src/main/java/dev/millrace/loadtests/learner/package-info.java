@@ -1,2 +1,0 @@
-/** What a learner's step costs, and how much memory it takes. */
-package dev.millrace.loadtests.learner;

@@ -1,2 +1,0 @@
-/** A load test's report as files: a page with curves that needs no network, pictures, tables. */
-package dev.millrace.loadtests.page;

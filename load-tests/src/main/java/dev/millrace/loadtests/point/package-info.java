@@ -1,2 +1,0 @@
-/** One point of a load test: a workload is run, and what came of it is a record. */
-package dev.millrace.loadtests.point;

@@ -1,2 +1,0 @@
-/** What a measurement says about itself: numbers with their spread, and where they were taken. */
-package dev.millrace.loadtests.report;

@@ -1,2 +1,0 @@
-/** A whole load test: the baseline, then every point, and what they say together. */
-package dev.millrace.loadtests.sweep;

@@ -1,7 +1,0 @@
-/**
- * Rollouts, scores and versions that nobody sampled: real records, accepted by every check, with lengths, staleness and
- * drift drawn from stated distributions.
- *
- * <p>Everything about record {@code i} follows from the seed and {@code i}, so two runs publish the same records.
- */
-package dev.millrace.loadtests.synthetic;

@@ -1,2 +1,0 @@
-/** Looking at a run from outside: what has become visible on a topic, and how much is on the broker's disk. */
-package dev.millrace.loadtests.watch;

@@ -1,2 +1,0 @@
-/** What a workload file says, as records that cannot be contradictory. */
-package dev.millrace.loadtests.workload;

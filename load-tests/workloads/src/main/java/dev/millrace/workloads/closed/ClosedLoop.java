@@ -1,0 +1,111 @@
+package dev.millrace.workloads.closed;
+
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.function.Consumer;
+
+/**
+ * Runs the points of a closed loop one after the other, the synchronous one of each curve first, and before all of them one
+ * that is not counted, so that the first is not the one that compiles everything.
+ *
+ * @param <P> a point
+ */
+public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
+    /** The key whose values make a curve; all others make another one. */
+    public static final String ETA = "admission.eta";
+
+    private final Execution<P> execution;
+    private final Consumer<String> progress;
+    private int runs;
+
+    /** One run to make. */
+    public interface Point<P> {
+        /** What the sweep sets for it, by key. */
+        Map<String, String> settings();
+
+        /** How far ahead it samples. */
+        int eta();
+
+        /** The same, synchronous. */
+        P synchronous();
+
+        /** The same with a small budget. */
+        P shortened();
+    }
+
+    /** Makes a run. */
+    @FunctionalInterface
+    public interface Execution<P> {
+        /** @param number of the run, from 0 */
+        ClosedRun run(P point, int number) throws Exception;
+    }
+
+    /** @param progress takes a line for each thing that is done */
+    public ClosedLoop(Execution<P> execution, Consumer<String> progress) {
+        this.execution = execution;
+        this.progress = progress;
+    }
+
+    /** Makes every run; those that share everything but {@value #ETA} become a curve, with a synchronous run at its head. */
+    public List<ClosedCurve> run(List<P> points) throws Exception {
+        Map<Map<String, String>, List<P>> byCurve = new LinkedHashMap<>();
+        for (P point : points) {
+            Map<String, String> shared = new LinkedHashMap<>(point.settings());
+            shared.remove(ETA);
+            byCurve.computeIfAbsent(shared, settings -> new ArrayList<>()).add(point);
+        }
+        progress.accept("warming up");
+        execution.run(points.get(0).shortened(), runs++);
+        List<ClosedCurve> curves = new ArrayList<>();
+        for (Map.Entry<Map<String, String>, List<P>> curve : byCurve.entrySet()) {
+            curves.add(curve(curve.getKey(), curve.getValue()));
+        }
+        return curves;
+    }
+
+    private ClosedCurve curve(Map<String, String> shared, List<P> points) throws Exception {
+        P first = points.stream()
+                .filter(point -> point.eta() == 0)
+                .findFirst()
+                .orElseGet(() -> points.get(0).synchronous());
+        ClosedRun baseline = execution.run(first, runs++);
+        report(baseline);
+        List<ClosedRun> made = new ArrayList<>(List.of(baseline));
+        for (P point : points) {
+            if (point.eta() != 0) {
+                ClosedRun run = execution.run(point, runs++).beside(baseline);
+                made.add(run);
+                report(run);
+            }
+        }
+        return new ClosedCurve(shared, made);
+    }
+
+    private void report(ClosedRun run) {
+        progress.accept(String.format(
+                Locale.ROOT,
+                "%s: %d steps in %.1f s, %.0f tokens/s, %.2f of the synchronous run; reward %.3f to %.3f; "
+                        + "%.1f versions behind; idle %s",
+                run.label(),
+                run.steps().size(),
+                run.seconds(),
+                run.tokensPerSecond(),
+                run.speedUp(),
+                run.firstReward(),
+                run.lastReward(),
+                run.staleness(),
+                idle(run)));
+    }
+
+    /** For people. */
+    public static String idle(ClosedRun run) {
+        return String.join(
+                ", ",
+                run.idle().entrySet().stream()
+                        .map(e -> e.getKey() + String.format(Locale.ROOT, " %.0f %%", 100 * e.getValue()))
+                        .toList());
+    }
+}

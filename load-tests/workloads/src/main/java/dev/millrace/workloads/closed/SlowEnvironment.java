@@ -1,0 +1,87 @@
+package dev.millrace.workloads.closed;
+
+import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.StepResult;
+import dev.millrace.api.environment.Transcript;
+import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.workloads.synthetic.Distribution;
+import java.util.SplittableRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.LongSupplier;
+
+/**
+ * An environment that reacts as another one does, but later: whenever the other says something or ends the episode, a time is
+ * drawn for it. A token after which the policy just goes on costs nothing, as in the other.
+ *
+ * <p>Tokens, rewards and rollouts are the other's. Episodes are numbered as they begin, and each draws from a stream of its own.
+ * Thread-safe.
+ */
+public final class SlowEnvironment implements Environment {
+    private final Environment environment;
+    private final Distribution latencyMs;
+    private final long seed;
+    private final LongSupplier nanoTime;
+    private final AtomicLong episodes = new AtomicLong();
+
+    /** @param nanoTime such as {@link System#nanoTime} */
+    public SlowEnvironment(Environment environment, Distribution latencyMs, long seed, LongSupplier nanoTime) {
+        this.environment = environment;
+        this.latencyMs = latencyMs;
+        this.seed = seed;
+        this.nanoTime = nanoTime;
+    }
+
+    @Override
+    public String name() {
+        return environment.name();
+    }
+
+    @Override
+    public int endToken() {
+        return environment.endToken();
+    }
+
+    @Override
+    public Episode begin(String state) {
+        return new SlowEpisode(environment.begin(state), new SplittableRandom(seed + episodes.getAndIncrement()));
+    }
+
+    private final class SlowEpisode implements Episode {
+        private final Episode episode;
+        private final SplittableRandom random;
+        /** What the other has done already, until it is due; null where nothing is. */
+        private StepResult held;
+
+        private long dueNanos;
+
+        SlowEpisode(Episode episode, SplittableRandom random) {
+            this.episode = episode;
+            this.random = random;
+        }
+
+        @Override
+        public StepResult afterToken(Transcript response) {
+            if (held == null) {
+                StepResult reaction = episode.afterToken(response);
+                if (!reaction.ends() && reaction.tokens().length == 0) {
+                    return reaction;
+                }
+                held = reaction;
+                dueNanos = nanoTime.getAsLong() + TimeUnit.MILLISECONDS.toNanos(latencyMs.draw(random));
+            }
+            if (nanoTime.getAsLong() - dueNanos < 0) {
+                return StepResult.LATER;
+            }
+            StepResult due = held;
+            held = null;
+            return due;
+        }
+
+        @Override
+        public VerifiedReward verify(Transcript response) {
+            return episode.verify(response);
+        }
+    }
+}

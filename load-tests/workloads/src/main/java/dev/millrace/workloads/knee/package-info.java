@@ -1,0 +1,2 @@
+/** Where a system stops following its load. Pure. */
+package dev.millrace.workloads.knee;

@@ -1,0 +1,2 @@
+/** One point of a load test: a workload is run, and what came of it is a record. */
+package dev.millrace.workloads.point;

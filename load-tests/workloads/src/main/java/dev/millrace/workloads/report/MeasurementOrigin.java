@@ -1,0 +1,86 @@
+package dev.millrace.workloads.report;
+
+import java.io.IOException;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Instant;
+import java.time.temporal.ChronoUnit;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.apache.kafka.common.utils.AppInfoParser;
+
+/**
+ * Where, when and with what something was measured.
+ *
+ * @param command as it was typed, nearly
+ * @param commit of the checkout it was started in, with {@code +} where files differ from it; {@code unknown} outside of one
+ * @param loadAverage of the last minute when it began; negative where the system does not say
+ */
+public record MeasurementOrigin(
+        String command,
+        String commit,
+        String machine,
+        int processors,
+        String jvm,
+        String kafka,
+        String startedAt,
+        double loadAverage) {
+
+    private static final Path CPUINFO = Path.of("/proc/cpuinfo");
+
+    /** Here and now. */
+    public static MeasurementOrigin here(String command) {
+        return new MeasurementOrigin(
+                command,
+                commitHere(),
+                machineHere(),
+                Runtime.getRuntime().availableProcessors(),
+                System.getProperty("java.vm.name") + " " + Runtime.version(),
+                AppInfoParser.getVersion(),
+                Instant.now().truncatedTo(ChronoUnit.SECONDS).toString(),
+                ManagementFactory.getOperatingSystemMXBean().getSystemLoadAverage());
+    }
+
+    private static String commitHere() {
+        return git("rev-parse", "--short", "HEAD")
+                .map(head -> head
+                        + git("status", "--porcelain", "--untracked-files=no")
+                                .filter(changes -> !changes.isEmpty())
+                                .map(c -> "+")
+                                .orElse(""))
+                .orElse("unknown");
+    }
+
+    private static Optional<String> git(String... arguments) {
+        String[] command = Stream.concat(Stream.of("git"), Stream.of(arguments)).toArray(String[]::new);
+        try {
+            Process process = new ProcessBuilder(command)
+                    .redirectError(ProcessBuilder.Redirect.DISCARD)
+                    .start();
+            String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
+            return process.waitFor(10, TimeUnit.SECONDS) && process.exitValue() == 0
+                    ? Optional.of(said)
+                    : Optional.empty();
+        } catch (IOException e) {
+            return Optional.empty(); // no git: then there is no commit to name
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return Optional.empty();
+        }
+    }
+
+    private static String machineHere() {
+        String system = System.getProperty("os.name") + " " + System.getProperty("os.arch");
+        try (Stream<String> lines = Files.lines(CPUINFO)) {
+            return lines.filter(line -> line.startsWith("model name"))
+                    .findFirst()
+                    .map(line -> line.substring(line.indexOf(':') + 1).strip() + ", " + system)
+                    .orElse(system);
+        } catch (IOException | java.io.UncheckedIOException e) {
+            return system; // not Linux
+        }
+    }
+}

@@ -1,0 +1,23 @@
+package dev.millrace.workloads.report;
+
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * Repeated measurements of one quantity.
+ *
+ * @param median of an even number the mean of the middle two
+ */
+public record Sample(double median, double min, double max, int count) {
+
+    /** Of at least one value. */
+    public static Sample of(List<Double> values) {
+        double[] sorted =
+                values.stream().mapToDouble(Double::doubleValue).sorted().toArray();
+        if (sorted.length == 0) {
+            throw new IllegalArgumentException("a sample needs at least one value");
+        }
+        double median = (sorted[(sorted.length - 1) / 2] + sorted[sorted.length / 2]) / 2;
+        return new Sample(median, sorted[0], Arrays.stream(sorted).max().getAsDouble(), sorted.length);
+    }
+}

@@ -1,0 +1,7 @@
+/**
+ * Rollouts, scores and versions that nobody sampled: real records, accepted by every check, with lengths, staleness and
+ * drift drawn from stated distributions.
+ *
+ * <p>Everything about record {@code i} follows from the seed and {@code i}, so two runs publish the same records.
+ */
+package dev.millrace.workloads.synthetic;

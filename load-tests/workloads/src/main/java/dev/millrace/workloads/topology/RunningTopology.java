@@ -1,0 +1,98 @@
+package dev.millrace.workloads.topology;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.topology.TopologyConfig;
+import dev.millrace.topology.TopologyRunner;
+import dev.millrace.workloads.synthetic.LoadException;
+import dev.millrace.workloads.watch.BoundedWait;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
+
+/** Instances of the topology in this process, running until closed. */
+public final class RunningTopology implements AutoCloseable {
+    private static final Duration START = Duration.ofSeconds(60);
+
+    private final List<TopologyRunner> runners = new ArrayList<>();
+    private final List<Thread> threads = new ArrayList<>();
+    private final AtomicReference<RuntimeException> failure = new AtomicReference<>();
+
+    /**
+     * Starts them, all at once.
+     *
+     * @param config with as many threads as each instance is to have
+     * @param state a directory for them, new
+     */
+    public RunningTopology(TopologyConfig config, LogConnection connection, Path state, int instances) {
+        this(config, connection, state, instances, TopologyRunner::new);
+    }
+
+    /** Makes an instance: {@code TopologyRunner::new}, or {@code TopologyRunner::atLeastOnce}. */
+    @FunctionalInterface
+    public interface Maker {
+        TopologyRunner make(TopologyConfig config, LogConnection connection, Path state, MeterRegistry registry);
+    }
+
+    /** As above, with instances made in another way. */
+    public RunningTopology(TopologyConfig config, LogConnection connection, Path state, int instances, Maker maker) {
+        for (int i = 0; i < instances; i++) {
+            TopologyRunner runner = maker.make(
+                    config.with(config.runtime().with(config.runtime().threads(), "instance-" + i)),
+                    connection,
+                    state.resolve("instance-" + i),
+                    new SimpleMeterRegistry());
+            Thread thread = new Thread(() -> run(runner), "topology instance " + i);
+            runners.add(runner);
+            threads.add(thread);
+        }
+        threads.forEach(Thread::start);
+    }
+
+    private void run(TopologyRunner runner) {
+        try {
+            runner.run();
+        } catch (RuntimeException e) {
+            failure.compareAndSet(null, e);
+        }
+    }
+
+    /** Waits until one of them has something to work on. */
+    public void awaitRunning() throws InterruptedException {
+        BoundedWait.await("the topology to run", START, () -> {
+            requireRunning();
+            return runners.stream().anyMatch(TopologyRunner::isRunning);
+        });
+    }
+
+    /** Waits until all of them have. */
+    public void awaitAllRunning() throws InterruptedException {
+        BoundedWait.await("all instances of the topology to run", START, () -> {
+            requireRunning();
+            return runners.stream().allMatch(TopologyRunner::isRunning);
+        });
+    }
+
+    /** Refuses to go on if one has failed. */
+    public void requireRunning() {
+        if (failure.get() != null) {
+            throw new LoadException(
+                    "the topology failed under load: " + failure.get().getMessage(), failure.get());
+        }
+    }
+
+    @Override
+    public void close() {
+        runners.forEach(TopologyRunner::stop);
+        for (Thread thread : threads) {
+            try {
+                thread.join();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+package dev.millrace.workloads.topology;
+
+import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.topology.TopologyConfig;
+import dev.millrace.workloads.copy.RawCopy;
+import dev.millrace.workloads.report.Sample;
+import dev.millrace.workloads.synthetic.Backlog;
+import dev.millrace.workloads.synthetic.LoadException;
+import dev.millrace.workloads.synthetic.RolloutShape;
+import dev.millrace.workloads.synthetic.SyntheticRun;
+import dev.millrace.workloads.watch.BoundedWait;
+import dev.millrace.workloads.watch.LogBytes;
+import dev.millrace.workloads.watch.TopicWatch;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+
+/**
+ * Measures how fast a prepared backlog of rollouts and scores becomes batches, beside a raw copy of the same records.
+ *
+ * <p>Both begin when their threads have their partitions, read the same records, and end when the last output is
+ * committed. Each repetition has a backlog of its own, and the order of the two alternates. Rates are of the input:
+ * keys and values of rollouts and scores before compression.
+ */
+public final class Throughput {
+    private static final long SEED = 7;
+    private static final int NEWEST_VERSION = 8;
+    private static final Duration LIMIT = Duration.ofMinutes(5);
+    private static final int MOST_WARM_UPS = 10;
+    private static final int ROUNDS_WITHOUT_GAIN = 2;
+    private static final double STEADY = 0.9;
+    /** What a copy's topics end in. */
+    private static final String COPY = "-copy";
+
+    private final Map<String, Object> client;
+    private final ProcessHandle broker;
+    private final TopologyConfig config;
+    private final TopicsConfig topics;
+    private final Path scratch;
+    private int runs;
+
+    /**
+     * @param broker the process of the broker that {@code client} leads to
+     * @param scratch for state
+     */
+    public Throughput(
+            Map<String, Object> client,
+            ProcessHandle broker,
+            TopologyConfig config,
+            TopicsConfig topics,
+            Path scratch) {
+        this.client = client;
+        this.broker = broker;
+        this.config = config;
+        this.topics = topics;
+        this.scratch = scratch;
+    }
+
+    /** One repetition. */
+    record Round(Backlog backlog, Cost copy, Cost topology, long inputLogBytes, long allLogBytes) {
+        double ratio() {
+            return copy.seconds() / topology.seconds();
+        }
+
+        double processorRatio() {
+            return copy.processorSeconds() / topology.processorSeconds();
+        }
+
+        double written() {
+            return (double) allLogBytes / inputLogBytes;
+        }
+    }
+
+    /**
+     * What moving a backlog took.
+     *
+     * @param seconds from the first read to the last commit
+     * @param processorSeconds of this process and the broker's meanwhile, starting threads and clients included
+     */
+    record Cost(double seconds, double processorSeconds) {}
+
+    /**
+     * What came out for one case.
+     *
+     * @param ratio of the topology's rate to the copy's, of the same repetition
+     * @param processorRatio processor time of the copy, in this process and the broker's, over that of the topology: what
+     *     {@code ratio} would be if processors were all that both wait for; it depends less on what else runs on the machine
+     * @param bytesWritten bytes on the broker's disk, input included, per byte of input on it; copies not counted
+     */
+    public record Result(
+            ThroughputCase of,
+            Backlog backlog,
+            Sample copyMegabytes,
+            Sample megabytes,
+            Sample rollouts,
+            Sample tokens,
+            Sample ratio,
+            Sample processorRatio,
+            Sample bytesWritten) {}
+
+    /** Measures a case so many times, one after the other. */
+    public Result measure(ThroughputCase what, int repetitions, Consumer<String> progress) throws InterruptedException {
+        List<Round> rounds = new ArrayList<>();
+        for (int r = 0; r < repetitions; r++) {
+            Round round = round(what, r % 2 == 0);
+            rounds.add(round);
+            progress.accept(line(what, round));
+        }
+        Backlog backlog = rounds.get(0).backlog();
+        return new Result(
+                what,
+                backlog,
+                sample(rounds, round -> backlog.bytes() / 1e6 / round.copy().seconds()),
+                sample(rounds, round -> backlog.bytes() / 1e6 / round.topology().seconds()),
+                sample(rounds, round -> backlog.rollouts() / round.topology().seconds()),
+                sample(
+                        rounds,
+                        round -> backlog.responseTokens() / round.topology().seconds()),
+                sample(rounds, Round::ratio),
+                sample(rounds, Round::processorRatio),
+                sample(rounds, Round::written));
+    }
+
+    /** Repeats a case until two rounds in a row gain less than a tenth, which is when what matters is compiled. */
+    public void warmUp(ThroughputCase what, Consumer<String> progress) throws InterruptedException {
+        double best = Double.POSITIVE_INFINITY;
+        int withoutGain = 0;
+        for (int r = 0; r < MOST_WARM_UPS && withoutGain < ROUNDS_WITHOUT_GAIN; r++) {
+            Round round = round(what, r % 2 == 0);
+            progress.accept(line(what, round));
+            withoutGain = round.topology().processorSeconds() > STEADY * best ? withoutGain + 1 : 0;
+            best = Math.min(best, round.topology().processorSeconds());
+        }
+    }
+
+    private static String line(ThroughputCase what, Round round) {
+        return String.format(
+                Locale.ROOT,
+                "%s: copy %.2f s (%.2f s of processors), topology %.2f s (%.2f s), ratio %.2f (%.2f)",
+                what.label(),
+                round.copy().seconds(),
+                round.copy().processorSeconds(),
+                round.topology().seconds(),
+                round.topology().processorSeconds(),
+                round.ratio(),
+                round.processorRatio());
+    }
+
+    private static Sample sample(List<Round> rounds, java.util.function.ToDoubleFunction<Round> of) {
+        return Sample.of(rounds.stream().map(of::applyAsDouble).toList());
+    }
+
+    private Round round(ThroughputCase what, boolean copyFirst) throws InterruptedException {
+        String name = "throughput-" + runs++;
+        try (SyntheticRun run = new SyntheticRun(
+                client,
+                name,
+                topics,
+                RolloutShape.defaults().withResponseTokens(what.responseTokens()),
+                SEED,
+                config.runtime().compression())) {
+            run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
+            Backlog backlog = Backlog.publish(run, 0, what.rollouts(), NEWEST_VERSION);
+            Cost copy = copyFirst ? copy(run, what) : null;
+            Cost topology = topology(run, what, scratch.resolve(name));
+            Map<String, Long> bytes = LogBytes.byTopic(client);
+            copy = copyFirst ? copy : copy(run, what);
+            String prefix = run.connection().topics().prefix();
+            long input = bytes.get(run.connection().topics().rollouts())
+                    + bytes.get(run.connection().topics().scores());
+            long all = bytes.entrySet().stream()
+                    .filter(topic ->
+                            topic.getKey().startsWith(prefix) && !topic.getKey().endsWith(COPY))
+                    .mapToLong(Map.Entry::getValue)
+                    .sum();
+            run.delete();
+            return new Round(backlog, copy, topology, input, all);
+        }
+    }
+
+    /** Processor time of this process and the broker's so far. */
+    private double processorSeconds() {
+        return Stream.of(ProcessHandle.current(), broker)
+                .map(process -> process.info().totalCpuDuration().orElse(Duration.ZERO))
+                .mapToDouble(spent -> spent.toNanos() / 1e9)
+                .sum();
+    }
+
+    private Cost copy(SyntheticRun run, ThroughputCase what) throws InterruptedException {
+        double before = processorSeconds();
+        double seconds = new RawCopy(
+                                run.connection(),
+                                List.of(
+                                        run.connection().topics().rollouts(),
+                                        run.connection().topics().scores()),
+                                topics.partitions(),
+                                config.runtime().commitIntervalMs(),
+                                config.runtime().compression())
+                        .run(COPY, what.allThreads())
+                / 1e9;
+        return new Cost(seconds, processorSeconds() - before);
+    }
+
+    private Cost topology(SyntheticRun run, ThroughputCase what, Path state) throws InterruptedException {
+        double before = processorSeconds();
+        int batches = what.rollouts() / config.batch().sequences();
+        if (batches * config.batch().sequences() != what.rollouts()) {
+            throw new LoadException(
+                    "a backlog must be whole batches of " + config.batch().sequences() + ": " + what.rollouts());
+        }
+        AtomicLong seen = new AtomicLong();
+        try (TopicWatch watch = new TopicWatch(
+                        run.connection(), run.connection().topics().batches(), batch -> seen.incrementAndGet());
+                RunningTopology topology = new RunningTopology(
+                        config.with(config.runtime().with(what.threads(), "")),
+                        run.connection(),
+                        state,
+                        what.instances())) {
+            topology.awaitRunning();
+            long began = System.nanoTime();
+            BoundedWait.await("batch " + batches + " of " + what.label(), LIMIT, () -> {
+                watch.requireWatching();
+                topology.requireRunning();
+                return seen.get() >= batches;
+            });
+            return new Cost((System.nanoTime() - began) / 1e9, processorSeconds() - before);
+        }
+    }
+}

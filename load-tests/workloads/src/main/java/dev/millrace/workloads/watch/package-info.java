@@ -1,0 +1,2 @@
+/** Looking at a run from outside: what has become visible on a topic, and how much is on the broker's disk. */
+package dev.millrace.workloads.watch;

@@ -1,0 +1,125 @@
+package dev.millrace.workloads.page;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.millrace.workloads.knee.Knee;
+import dev.millrace.workloads.lag.LagSample;
+import dev.millrace.workloads.point.Baseline;
+import dev.millrace.workloads.point.Latency;
+import dev.millrace.workloads.point.Limit;
+import dev.millrace.workloads.point.PointResult;
+import dev.millrace.workloads.report.JsonFile;
+import dev.millrace.workloads.report.MeasurementOrigin;
+import dev.millrace.workloads.sweep.Curve;
+import dev.millrace.workloads.sweep.LoadReport;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class ReportsTest {
+    @TempDir
+    Path directory;
+
+    private static PointResult point(double offered, double achieved) {
+        Latency latency = new Latency(10, 1, 2, 3, 4, 5);
+        return new PointResult(
+                Map.of("load.rollouts_per_second", Double.toString(offered)),
+                offered,
+                achieved,
+                achieved * 512,
+                achieved / 100,
+                0.4,
+                latency,
+                latency,
+                latency,
+                latency,
+                0.9,
+                0.8,
+                1.5,
+                0.5,
+                2.5,
+                Limit.LOAD,
+                -1,
+                0,
+                -1,
+                -1,
+                List.of(new LagSample(0.5, Map.of("t-0", 7L), Map.of("t-0", 0.25), 1, 0.5, 2, achieved)));
+    }
+
+    private static LoadReport report(double knee, double copyMegabytes, String workload) {
+        List<PointResult> points = List.of(point(0.97 * knee, 0.97 * knee), point(1.09 * knee, knee));
+        Curve curve = new Curve(
+                Map.of("instances", "1"),
+                new Baseline(1, 1000, 10, 0.3, 2, copyMegabytes),
+                points,
+                new Knee(knee, true));
+        return new LoadReport(
+                LoadReport.FORMAT,
+                "test",
+                new MeasurementOrigin("c", "abc", "m", 2, "j", "4", "now", 1),
+                workload,
+                List.of(curve));
+    }
+
+    @Test
+    void shouldReadWhatItWrote() throws IOException {
+        LoadReport report = report(300, 50, "seconds: 10");
+        ReportFiles.write(report, directory);
+        assertThat(JsonFile.read(directory.resolve(ReportFiles.JSON), LoadReport.class))
+                .isEqualTo(report);
+        assertThat(Files.readAllLines(directory.resolve("points.csv"))).hasSize(3);
+        assertThat(Files.readAllLines(directory.resolve("lags.csv")))
+                .hasSize(3)
+                .anyMatch(line -> line.contains("t-0,7,0.25"));
+    }
+
+    @Test
+    void shouldMakeAPageThatNeedsNoNetworkAndCannotBeBrokenByItsData() throws IOException {
+        ReportFiles.write(report(300, 50, "# </script><script>alert(1)</script>"), directory);
+        String page = Files.readString(directory.resolve("report.html"));
+        assertThat(page)
+                .doesNotContain("__DATA__")
+                .doesNotContain("</script><script>alert")
+                .contains("\"achieved\" : 300.0");
+        assertThat(page.replace("http://www.w3.org/2000/svg", ""))
+                .doesNotContain("http://")
+                .doesNotContain("https://")
+                .doesNotContain("src=");
+    }
+
+    @Test
+    void shouldCompareByTheBaseline() {
+        LoadReport old = report(300, 50, "");
+        assertThat(Comparison.of(old, report(150, 25, "")))
+                .singleElement()
+                .satisfies(row -> assertThat(row.knee()).isEqualTo(0.5))
+                .satisfies(row -> assertThat(row.verdict())
+                        .as("half as fast on a machine that was half as fast")
+                        .isEqualTo("within noise"));
+        assertThat(Comparison.of(old, report(150, 50, "")))
+                .singleElement()
+                .satisfies(row -> assertThat(row.verdict()).isEqualTo("SLOWER"));
+        assertThat(Comparison.of(old, report(400, 50, "")))
+                .singleElement()
+                .satisfies(row -> assertThat(row.verdict()).isEqualTo("faster"));
+    }
+
+    @Test
+    void shouldSayWhichCurvesOnlyOneReportHas() {
+        LoadReport one = report(300, 50, "");
+        LoadReport none = new LoadReport(one.format(), one.name(), one.origin(), one.workload(), List.of());
+        StringWriter text = new StringWriter();
+
+        Comparison.print(one, none, new PrintWriter(text));
+
+        assertThat(text.toString())
+                .contains("only the old report has them: instances 1")
+                .doesNotContain("only the new");
+    }
+}

@@ -1,0 +1,130 @@
+package dev.millrace.runtime.config;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.huggingface.CheckpointDirectory;
+import dev.millrace.policy.huggingface.CheckpointException;
+import dev.millrace.policy.weights.Weights;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Optional;
+
+/**
+ * A Hugging Face directory as the policy that a run begins with: its {@code config.json} decides the keys of {@code model},
+ * its {@code *.safetensors} are version 0, and its {@code tokenizer.json}, where there is one, must give the task's symbols
+ * the ids that the task gives them.
+ */
+public final class CheckpointModel {
+    private static final String KEY = "checkpoint";
+    private static final String TOKENIZER = "tokenizer.json";
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final Path directory;
+
+    /** @param directory as {@code model.checkpoint} names it */
+    public CheckpointModel(String directory) {
+        this.directory = Path.of(directory);
+    }
+
+    /**
+     * Puts the shape of {@code model.checkpoint}, if the tree names one, into the keys of {@code model} that it leaves out.
+     *
+     * @param tree  what is asked for
+     * @param begun what the run was begun with; a run that goes on has its shape there and needs the directory no more
+     * @return the checkpoint, if it was read
+     * @throws ConfigException if a key that is given is not what the checkpoint has
+     */
+    public static Optional<CheckpointModel> fill(ObjectNode tree, ObjectNode begun) {
+        String named = tree.at("/model/" + KEY).asText("");
+        if (named.isEmpty() || named.equals(begun.at("/model/" + KEY).asText(""))) {
+            return Optional.empty();
+        }
+        CheckpointModel checkpoint = new CheckpointModel(named);
+        ObjectNode model = (ObjectNode) tree.get("model");
+        ObjectNode shape = ConfigBinder.unbind(ModelConfig.of(checkpoint.shape(), named));
+        shape.remove(KEY);
+        shape.properties().forEach(entry -> {
+            JsonNode given = model.get(entry.getKey());
+            if (given == null) {
+                model.set(entry.getKey(), entry.getValue());
+            } else if (!same(given, entry.getValue())) {
+                throw new ConfigException(
+                        "model." + entry.getKey() + " is " + given.asText() + " and the checkpoint " + named + " has "
+                                + entry.getValue().asText() + "; leave the key out, or give another model.checkpoint");
+            }
+        });
+        return Optional.of(checkpoint);
+    }
+
+    private static boolean same(JsonNode given, JsonNode found) {
+        return given.isNumber() && found.isNumber()
+                ? given.asDouble() == found.asDouble()
+                : given.asText().equals(found.asText());
+    }
+
+    /** Refuses a directory whose vocabulary is not the task's. */
+    public void require(Tokenizer tokenizer) {
+        int found = shape().vocabSize();
+        if (found != tokenizer.vocabSize()) {
+            throw new ConfigException(
+                    "model.checkpoint " + directory + " has a vocabulary of " + found + " tokens and the task's has "
+                            + tokenizer.vocabSize()
+                            + "; a policy can only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary");
+        }
+        Path file = directory.resolve(TOKENIZER);
+        if (!Files.exists(file)) {
+            return; // of its tokens nothing but their number is known; the README says so
+        }
+        JsonNode ids = vocabulary(file);
+        for (int id = 0; id < found; id++) {
+            String symbol = tokenizer.decode(new int[] {id});
+            if (ids.path(symbol).asInt(-1) != id) {
+                throw new ConfigException(
+                        file + " gives '" + symbol + "' " + (ids.has(symbol) ? "the id " + ids.get(symbol) : "no id")
+                                + " and the task's vocabulary the id " + id
+                                + "; the policy would read other words than the task writes");
+            }
+        }
+    }
+
+    private static JsonNode vocabulary(Path file) {
+        try {
+            JsonNode ids = JSON.readTree(file.toFile()).at("/model/vocab");
+            if (!ids.isObject()) {
+                throw new ConfigException(file
+                        + " has no model.vocab that gives tokens their ids, so it cannot be compared with the task's");
+            }
+            return ids;
+        } catch (JsonProcessingException e) {
+            throw new ConfigException(file + " is not JSON: " + e.getOriginalMessage(), e);
+        } catch (IOException e) {
+            throw new ConfigException("cannot read " + file + ": " + e.getMessage(), e);
+        }
+    }
+
+    private DecoderShape shape() {
+        try {
+            return new CheckpointDirectory(directory).shape();
+        } catch (CheckpointException e) {
+            throw new ConfigException("model.checkpoint: " + e.getMessage(), e);
+        } catch (IOException e) {
+            throw new ConfigException("model.checkpoint: cannot read " + directory + ": " + e.getMessage(), e);
+        }
+    }
+
+    /** The weights, in new buffers that belong to the caller. */
+    public Weights weights() {
+        try {
+            return new CheckpointDirectory(directory).load();
+        } catch (CheckpointException e) {
+            throw new ConfigException("model.checkpoint: " + e.getMessage(), e);
+        } catch (IOException e) {
+            throw new ConfigException("model.checkpoint: cannot read " + directory + ": " + e.getMessage(), e);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+package dev.millrace.runtime.config;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.lang.reflect.ParameterizedType;
+import java.lang.reflect.RecordComponent;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/**
+ * One value of a configuration, which is no group of others: a number, a truth value, a text, one of an enum, a list of texts or
+ * of whole numbers, or a map from text to text.
+ */
+final class ConfigValue {
+    private ConfigValue() {}
+
+    /**
+     * The value that a node gives to a component.
+     *
+     * @throws ConfigException if it is of another type, in a sentence with the key
+     */
+    static Object of(String key, JsonNode node, RecordComponent component) {
+        return isOfNumbers(component) ? toNumbers(key, node) : of(key, node, component.getType());
+    }
+
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private static Object of(String key, JsonNode node, Class<?> type) {
+        if (type == int.class) {
+            if (isWhole(node) && node.canConvertToInt()) {
+                return (int) node.asDouble();
+            }
+            throw wrong(key, "a whole number", node);
+        }
+        if (type == long.class) {
+            if (node.isIntegralNumber() && node.canConvertToLong()) {
+                return node.longValue();
+            }
+            if (isWhole(node) && Math.abs(node.asDouble()) < 0x1p53) {
+                return (long) node.asDouble();
+            }
+            throw wrong(key, "a whole number", node);
+        }
+        if (type == double.class) {
+            return toDouble(key, node);
+        }
+        if (type == boolean.class) {
+            if (node.isBoolean()) {
+                return node.booleanValue();
+            }
+            throw wrong(key, "true or false", node);
+        }
+        if (type == String.class) {
+            if (node.isValueNode()) {
+                return node.asText();
+            }
+            throw wrong(key, "text", node);
+        }
+        if (type.isEnum()) {
+            List<String> names = Arrays.stream(type.getEnumConstants())
+                    .map(c -> ((Enum<?>) c).name().toLowerCase(Locale.ROOT))
+                    .toList();
+            String name = node.asText().toLowerCase(Locale.ROOT);
+            if (!node.isValueNode() || !names.contains(name)) {
+                throw new ConfigException(key + " must be one of " + String.join(", ", names) + ": " + show(node)
+                        + NearestKey.of(name, names)
+                                .map(k -> "; did you mean " + k + "?")
+                                .orElse(""));
+            }
+            return Enum.valueOf((Class<Enum>) type, name.toUpperCase(Locale.ROOT));
+        }
+        if (type == List.class) {
+            return toStrings(key, node);
+        }
+        if (type == Map.class) {
+            return toMap(key, node);
+        }
+        throw new IllegalStateException(key + " has a type that no configuration record may use: " + type);
+    }
+
+    private static boolean isWhole(JsonNode node) {
+        return node.isNumber() && node.asDouble() == Math.rint(node.asDouble());
+    }
+
+    private static double toDouble(String key, JsonNode node) {
+        if (node.isNumber()) {
+            return node.doubleValue();
+        }
+        if (node.isTextual()) { // YAML 1.1 reads 1e-3, which has no dot, as text
+            try {
+                return Double.parseDouble(node.textValue());
+            } catch (NumberFormatException e) {
+                throw new ConfigException(key + " must be a number: " + show(node), e);
+            }
+        }
+        throw wrong(key, "a number", node);
+    }
+
+    private static List<String> toStrings(String key, JsonNode node) {
+        if (!(node instanceof ArrayNode array)) {
+            throw wrong(key, "a list", node);
+        }
+        List<String> strings = new ArrayList<>();
+        array.forEach(element -> strings.add(element.asText()));
+        return List.copyOf(strings);
+    }
+
+    private static boolean isOfNumbers(RecordComponent component) {
+        return component.getType() == List.class
+                && component.getGenericType() instanceof ParameterizedType list
+                && list.getActualTypeArguments()[0] == Long.class;
+    }
+
+    private static List<Long> toNumbers(String key, JsonNode node) {
+        if (!(node instanceof ArrayNode array)) {
+            throw wrong(key, "a list of whole numbers", node);
+        }
+        List<Long> numbers = new ArrayList<>();
+        array.forEach(element -> numbers.add((Long) of(key, element, long.class)));
+        return List.copyOf(numbers);
+    }
+
+    private static Map<String, String> toMap(String key, JsonNode node) {
+        if (!(node instanceof ObjectNode object)) {
+            throw wrong(key, "keys and values", node);
+        }
+        Map<String, String> map = new LinkedHashMap<>();
+        flatten("", object, map);
+        return map;
+    }
+
+    /** Client settings may be written with dots or nested; both mean the same name. */
+    private static void flatten(String prefix, ObjectNode object, Map<String, String> into) {
+        object.properties().forEach(entry -> {
+            if (entry.getValue() instanceof ObjectNode nested) {
+                flatten(ConfigBinder.join(prefix, entry.getKey()), nested, into);
+            } else {
+                into.put(
+                        ConfigBinder.join(prefix, entry.getKey()),
+                        entry.getValue().asText());
+            }
+        });
+    }
+
+    private static ConfigException wrong(String key, String wanted, JsonNode node) {
+        return new ConfigException(key + " must be " + wanted + ": " + show(node));
+    }
+
+    private static String show(JsonNode node) {
+        return node.isTextual() ? "'" + node.textValue() + "'" : node.toString();
+    }
+}

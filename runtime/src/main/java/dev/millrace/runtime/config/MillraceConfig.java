@@ -1,0 +1,227 @@
+package dev.millrace.runtime.config;
+
+import dev.millrace.generator.environment.TaskConfig;
+import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.staleness.StalenessControllerConfig;
+import dev.millrace.infra.broker.BrokerConfig;
+import dev.millrace.learner.LearnerConfig;
+import dev.millrace.learner.kl.KlConfig;
+import dev.millrace.learner.kl.ReferenceConfig;
+import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.scorer.FixedPolicyConfig;
+import dev.millrace.scorer.ScorerConfig;
+import dev.millrace.stages.ComparedPolicies;
+import dev.millrace.stages.RolloutCorrectionOptions;
+import dev.millrace.topology.TopologyConfig;
+import dev.millrace.weights.WeightsConfig;
+import java.util.Locale;
+import java.util.Map;
+
+/**
+ * Everything that can be configured, a part for each feature.
+ *
+ * <p>What several parts must agree on is checked here, so that a contradiction is refused before anything starts.
+ *
+ * @param run which run this is and where its log is
+ * @param task what is trained
+ * @param model the decoder
+ * @param admission when prompts are released and what they ask for
+ * @param generator sampling
+ * @param scorer scoring
+ * @param topology from rollouts and scores to batches
+ * @param learner from batches to weights
+ * @param weights versions on the log
+ * @param topics the run's topics
+ * @param broker the broker inside the process
+ * @param goal when training is over
+ * @param metrics the HTTP port
+ * @param kafka settings of Kafka's clients by their own names, such as {@code security.protocol}, or for one kind of client
+ *     {@code consumer.fetch.max.bytes}, {@code producer.}, {@code admin.}, {@code streams.}
+ */
+public record MillraceConfig(
+        RunConfig run,
+        TaskConfig task,
+        ModelConfig model,
+        StalenessControllerConfig admission,
+        GeneratorConfig generator,
+        ScorerConfig scorer,
+        TopologyConfig topology,
+        LearnerConfig learner,
+        WeightsConfig weights,
+        TopicsConfig topics,
+        BrokerConfig broker,
+        GoalConfig goal,
+        MetricsConfig metrics,
+        Map<String, String> kafka) {
+
+    public MillraceConfig {
+        if (admission.batchSequences() != topology.batch().sequences()) {
+            throw new ConfigException("admission.batch_sequences is " + admission.batchSequences()
+                    + " and topology.batch.sequences is " + topology.batch().sequences()
+                    + "; both say how many samples one step takes, so give both the same value");
+        }
+        if (admission.groupSize() > topology.ingress().maxGroupSize()) {
+            throw new ConfigException("admission.group_size is " + admission.groupSize()
+                    + " and topology.ingress.max_group_size is "
+                    + topology.ingress().maxGroupSize() + "; every rollout would be refused, so raise the latter");
+        }
+        if (topology.groups().minSize() > admission.groupSize()) {
+            throw new ConfigException(
+                    "topology.groups.min_size is " + topology.groups().minSize() + " and admission.group_size is "
+                            + admission.groupSize() + "; no group could ever be trained on, so lower the former");
+        }
+        if (topology.corrections().staleness().maxVersions() < admission.eta()) {
+            throw new ConfigException(
+                    "admission.eta is " + admission.eta() + " and topology.corrections.staleness.max_versions is "
+                            + topology.corrections().staleness().maxVersions()
+                            + "; prompts would be released for rollouts that are then masked as stale, so raise the latter or lower eta");
+        }
+        requireConsistentRatios(
+                topology.corrections().rolloutCorrection(), learner.step().objective());
+        try {
+            learner.step().proximal().requireFits(topology.corrections().missingOldLogProbs());
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException(e.getMessage(), e);
+        }
+        ClientSettings.check(kafka);
+        if (weights.keepVersions() > 0
+                && weights.keepVersions() < topology.corrections().staleness().maxVersions() + 2) {
+            throw new ConfigException("weights.keep_versions is " + weights.keepVersions()
+                    + " and topology.corrections.staleness.max_versions is "
+                    + topology.corrections().staleness().maxVersions()
+                    + "; versions that rollouts of a batch may name would be removed, so raise"
+                    + " the former to at least "
+                    + (topology.corrections().staleness().maxVersions() + 2) + ", or 0 to keep all");
+        }
+        if (needsRecordedReference(learner.step().kl()) && !topology.join().reference()) {
+            throw new ConfigException(
+                    "learner.step.kl takes the reference's log-probs from the trajectories (reference.kind=recorded) and"
+                            + " topology.join.reference is false, so no trajectory has them; set the latter to true and scorer.reference to a policy,"
+                            + " or let the learner compute them: learner.step.kl.reference.kind=version");
+        }
+        kafka = Map.copyOf(kafka);
+        refuseWith(
+                "generator",
+                () -> generator.requireRoomFor(task.task(), admission.sampling().maxTokens()));
+        if (generator.capacityTokens() > model.maxPositions()) {
+            throw new ConfigException("generator.capacity_tokens is " + generator.capacityTokens()
+                    + " and model.max_positions is " + model.maxPositions()
+                    + "; a sequence could outgrow the model, so lower the former or raise the latter");
+        }
+        refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
+        long versionBytes =
+                Float.BYTES * model.shape(task.task().tokenizer().vocabSize()).parameterCount();
+        int versions = (int) Math.min(
+                Integer.MAX_VALUE, topology.corrections().staleness().maxVersions() + 1L + weights.anchorEvery());
+        refuseWith(
+                "topics",
+                () -> topics.requireRoomFor(versionBytes, 2 * versionBytes, versions)); // AdamW keeps two moments
+    }
+
+    private static boolean needsRecordedReference(KlConfig kl) {
+        return kl instanceof KlConfig.InLoss loss && loss.reference() instanceof ReferenceConfig.Recorded
+                || kl instanceof KlConfig.InReward reward && reward.reference() instanceof ReferenceConfig.Recorded;
+    }
+
+    /**
+     * Refuses importance weights that would correct again for what the objective's own ratio corrects for, or not for what it
+     * leaves.
+     *
+     * @throws ConfigException naming both keys
+     */
+    public static void requireConsistentRatios(RolloutCorrectionOptions weights, ObjectiveConfig objective) {
+        String kind = ConfigBinder.kindOf(objective);
+        if (objective.weightsCompare().isEmpty()) {
+            if (weights.makesWeights()) {
+                throw new ConfigException(
+                        "learner.step.objective.kind is " + kind + " around the behavior policy, which corrects for"
+                                + " everything by its own ratio, and topology.corrections.rollout_correction makes importance weights, which"
+                                + " would correct for it again; leave them out: rollout_is='' (or another objective)");
+            }
+            return;
+        }
+        ComparedPolicies wanted = objective.weightsCompare().get();
+        if (weights.compare() != wanted) {
+            throw new ConfigException("learner.step.objective.kind is " + kind
+                    + " and topology.corrections.rollout_correction.compare is " + lower(weights.compare())
+                    + "; with this objective the weights must compare "
+                    + lower(wanted) + ", or a ratio would be corrected for twice or not at all");
+        }
+    }
+
+    /** What a log connection is given of {@code kafka}: each setting also for every kind of client that knows it. */
+    public Map<String, String> clientSettings() {
+        return ClientSettings.expand(kafka);
+    }
+
+    /**
+     * Refuses what only works where the roles are started one by one: {@code train} has a generator, scorers, a topology
+     * and a learner, and nobody beside them.
+     */
+    public void requireTrainable() {
+        if (topology.join().reward()) {
+            throw new ConfigException(
+                    "topology.join.reward is true, and no stage of train writes rewards, so every rollout would leave as"
+                            + " unrewarded; set it to false, or start the roles one by one beside what writes them");
+        }
+        requireScorer("reference", topology.join().reference(), scorer.reference());
+        requireScorer("teacher", topology.join().teacher(), scorer.teacher());
+    }
+
+    private static void requireScorer(String name, boolean joined, FixedPolicyConfig policy) {
+        if (joined && !policy.isGiven()) {
+            throw new ConfigException("topology.join." + name + " is true and scorer." + name
+                    + " names no policy, so every rollout would" + " wait for a score in vain; set scorer." + name
+                    + ".version or scorer." + name + ".directory");
+        }
+        if (!joined && policy.isGiven()) {
+            throw new ConfigException(
+                    "scorer." + name + " names a policy and topology.join." + name
+                            + " is false, so its scores would be made and never used; set the latter to true, or leave the former out");
+        }
+    }
+
+    private static String lower(Enum<?> choice) {
+        return choice.name().toLowerCase(Locale.ROOT);
+    }
+
+    private static void refuseWith(String path, Runnable check) {
+        try {
+            check.run();
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException(path + "." + e.getMessage(), e);
+        }
+    }
+
+    /** The defaults of every part: the task {@code inc} on the embedded broker. */
+    public static MillraceConfig defaults() {
+        return new MillraceConfig(
+                RunConfig.defaults(),
+                TaskConfig.defaults(),
+                ModelConfig.defaults(),
+                StalenessControllerConfig.defaults(),
+                GeneratorConfig.defaults(),
+                ScorerConfig.defaults(),
+                TopologyConfig.defaults(),
+                LearnerConfig.defaults(),
+                WeightsConfig.defaults(),
+                TopicsConfig.defaults(),
+                BrokerConfig.defaults(),
+                GoalConfig.defaults(),
+                MetricsConfig.defaults(),
+                Map.of());
+    }
+
+    /** The same with a run id. */
+    public MillraceConfig withRunId(String id) {
+        return with(run.withId(id));
+    }
+
+    /** The same as another run. */
+    public MillraceConfig with(RunConfig otherRun) {
+        return new MillraceConfig(
+                otherRun, task, model, admission, generator, scorer, topology, learner, weights, topics, broker, goal,
+                metrics, kafka);
+    }
+}

@@ -1,0 +1,69 @@
+package dev.millrace.runtime.config;
+
+import dev.millrace.policy.session.Device;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+
+/**
+ * Which run this is and where its log is.
+ *
+ * @param id name of the run; empty makes one from the task and the time
+ * @param epoch raised when a run is rolled back and goes another way
+ * @param policyId name of the policy being trained
+ * @param topicPrefix put before every topic name; empty is {@code millrace.} on the embedded broker, which has one
+ *     run, and {@code millrace.<run id>.} on a cluster, so that runs do not meet
+ * @param bootstrapServers the cluster; empty starts a broker inside the process
+ * @param schemaRegistryUrl Confluent-compatible registry; empty keeps schemas on the cluster's {@code _schemas} topic
+ * @param seed of the initial weights, the prompts and the draws
+ * @param device where the policy runs: {@code cpu} or {@code cuda:0}
+ */
+public record RunConfig(
+        String id,
+        int epoch,
+        String policyId,
+        String topicPrefix,
+        String bootstrapServers,
+        String schemaRegistryUrl,
+        long seed,
+        String device) {
+
+    public RunConfig {
+        if (!id.isEmpty()) {
+            new RunIdentity(id, 0, "policy");
+        }
+        if (!topicPrefix.isEmpty()) {
+            new RunTopics(topicPrefix);
+        }
+        if (epoch < 0) {
+            throw new IllegalArgumentException("epoch must be at least 0: " + epoch);
+        }
+        Device.parse(device);
+    }
+
+    public static RunConfig defaults() {
+        return new RunConfig("", 0, "policy", "", "", "", 1, "cpu");
+    }
+
+    /** True if the broker runs inside this process. */
+    public boolean embedded() {
+        return bootstrapServers.isEmpty();
+    }
+
+    /** The same with an id. */
+    public RunConfig withId(String newId) {
+        return new RunConfig(newId, epoch, policyId, topicPrefix, bootstrapServers, schemaRegistryUrl, seed, device);
+    }
+
+    /** The run's identity; its id must be known. */
+    public RunIdentity identity() {
+        return new RunIdentity(id, epoch, policyId);
+    }
+
+    /** The run's topics; its id must be known. */
+    public RunTopics topics() {
+        if (!topicPrefix.isEmpty()) {
+            return new RunTopics(topicPrefix);
+        }
+        return new RunTopics(embedded() ? "millrace." : "millrace." + id + ".");
+    }
+}

@@ -1,0 +1,97 @@
+package dev.millrace.runtime.http;
+
+import com.sun.net.httpserver.HttpServer;
+import dev.millrace.log.registry.RegistryContents;
+import dev.millrace.log.registry.RegistryHttpApi;
+import dev.millrace.runtime.RefusedRequestException;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
+import java.io.IOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.util.Optional;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.function.Consumer;
+
+/**
+ * Millrace's HTTP port on loopback: {@code /metrics} for Prometheus, and what else is mounted.
+ *
+ * <p>Two daemon threads answer; a slow reader delays other readers, never the run.
+ */
+public final class HttpEndpoint implements AutoCloseable {
+    private final HttpServer server;
+    private final ExecutorService threads;
+
+    private HttpEndpoint(HttpServer server, ExecutorService threads) {
+        this.server = server;
+        this.threads = threads;
+    }
+
+    /**
+     * Opens the port and answers from then on.
+     *
+     * @param port 1 to 65535; 0 takes any free one
+     * @param mounts further handlers
+     * @throws Refusal if the port is taken
+     */
+    public static HttpEndpoint open(int port, PrometheusMeterRegistry metrics, Consumer<HttpServer> mounts) {
+        HttpServer server;
+        try {
+            server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
+        } catch (BindException e) {
+            throw new RefusedRequestException(
+                    "port " + port + " on loopback is taken; give --metrics-port another one, or 0 for any free one",
+                    e);
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot open port " + port + " on loopback: " + e.getMessage(), e);
+        }
+        ExecutorService threads = Executors.newFixedThreadPool(2, task -> {
+            Thread thread = new Thread(task, "http");
+            thread.setDaemon(true);
+            return thread;
+        });
+        server.setExecutor(threads);
+        server.createContext("/metrics", exchange -> {
+            byte[] body = metrics.scrape().getBytes(StandardCharsets.UTF_8);
+            exchange.getResponseHeaders().set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+            exchange.sendResponseHeaders(200, body.length);
+            try (var out = exchange.getResponseBody()) {
+                out.write(body);
+            }
+        });
+        mounts.accept(server);
+        server.start();
+        return new HttpEndpoint(server, threads);
+    }
+
+    /**
+     * Opens the configured port.
+     *
+     * @param port -1 opens none
+     */
+    public static HttpEndpoint openIfWanted(int port, PrometheusMeterRegistry metrics) {
+        return port < 0 ? new HttpEndpoint(null, null) : open(port, metrics, server -> {});
+    }
+
+    /** Answers for schemas too, if the port is open and they are on the log. */
+    public void serve(Optional<RegistryContents> schemas) {
+        if (server != null) {
+            schemas.ifPresent(contents -> new RegistryHttpApi(contents).mount(server));
+        }
+    }
+
+    /** The port that is open; -1 if none is. */
+    public int port() {
+        return server == null ? -1 : server.getAddress().getPort();
+    }
+
+    @Override
+    public void close() {
+        if (server != null) {
+            server.stop(0);
+            threads.shutdownNow();
+        }
+    }
+}

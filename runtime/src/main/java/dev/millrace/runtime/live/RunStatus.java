@@ -1,0 +1,50 @@
+package dev.millrace.runtime.live;
+
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What a person watching a run wants to know at one moment.
+ *
+ * @param runId the run
+ * @param elapsedSeconds since this invocation began
+ * @param phase what is being waited for, such as "starting the broker"; empty once steps are being made
+ * @param goal mean reward to reach over the last steps; NaN if there is none
+ * @param progress how far the run is towards its goal, in [0, 1]
+ * @param steps committed steps of the whole run
+ * @param maxSteps steps after which the run ends; 0 if there is no such limit
+ * @param version newest published version
+ * @param rewards mean reward of each step so far, oldest first
+ * @param rewardMean mean of the window that the goal is about; NaN before the first step
+ * @param stalenessMean versions, over the tokens of the newest batch; NaN before the first step
+ * @param stalenessMax versions, the largest of the newest batch
+ * @param essRatio of the newest batch; NaN before the first step
+ * @param tokensPerSecond over the last seconds, by role
+ * @param idle fraction of the last seconds in which a role waited for input, by role
+ * @param recordsBehind records not yet consumed, by role
+ * @param serving version that each role serves, by role
+ * @param unserved seconds for which a server has not served what is published, by server; only those that are an alarm
+ * @param alarms what stages of the topology wait for without progress, a sentence each
+ * @param lost records of any topic dropped or dead-lettered by the topology so far, by reason
+ */
+public record RunStatus(
+        String runId,
+        double elapsedSeconds,
+        String phase,
+        double goal,
+        double progress,
+        long steps,
+        long maxSteps,
+        long version,
+        List<Double> rewards,
+        double rewardMean,
+        double stalenessMean,
+        long stalenessMax,
+        double essRatio,
+        Map<String, Double> tokensPerSecond,
+        Map<String, Double> idle,
+        Map<String, Long> recordsBehind,
+        Map<String, Long> serving,
+        Map<String, Double> unserved,
+        List<String> alarms,
+        Map<String, Long> lost) {}

@@ -1,0 +1,93 @@
+package dev.millrace.runtime.live;
+
+import dev.millrace.log.LogConnection;
+import dev.millrace.runtime.report.StepRow;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.Deserializer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Follows the training log from its beginning: every committed step of the run, as soon as it is committed.
+ *
+ * <p>{@link #run()} belongs to one thread; {@link #steps()} may be read from any.
+ */
+public final class StepLog implements Runnable {
+    private static final Logger LOG = LoggerFactory.getLogger(StepLog.class);
+    private static final Duration POLL = Duration.ofMillis(200);
+
+    private final LogConnection connection;
+    private final List<StepRow> steps = new CopyOnWriteArrayList<>();
+    private final KafkaConsumer<byte[], byte[]> consumer;
+    private volatile boolean stopped;
+
+    public StepLog(LogConnection connection) {
+        this.connection = connection;
+        this.consumer = new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
+                        ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
+                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
+    }
+
+    /** The steps so far, oldest first; grows while the log is followed. */
+    public List<StepRow> steps() {
+        return steps;
+    }
+
+    @Override
+    public void run() {
+        String topic = connection.topics().trainingLog();
+        Deserializer<TrainingStep> deserializer =
+                AvroSerde.of(TrainingStep.class, connection.registry()).deserializer();
+        try (consumer) {
+            List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
+                    .map(info -> new TopicPartition(topic, info.partition()))
+                    .toList();
+            consumer.assign(partitions);
+            consumer.seekToBeginning(partitions);
+            while (!stopped) {
+                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
+                    take(record, deserializer);
+                }
+            }
+        } catch (WakeupException e) {
+            if (!stopped) {
+                throw e;
+            }
+        }
+    }
+
+    /** What is no step of this run is passed over: the log is open to everyone, and following it decides nothing. */
+    private void take(ConsumerRecord<byte[], byte[]> record, Deserializer<TrainingStep> deserializer) {
+        try {
+            TrainingStep step = deserializer.deserialize(record.topic(), record.value());
+            if (step != null && connection.run().owns(step.getRunId(), step.getEpoch())) {
+                steps.add(StepRow.of(step));
+            }
+        } catch (MalformedRecordException e) {
+            LOG.warn(
+                    "{}-{}@{} is passed over: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
+        }
+    }
+
+    /** Ends {@link #run()}. */
+    public void stop() {
+        stopped = true;
+        consumer.wakeup();
+    }
+}

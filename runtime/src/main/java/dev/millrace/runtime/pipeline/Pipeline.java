@@ -1,0 +1,179 @@
+package dev.millrace.runtime.pipeline;
+
+import dev.millrace.api.environment.Task;
+import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.sampling.Generator;
+import dev.millrace.generator.staleness.StalenessController;
+import dev.millrace.learner.InitialPolicy;
+import dev.millrace.learner.Learner;
+import dev.millrace.learner.StepObserver;
+import dev.millrace.log.LogConnection;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.Device;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.runtime.config.CheckpointModel;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.scorer.Scorer;
+import dev.millrace.scorer.ScorerPurpose;
+import dev.millrace.topology.TopologyRunner;
+import dev.millrace.weights.PolicyFeed;
+import io.micrometer.core.instrument.MeterRegistry;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/**
+ * Makes the roles of a run out of its configuration.
+ *
+ * <p>Each role gets an engine and, where it reads versions, a feed of its own, so that it works the same whether it
+ * shares the process with others or not. What is made here is closed by {@link #close}, in the opposite order, after
+ * the roles have ended.
+ */
+public final class Pipeline implements AutoCloseable {
+    private final MillraceConfig config;
+    private final LogConnection connection;
+    private final MeterRegistry meters;
+    private final Clock clock;
+    private final Task task;
+    private final Environments environments;
+    private final StepObserver steps;
+    private final Deque<AutoCloseable> made = new ArrayDeque<>();
+    private final List<TopologyRunner> topologies = new CopyOnWriteArrayList<>();
+
+    public Pipeline(MillraceConfig config, LogConnection connection, MeterRegistry meters, Clock clock) {
+        this(config, connection, meters, clock, Environments.builtIn(), batchId -> {});
+    }
+
+    /**
+     * @param environments that the generator serves
+     * @param steps is told of the learner's
+     */
+    public Pipeline(
+            MillraceConfig config,
+            LogConnection connection,
+            MeterRegistry meters,
+            Clock clock,
+            Environments environments,
+            StepObserver steps) {
+        this.config = config;
+        this.environments = environments;
+        this.steps = steps;
+        this.connection = connection;
+        this.meters = meters;
+        this.clock = clock;
+        this.task = config.task().task();
+    }
+
+    private <T extends AutoCloseable> T keep(T closeable) {
+        made.push(closeable);
+        return closeable;
+    }
+
+    private PolicyFeed feed() {
+        return keep(new PolicyFeed(connection, config.weights()));
+    }
+
+    private Engine engine() {
+        return new Engine(Device.parse(config.run().device()), 1);
+    }
+
+    /** Releases prompts. */
+    public Role admission() {
+        StalenessController admission =
+                keep(new StalenessController(connection, feed(), task, config.admission(), meters, clock));
+        return new Role("admission", admission::run, admission::stop);
+    }
+
+    /** Samples. */
+    public Role generator() {
+        Generator generator =
+                keep(new Generator(connection, feed(), environments, engine(), config.generator(), meters, clock));
+        return new Role("generator", generator::run, generator::stop);
+    }
+
+    /** Recomputes log-probs. */
+    public Role scorer(ScorerPurpose purpose) {
+        Scorer scorer = keep(new Scorer(connection, purpose, feed(), engine(), config.scorer(), meters, clock));
+        return new Role(purpose.role(), scorer::run, scorer::stop);
+    }
+
+    /** A scorer for everything that rollouts are joined with. */
+    public List<Role> scorers() {
+        List<Role> scorers = new ArrayList<>(List.of(scorer(ScorerPurpose.LEARNER)));
+        if (config.scorer().reference().isGiven()) {
+            scorers.add(scorer(ScorerPurpose.REFERENCE));
+        }
+        if (config.scorer().teacher().isGiven()) {
+            scorers.add(scorer(ScorerPurpose.TEACHER));
+        }
+        return scorers;
+    }
+
+    /** Joins, corrects, makes batches. */
+    public Role topology(Path stateDirectory) {
+        TopologyRunner topology = keep(new TopologyRunner(config.topology(), connection, stateDirectory, meters));
+        topologies.add(topology);
+        return new Role("topology", topology::run, topology::stop);
+    }
+
+    /** What the stages of the topologies made here wait for without progress, a sentence each. Thread-safe. */
+    public List<String> alarms() {
+        return topologies.stream()
+                .flatMap(topology -> topology.alarms().stream())
+                .toList();
+    }
+
+    /** Trains and publishes. */
+    public Role learner() {
+        Learner learner = newLearner();
+        return new Role("learner", learner::run, config.learner().maxSteps() > 0, learner::stop);
+    }
+
+    /** Publishes the initial weights, if the run has no version yet, and ends. */
+    public Role firstVersion() {
+        Learner learner = newLearner();
+        return new Role("learner", learner::publishFirst, true, learner::stop);
+    }
+
+    private Learner newLearner() {
+        DecoderShape shape = config.model().shape(task.tokenizer().vocabSize());
+        InitialPolicy initial = config.model().checkpoint().isEmpty()
+                ? InitialPolicy.random(
+                        shape, task.tokenizer().hash(), config.run().seed())
+                : new InitialPolicy(
+                        shape,
+                        task.tokenizer().hash(),
+                        () -> new CheckpointModel(config.model().checkpoint()).weights());
+        Learner learner = keep(new Learner(
+                connection,
+                config.learner(),
+                config.topology().corrections(),
+                config.weights(),
+                initial,
+                engine(),
+                meters,
+                clock));
+        learner.observe(steps);
+        for (ScorerPurpose purpose : List.of(ScorerPurpose.REFERENCE, ScorerPurpose.TEACHER)) {
+            if (config.scorer().fixed(purpose).version() >= 0) {
+                learner.keepVersion(config.scorer().fixed(purpose).version());
+            }
+        }
+        return learner;
+    }
+
+    @Override
+    public void close() {
+        while (!made.isEmpty()) {
+            try {
+                made.pop().close();
+            } catch (Exception e) {
+                throw new IllegalStateException("a role could not be closed", e);
+            }
+        }
+    }
+}

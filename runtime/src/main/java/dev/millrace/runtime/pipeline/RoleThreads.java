@@ -1,0 +1,95 @@
+package dev.millrace.runtime.pipeline;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReference;
+
+/**
+ * Runs roles, each on a thread of its own, and stops them in the order in which they were started.
+ *
+ * <p>The first role that fails, or ends without being asked to, is remembered; the others go on until they are
+ * stopped, so that each can end its work in order. Used by one thread.
+ */
+public final class RoleThreads implements AutoCloseable {
+    private final Map<Role, Thread> threads = new LinkedHashMap<>();
+    private final AtomicReference<RoleFailedException> failure = new AtomicReference<>();
+    private final Duration patience;
+    private volatile boolean stopping;
+
+    /** @param patience how long all roles together may take to stop; one that is not done by then is a failure of its own */
+    public RoleThreads(Duration patience) {
+        this.patience = patience;
+    }
+
+    /** Starts a role. */
+    public void start(Role role) {
+        Thread thread = new Thread(() -> run(role), role.name());
+        thread.setDaemon(true); // a role that does not stop is reported, and must not keep the process alive
+        threads.put(role, thread);
+        thread.start();
+    }
+
+    private void run(Role role) {
+        try {
+            role.run().run();
+            if (!stopping && !role.endsByItself()) {
+                fail(new RoleFailedException(role.name(), "ended without being asked to", null));
+            }
+        } catch (Throwable e) { // an Error of one role must reach the person, not only its thread
+            fail(new RoleFailedException(role.name(), e.getMessage() == null ? e.toString() : e.getMessage(), e));
+        }
+    }
+
+    private void fail(RoleFailedException happened) {
+        if (!failure.compareAndSet(null, happened)) {
+            failure.get().addSuppressed(happened);
+        }
+    }
+
+    /** True once a role that was started has ended, however it did. */
+    public boolean hasEnded(Role role) {
+        return !threads.get(role).isAlive();
+    }
+
+    /** The first failure so far. */
+    public Optional<RoleFailedException> failure() {
+        return Optional.ofNullable(failure.get());
+    }
+
+    /**
+     * Stops every role, waiting for each before the next; a role that does not stop in time becomes a failure.
+     *
+     * <p>The time is that of all together: where the cluster is gone every role hangs, and a person who stops a run
+     * is not to wait for them one by one. A role that comes after the time is over is still told to stop.
+     */
+    public void stop() {
+        stopping = true;
+        long deadlineNanos = System.nanoTime() + patience.toNanos();
+        List<String> hanging = new ArrayList<>();
+        threads.forEach((role, thread) -> {
+            role.stop().run();
+            try {
+                thread.join(Math.max(1, (deadlineNanos - System.nanoTime()) / 1_000_000));
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+            if (thread.isAlive()) {
+                hanging.add(role.name());
+            }
+        });
+        threads.clear();
+        for (String name : hanging) {
+            fail(new RoleFailedException(
+                    name, "did not stop within the " + patience.toSeconds() + " s that all roles have together", null));
+        }
+    }
+
+    @Override
+    public void close() {
+        stop();
+    }
+}

@@ -1,0 +1,10 @@
+package dev.millrace.runtime.pipeline;
+
+/** A signal came before there was anything to stop in order. */
+public final class StoppedException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    StoppedException(Throwable cause) {
+        super("stopped before it had begun", cause);
+    }
+}

@@ -1,0 +1,116 @@
+package dev.millrace.runtime.report;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.audit.ledger.Balance;
+import dev.millrace.audit.ledger.Tally;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What a run came to, as summary.json carries it.
+ *
+ * @param steps all committed steps of the run, this invocation's and those before it
+ * @param newSteps how many of them this invocation made
+ * @param secondsToFirstStep from the start of the JVM to this invocation's first committed step; NaN if it made none
+ * @param secondsTotal wall-clock of this invocation
+ * @param tokens generated, scored and trained over the whole run, policy tokens only
+ * @param idle fraction of this invocation's wall-clock in which a role waited for input, by role
+ * @param goalReached whether the run stopped because its goal was reached
+ */
+public record RunSummary(
+        String runId,
+        List<StepRow> steps,
+        int newSteps,
+        double secondsToFirstStep,
+        double secondsTotal,
+        Tokens tokens,
+        Balance balance,
+        Map<String, Double> idle,
+        boolean goalReached,
+        String stoppedBecause) {
+
+    /** Policy tokens over a whole run. */
+    public record Tokens(long generated, long scored, long trained) {}
+
+    /** The version of the newest step; 0 if there is none. */
+    public long policyVersion() {
+        return steps.isEmpty() ? 0 : steps.get(steps.size() - 1).version();
+    }
+
+    /** Staleness in versions: the mean over tokens of all steps. */
+    public double stalenessMean() {
+        double weighted = 0;
+        long tokens = 0;
+        for (StepRow step : steps) {
+            weighted += step.stalenessMean() * step.tokensTrained();
+            tokens += step.tokensTrained();
+        }
+        return tokens == 0 ? 0 : weighted / tokens;
+    }
+
+    /** The largest staleness of any step. */
+    public long stalenessMax() {
+        return steps.stream().mapToLong(StepRow::stalenessMax).max().orElse(0);
+    }
+
+    /** The smallest ESS ratio of any step; 0 if there is none. */
+    public double essMin() {
+        return steps.stream().mapToDouble(StepRow::essRatio).min().orElse(0);
+    }
+
+    /** The median ESS ratio; 0 if there is no step. */
+    public double essMedian() {
+        double[] sorted = steps.stream().mapToDouble(StepRow::essRatio).sorted().toArray();
+        if (sorted.length == 0) {
+            return 0;
+        }
+        int middle = sorted.length / 2;
+        return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    }
+
+    /** The summary as JSON; the names are a contract. */
+    public ObjectNode json() {
+        Rewards rewards = Rewards.over(steps);
+        ObjectNode json = new ObjectMapper().createObjectNode();
+        json.put("run_id", runId).put("steps", steps.size()).put("policy_version", policyVersion());
+        ObjectNode seconds = json.putObject("seconds");
+        if (Double.isNaN(secondsToFirstStep)) {
+            seconds.putNull("to_first_step");
+        } else {
+            seconds.put("to_first_step", secondsToFirstStep);
+        }
+        seconds.put("total", secondsTotal);
+        json.putObject("reward")
+                .put("first", rewards.first())
+                .put("best", rewards.best())
+                .put("last", rewards.last());
+        json.putObject("tokens")
+                .put("generated", tokens.generated())
+                .put("scored", tokens.scored())
+                .put("trained", tokens.trained());
+        ObjectNode rollouts = json.putObject("rollouts");
+        Tally all = balance.all();
+        rollouts.put("generated", all.generated()).put("trained", all.trained()).put("masked", all.maskedInAll());
+        ObjectNode dropped = rollouts.putObject("dropped");
+        all.dropped().forEach(dropped::put);
+        rollouts.put("dead_lettered", all.deadLetteredInAll()).put("in_flight", all.inFlight() + all.untold());
+        rollouts.put("adds_up", balance.addsUp());
+        if (balance.contradictionCount() > 0) {
+            balance.contradictions().forEach(rollouts.putArray("contradictions")::add);
+        }
+        json.putObject("staleness").put("mean", stalenessMean()).put("max", stalenessMax());
+        json.putObject("ess").put("min", essMin()).put("median", essMedian());
+        ObjectNode idleJson = json.putObject("idle");
+        idle.forEach(idleJson::put);
+        json.put("goal_reached", goalReached).put("stopped_because", stoppedBecause);
+        return json;
+    }
+
+    /** Writes {@link #json()} to a file. */
+    public void write(Path file) throws IOException {
+        new ObjectMapper().writerWithDefaultPrettyPrinter().writeValue(file.toFile(), json());
+    }
+}

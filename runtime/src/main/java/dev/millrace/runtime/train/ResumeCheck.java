@@ -1,0 +1,72 @@
+package dev.millrace.runtime.train;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.MillraceConfig;
+import java.nio.file.Path;
+import java.util.List;
+
+/**
+ * Refuses to go on with a run under settings that can only be chosen at its beginning: its identity, the place of its
+ * log, and what its version 0 was made of. Everything else may be changed from one invocation to the next.
+ */
+public final class ResumeCheck {
+    private static final List<String> FIXED =
+            List.of("/run/id", "/run/policy_id", "/run/topic_prefix", "/run/seed", "/model");
+
+    private final Path file;
+    private final MillraceConfig begun;
+
+    private ResumeCheck(Path file, MillraceConfig begun) {
+        this.file = file;
+        this.begun = begun;
+    }
+
+    /**
+     * What the run was begun with.
+     *
+     * @param file the run's config.yaml
+     * @param tree what it holds
+     * @throws ConfigException if that is no configuration
+     */
+    public static ResumeCheck of(Path file, ObjectNode tree) {
+        try {
+            return new ResumeCheck(file, ConfigBinder.bind(MillraceConfig.defaults(), tree));
+        } catch (ConfigException e) {
+            throw new ConfigException(file + ": " + e.getMessage(), e);
+        }
+    }
+
+    /**
+     * Checks what is asked for now.
+     *
+     * @throws ConfigException naming the key and both values
+     */
+    public void require(MillraceConfig now) {
+        ObjectNode old = ConfigBinder.unbind(begun);
+        ObjectNode wanted = ConfigBinder.unbind(now);
+        for (String key : FIXED) {
+            same(key.substring(1).replace('/', '.'), old.at(key), wanted.at(key));
+        }
+        if (begun.run().embedded() != now.run().embedded()) { // another address may be the same cluster
+            same("run.bootstrap_servers", old.at("/run/bootstrap_servers"), wanted.at("/run/bootstrap_servers"));
+        }
+    }
+
+    private void same(String key, JsonNode old, JsonNode wanted) {
+        if (old instanceof ObjectNode object) {
+            object.properties()
+                    .forEach(entry -> same(key + "." + entry.getKey(), entry.getValue(), wanted.get(entry.getKey())));
+        } else if (!old.equals(wanted)) {
+            throw new ConfigException(
+                    key + " is " + shown(old) + " in " + file + " and " + shown(wanted) + " is asked for; "
+                            + "it cannot change once a run has begun, so leave it as it is, or give --run-dir a new folder");
+        }
+    }
+
+    private static String shown(JsonNode value) {
+        return value.isTextual() && value.textValue().isEmpty() ? "empty" : value.asText();
+    }
+}

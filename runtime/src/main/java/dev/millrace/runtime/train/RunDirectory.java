@@ -1,0 +1,229 @@
+package dev.millrace.runtime.train;
+
+import dev.millrace.runtime.RefusedRequestException;
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.FileStore;
+import java.nio.file.FileSystemException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.Comparator;
+import java.util.stream.Stream;
+
+/**
+ * The folder that holds everything of one run: its configuration, its broker's log, its results.
+ *
+ * <p>One process at a time: the folder is locked while it is open.
+ */
+public final class RunDirectory implements AutoCloseable {
+    private static final String LOCK = "lock";
+    private static final String LOG = "millrace.log";
+    private static final String ADDRESS = "broker.address";
+    private static final long LEAST_FREE_BYTES = 200L << 20;
+
+    private final Path path;
+    private final boolean resumed;
+    private final FileChannel lockFile;
+    private final FileLock lock;
+
+    private RunDirectory(Path path, boolean resumed, FileChannel lockFile, FileLock lock) {
+        this.path = path;
+        this.resumed = resumed;
+        this.lockFile = lockFile;
+        this.lock = lock;
+    }
+
+    /** True if a run was begun at this path. */
+    public static boolean holdsRun(Path path) {
+        return Files.isRegularFile(config(path));
+    }
+
+    /** Where a run's folder has its configuration; the file is what makes it a run's folder. */
+    public static Path config(Path path) {
+        return path.resolve("config.yaml");
+    }
+
+    /** True if a process is running in the folder now. */
+    public static boolean isInUse(Path path) {
+        if (!Files.exists(path.resolve(LOCK))) {
+            return false;
+        }
+        try (FileChannel channel = FileChannel.open(path.resolve(LOCK), StandardOpenOption.WRITE);
+                FileLock lock = tryLock(channel)) {
+            return lock == null;
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot look at " + path + ": " + reason(e), e);
+        }
+    }
+
+    /** Where the run that is going on in this folder has its broker, {@code host:port}; empty if it does not say. */
+    public static String brokerAddress(Path path) {
+        try {
+            return Files.exists(path.resolve(ADDRESS))
+                    ? Files.readString(path.resolve(ADDRESS)).strip()
+                    : "";
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot read " + path.resolve(ADDRESS) + ": " + reason(e), e);
+        }
+    }
+
+    /** Writes down where the broker of this folder serves, for commands that ask about the run while it goes on. */
+    public void writeBrokerAddress(String bootstrapServers) {
+        write(path.resolve(ADDRESS), bootstrapServers + "\n");
+    }
+
+    /**
+     * Opens the folder, making it if it is not there.
+     *
+     * @throws Refusal if it cannot be made, written or locked, holds something else than a run, or has no room
+     */
+    public static RunDirectory open(Path path) {
+        boolean resumed = holdsRun(path);
+        try {
+            if (Files.exists(path) && !Files.isDirectory(path)) {
+                throw new RefusedRequestException(
+                        path + " is a file; give --run-dir a new or empty folder, or one of an earlier run");
+            }
+            if (Files.exists(path) && !resumed && !isEmptyFolder(path)) {
+                throw new RefusedRequestException(path + " is not empty and holds no run (it has no config.yaml); "
+                        + "give --run-dir a new or empty folder, or one of an earlier run");
+            }
+            Files.createDirectories(path);
+            FileStore store = Files.getFileStore(path);
+            if (store.getUsableSpace() < LEAST_FREE_BYTES) {
+                throw new RefusedRequestException("there are " + (store.getUsableSpace() >> 20) + " MB free for "
+                        + path.toAbsolutePath() + ", and a run needs at least " + (LEAST_FREE_BYTES >> 20)
+                        + " MB; make room or give --run-dir a folder on another disk");
+            }
+            FileChannel channel =
+                    FileChannel.open(path.resolve(LOCK), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+            FileLock lock = tryLock(channel);
+            if (lock == null) {
+                channel.close();
+                throw new RefusedRequestException(
+                        "another process is running in " + path + "; wait for it, or give --run-dir another folder");
+            }
+            return new RunDirectory(path, resumed, channel, lock);
+        } catch (IOException e) {
+            throw new RefusedRequestException(
+                    "cannot use " + path + " as run directory (" + reason(e)
+                            + "); give --run-dir a folder that can be written",
+                    e);
+        }
+    }
+
+    private static FileLock tryLock(FileChannel channel) throws IOException {
+        try {
+            return channel.tryLock();
+        } catch (OverlappingFileLockException heldByThisProcess) {
+            return null;
+        }
+    }
+
+    private static boolean isEmptyFolder(Path path) throws IOException {
+        try (Stream<Path> entries = Files.list(path)) {
+            return entries.allMatch(entry -> entry.endsWith(LOCK) || entry.endsWith(LOG) || entry.endsWith(ADDRESS));
+        }
+    }
+
+    /** What the operating system says, without the path that every one of its exceptions begins with. */
+    public static String reason(IOException e) {
+        if (e instanceof AccessDeniedException) {
+            return "permission denied";
+        }
+        if (e instanceof NoSuchFileException) {
+            return "it cannot be made there";
+        }
+        if (e instanceof FileSystemException known && known.getReason() != null) {
+            return known.getReason();
+        }
+        return e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage();
+    }
+
+    /** The folder. */
+    public Path path() {
+        return path;
+    }
+
+    /** True if it held a run when it was opened. */
+    public boolean resumed() {
+        return resumed;
+    }
+
+    public Path config() {
+        return config(path);
+    }
+
+    public Path broker() {
+        return path.resolve("broker");
+    }
+
+    public Path streamsState() {
+        return path.resolve("state");
+    }
+
+    public Path summary() {
+        return path.resolve("summary.json");
+    }
+
+    public Path steps() {
+        return path.resolve("steps.csv");
+    }
+
+    public Path picture() {
+        return path.resolve("run.png");
+    }
+
+    public Path log() {
+        return path.resolve(LOG);
+    }
+
+    /** Writes a file so that a reader, or a kill, never sees half of it. */
+    public void write(Path file, String text) {
+        Path whole = file.resolveSibling(file.getFileName() + ".new");
+        try {
+            Files.writeString(whole, text);
+            Files.move(whole, file, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot write " + file + ": " + reason(e), e);
+        }
+    }
+
+    /**
+     * Takes back the beginning of a run that came to nothing, such as one whose port was taken: its configuration,
+     * mistake included, must not be what the next attempt goes on with. Only the log of what happened stays.
+     */
+    void discard() {
+        try {
+            Files.deleteIfExists(config());
+            if (Files.exists(broker())) {
+                try (Stream<Path> all = Files.walk(broker())) {
+                    for (Path each : all.sorted(Comparator.reverseOrder()).toList()) {
+                        Files.delete(each);
+                    }
+                }
+            }
+        } catch (IOException e) {
+            throw new RefusedRequestException(
+                    "cannot empty " + path + " after a beginning that failed: " + reason(e)
+                            + "; delete it before the next one",
+                    e);
+        }
+    }
+
+    @Override
+    public void close() {
+        try {
+            lock.release();
+            lockFile.close();
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot release " + path + ": " + reason(e), e);
+        }
+    }
+}

@@ -1,0 +1,280 @@
+package dev.millrace.runtime.train;
+
+import dev.millrace.audit.ledger.Account;
+import dev.millrace.audit.ledger.LedgerReader;
+import dev.millrace.infra.broker.BrokerException;
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.http.HttpEndpoint;
+import dev.millrace.runtime.live.ConsumerLag;
+import dev.millrace.runtime.live.RunView;
+import dev.millrace.runtime.live.StepLog;
+import dev.millrace.runtime.metrics.ClientMeters;
+import dev.millrace.runtime.metrics.Meters;
+import dev.millrace.runtime.pipeline.Pipeline;
+import dev.millrace.runtime.pipeline.Role;
+import dev.millrace.runtime.pipeline.RoleFailedException;
+import dev.millrace.runtime.pipeline.RoleThreads;
+import dev.millrace.runtime.pipeline.StopSignals;
+import dev.millrace.runtime.report.RunSummary;
+import dev.millrace.runtime.report.StepRow;
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
+import java.io.PrintWriter;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.kafka.clients.admin.Admin;
+
+/**
+ * One invocation of training: starts what a run needs in order, watches it, and ends it in order.
+ *
+ * <p>The calling thread watches; every role has a thread of its own. Roles are stopped upstream first, so that what
+ * was begun is finished where that is quick and given up, to be repeated, where it is not.
+ */
+public final class TrainRun {
+    private static final Duration STOP_PATIENCE = Duration.ofSeconds(30);
+    private static final Duration LEDGER_PATIENCE = Duration.ofSeconds(30);
+    private static final double STEPS_PERIOD_SECONDS = 5;
+
+    private final MillraceConfig config;
+    private final RunDirectory directory;
+    private final StopSignals signals;
+    private final Path summaryCopy;
+    private final boolean plain;
+    private final PrintWriter out;
+    private final PrintWriter err;
+    private final AtomicReference<BrokerException> brokerFailure = new AtomicReference<>();
+    /** Whether the run's log was there and took us; before that nothing has happened that would be worth keeping. */
+    private boolean begun;
+
+    private final long jvmStartMs = ManagementFactory.getRuntimeMXBean().getStartTime();
+
+    public TrainRun(
+            MillraceConfig config,
+            RunDirectory directory,
+            StopSignals signals,
+            Path summaryCopy,
+            boolean plain,
+            PrintWriter out,
+            PrintWriter err) {
+        this.config = config;
+        this.signals = signals;
+        this.directory = directory;
+        this.summaryCopy = summaryCopy;
+        this.plain = plain;
+        this.out = out;
+        this.err = err;
+    }
+
+    /** Runs until the goal, a limit, a signal or a failure. */
+    public RunEnd run() throws Exception {
+        say((directory.resumed() ? "going on with run " : "run ") + config.run().id() + " in " + directory.path());
+        if (!directory.resumed()) {
+            writeConfiguration(); // first, so that a kill leaves a folder that can be gone on with
+        }
+        try (Meters meters = new Meters();
+                HttpEndpoint endpoint =
+                        HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry())) {
+            if (endpoint.port() >= 0) {
+                say("metrics at http://127.0.0.1:" + endpoint.port() + "/metrics");
+            }
+            if (!config.run().embedded()) {
+                say("log on " + config.run().bootstrapServers() + ", topics "
+                        + config.run().topics().prefix() + "*");
+                return onLog(config.run().bootstrapServers(), endpoint, meters.registry());
+            }
+            try (EmbeddedBroker broker =
+                    signals.starting(() -> EmbeddedBroker.start(directory.broker(), config.broker()))) {
+                broker.failure().thenAccept(brokerFailure::set);
+                directory.writeBrokerAddress(broker.bootstrapServers());
+                say("broker at " + broker.bootstrapServers() + ", topics "
+                        + config.run().topics().prefix() + "*");
+                return onLog(broker.bootstrapServers(), endpoint, meters.registry());
+            }
+        } catch (Exception e) {
+            if (!begun && !directory.resumed()) {
+                directory.discard();
+            }
+            throw e;
+        }
+    }
+
+    private RunEnd onLog(String bootstrapServers, HttpEndpoint endpoint, PrometheusMeterRegistry meters)
+            throws Exception {
+        Map<String, Object> client = ClientMeters.reportingTo(meters, config.clientSettings());
+        client.put("bootstrap.servers", bootstrapServers);
+        try (RunLog log = signals.starting(() -> RunLog.open(
+                client,
+                config.run().topics(),
+                config.run().identity(),
+                config.topics(),
+                config.run().schemaRegistryUrl(),
+                Clock.systemUTC()))) {
+            begun = true;
+            writeConfiguration(); // only now is it known that the run can go on with it
+            endpoint.serve(log.registryContents());
+            return trained(log.connection(), meters);
+        }
+    }
+
+    private void writeConfiguration() {
+        directory.write(directory.config(), ConfigTree.write(ConfigBinder.unbind(config)));
+    }
+
+    private void say(String line) {
+        out.println(line);
+        out.flush();
+    }
+
+    private RunEnd trained(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
+        StepLog stepLog = new StepLog(connection);
+        RunEnd end;
+        double rolesStartedAt;
+        Map<String, Double> idle;
+        try (Pipeline pipeline = new Pipeline(config, connection, meters, Clock.systemUTC());
+                RoleThreads threads = new RoleThreads(STOP_PATIENCE);
+                Admin admin = Admin.create(connection.admin())) {
+            rolesStartedAt = elapsedSeconds();
+            threads.start(pipeline.admission());
+            threads.start(pipeline.generator());
+            pipeline.scorers().forEach(threads::start);
+            threads.start(pipeline.topology(directory.streamsState()));
+            Role learner = pipeline.learner();
+            threads.start(learner);
+            threads.start(new Role("step log", stepLog, stepLog::stop));
+            RunMonitor monitor = new RunMonitor(
+                    config.run().id(),
+                    config.goal(),
+                    config.learner().maxSteps(),
+                    stepLog.steps(),
+                    meters,
+                    lag(admin, connection),
+                    pipeline::alarms);
+            end = watch(stepLog.steps(), monitor, threads, learner);
+            idle = idleFractions(meters, elapsedSeconds() - rolesStartedAt);
+            if (signals.received()) {
+                say("stopping; a second signal ends at once, without the summary");
+            }
+            threads.stop();
+            if (threads.failure().isPresent()) {
+                reportFailed(connection, idle, threads.failure().get());
+                throw threads.failure().get();
+            }
+        }
+        RunSummary summary = report(connection, idle, end.reason(), end == RunEnd.GOAL_REACHED);
+        if (summary.newSteps() == 0 && end != RunEnd.INTERRUPTED && end != RunEnd.TIME_OVER) {
+            say("there was nothing left to do: "
+                    + (end == RunEnd.LAST_STEP
+                            ? "learner.max_steps is " + config.learner().maxSteps() + "; a larger --max-steps goes on"
+                            : "goal.mean_reward is " + config.goal().meanReward()
+                                    + "; --set goal.mean_reward=... with a larger one goes on"));
+        }
+        return end;
+    }
+
+    /** What can be told of a run that failed; that it cannot be told must not hide why it failed. */
+    private void reportFailed(LogConnection connection, Map<String, Double> idle, RoleFailedException failure) {
+        try {
+            report(connection, idle, "a role failed", false);
+        } catch (RuntimeException e) {
+            failure.addSuppressed(e);
+            err.println("there is no summary: " + e.getMessage());
+        }
+    }
+
+    private static ConsumerLag lag(Admin admin, LogConnection connection) {
+        Map<String, String> groups = new LinkedHashMap<>();
+        for (String role : List.of("generator", "scorer", "topology", "learner")) {
+            groups.put(connection.scoped(role), role);
+        }
+        return new ConsumerLag(admin, groups);
+    }
+
+    private RunEnd watch(List<StepRow> steps, RunMonitor monitor, RoleThreads threads, Role learner) throws Exception {
+        RunResults results = new RunResults(directory);
+        double stepsWrittenAt = elapsedSeconds();
+        try (RunView view = RunView.open(plain, out)) {
+            while (true) {
+                double now = elapsedSeconds();
+                view.show(monitor.status(now, steps.isEmpty() ? "the first step" : ""));
+                if (now - stepsWrittenAt >= STEPS_PERIOD_SECONDS) {
+                    results.writeSteps(List.copyOf(steps));
+                    stepsWrittenAt = now;
+                }
+                if (brokerFailure.get() != null) {
+                    throw brokerFailure.get(); // without its log a run can neither stop in order nor be added up
+                }
+                if (signals.received() || threads.failure().isPresent()) {
+                    return RunEnd.INTERRUPTED;
+                }
+                if (monitor.goalReached()) {
+                    return RunEnd.GOAL_REACHED;
+                }
+                if (threads.hasEnded(learner)) {
+                    return RunEnd.LAST_STEP;
+                }
+                if (config.goal().maxSeconds() > 0 && now >= config.goal().maxSeconds()) {
+                    return RunEnd.TIME_OVER;
+                }
+                signals.await(view.periodMs());
+            }
+        }
+    }
+
+    private RunSummary report(
+            LogConnection connection, Map<String, Double> idle, String stoppedBecause, boolean goalReached) {
+        Account account = new LedgerReader(connection).read(LEDGER_PATIENCE);
+        List<StepRow> steps = account.steps().stream().map(StepRow::of).toList();
+        double[] secondsOfNew = steps.stream()
+                .filter(step -> step.finishedAtMs() >= jvmStartMs)
+                .mapToDouble(step -> (step.finishedAtMs() - jvmStartMs) / 1e3)
+                .toArray();
+        RunSummary summary = new RunSummary(
+                config.run().id(),
+                steps,
+                secondsOfNew.length,
+                secondsOfNew.length == 0 ? Double.NaN : secondsOfNew[0],
+                elapsedSeconds(),
+                new RunSummary.Tokens(account.generatedTokens(), account.scoredTokens(), account.trainedTokens()),
+                account.balance(),
+                idle,
+                goalReached,
+                stoppedBecause);
+        RunResults results = new RunResults(directory);
+        results.write(summary, err);
+        out.println("the run stopped because " + stoppedBecause);
+        RunResults.print(summary, out);
+        say("  all of it is in " + directory.path() + ": config.yaml, summary.json, steps.csv, run.png");
+        if (!goalReached && config.learner().maxSteps() != summary.steps().size()) {
+            say("  millrace train --run-dir " + directory.path() + " goes on from here");
+        }
+        if (summaryCopy != null) {
+            results.writeCopy(summary, summaryCopy);
+        }
+        return summary;
+    }
+
+    private static Map<String, Double> idleFractions(PrometheusMeterRegistry meters, double seconds) {
+        Map<String, Double> idle = new TreeMap<>();
+        for (String role : List.of("generator", "scorer", "learner")) {
+            Counter counter = meters.find("millrace." + role + ".idle.seconds").counter();
+            idle.put(role, counter == null ? 0 : Math.max(0, Math.min(1, counter.count() / seconds)));
+        }
+        return idle;
+    }
+
+    private double elapsedSeconds() {
+        return (System.currentTimeMillis() - jvmStartMs) / 1e3;
+    }
+}

@@ -1,0 +1,107 @@
+package dev.millrace.runtime.config;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.learner.objective.PpoClipConfig;
+import dev.millrace.learner.objective.ToprConfig;
+import org.junit.jupiter.api.Test;
+
+class MillraceConfigTest {
+    private static MillraceConfig bind(String... settings) {
+        ObjectNode tree = ConfigTree.empty();
+        for (String setting : settings) {
+            ConfigTree.set(tree, setting);
+        }
+        return ConfigBinder.bind(MillraceConfig.defaults(), tree);
+    }
+
+    @Test
+    void shouldTakeItsOwnDefaults() {
+        assertThat(bind()).isEqualTo(MillraceConfig.defaults());
+        assertThat(ConfigBinder.bind(MillraceConfig.defaults(), ConfigBinder.unbind(MillraceConfig.defaults())))
+                .isEqualTo(MillraceConfig.defaults());
+    }
+
+    @Test
+    void shouldRefuseContradictionsWithBothKeysAndAWayOut() {
+        assertThatThrownBy(() -> bind("admission.batch_sequences=128"))
+                .hasMessageContainingAll(
+                        "admission.batch_sequences is 128", "topology.batch.sequences is 256", "same value");
+        assertThatThrownBy(() -> bind("admission.eta=9"))
+                .hasMessageContainingAll(
+                        "admission.eta is 9", "topology.corrections.staleness.max_versions is 8", "lower eta");
+        assertThatThrownBy(() -> bind("learner.step.objective.kind=ppo_clip"))
+                .hasMessageContainingAll("ppo_clip", "rollout_correction.compare is anchor", "engine_mismatch");
+        assertThatThrownBy(() -> bind(
+                        "topology.corrections.missing_old_log_probs=interpolate", "learner.step.proximal=recorded"))
+                .hasMessageContainingAll(
+                        "learner.step.proximal is recorded", "missing_old_log_probs is interpolate", "recomputed");
+        assertThatThrownBy(() -> bind(
+                        "topology.corrections.missing_old_log_probs=interpolate",
+                        "topology.corrections.rollout_correction.compare=staleness"))
+                .hasMessageContainingAll("topology.corrections", "missing_old_log_probs=interpolate", "compare=anchor");
+        assertThatThrownBy(() -> bind("topology.groups.min_size=9"))
+                .hasMessageContainingAll("topology.groups.min_size is 9", "admission.group_size is 8");
+        assertThatThrownBy(() -> bind("model.max_positions=8")).hasMessageContaining("model.max_positions is 8");
+        assertThatThrownBy(() -> bind("topics.weights_retention_bytes=100000"))
+                .hasMessageContaining("topics.weights_retention_bytes must be at least");
+        assertThatThrownBy(() -> bind("kafka.bootstrap.servers=a:1")).hasMessageContaining("run.bootstrap_servers");
+        assertThatThrownBy(() -> bind("model.heads=3")).hasMessageStartingWith("model.");
+        assertThatThrownBy(() -> bind("run.device=tpu")).hasMessageContaining("cuda:0");
+    }
+
+    @Test
+    void shouldRefuseToTrainWithAPartnerThatNobodyMakesAndToMakeOneThatNobodyWants() {
+        assertThatThrownBy(() -> bind("topology.join.reward=true").requireTrainable())
+                .hasMessageContainingAll("topology.join.reward is true", "unrewarded", "one by one");
+        assertThatThrownBy(() -> bind("topology.join.reference=true").requireTrainable())
+                .hasMessageContainingAll(
+                        "topology.join.reference is true",
+                        "scorer.reference names no policy",
+                        "scorer.reference.version");
+        assertThatThrownBy(() -> bind("scorer.teacher.directory=/models/a").requireTrainable())
+                .hasMessageContainingAll("scorer.teacher names a policy", "topology.join.teacher is false");
+        assertThatThrownBy(() -> bind("scorer.teacher.directory=/models/a", "scorer.teacher.version=3"))
+                .hasMessageContainingAll("version must not be set beside directory='/models/a'");
+        assertThatThrownBy(() -> bind("learner.step.kl.kind=in_loss"))
+                .hasMessageContainingAll(
+                        "reference.kind=recorded", "topology.join.reference is false", "reference.kind=version");
+        bind("learner.step.kl.kind=in_loss", "topology.join.reference=true", "scorer.reference.version=0")
+                .requireTrainable();
+        bind("topology.join.reference=true", "scorer.reference.version=0").requireTrainable();
+        bind().requireTrainable();
+    }
+
+    @Test
+    void shouldAllowWhatFitsTogether() {
+        assertThat(bind(
+                                "learner.step.objective.kind=ppo_clip",
+                                "topology.corrections.rollout_correction.compare=engine_mismatch")
+                        .learner()
+                        .step()
+                        .objective())
+                .isEqualTo(PpoClipConfig.defaults());
+        assertThat(bind("run.id=a", "run.bootstrap_servers=b:1").run().topics().prefix())
+                .isEqualTo("millrace.a.");
+        assertThat(bind("run.id=a").run().topics().prefix()).isEqualTo("millrace.");
+    }
+
+    @Test
+    void shouldRefuseWeightsBesideALossThatCorrectsByItself() {
+        assertThatThrownBy(() -> bind("learner.step.objective.kind=topr"))
+                .hasMessageContainingAll(
+                        "learner.step.objective.kind is topr",
+                        "rollout_correction makes importance weights",
+                        "rollout_is=''");
+        assertThat(bind(
+                                "learner.step.objective.kind=topr",
+                                "topology.corrections.rollout_correction.rollout_is=''",
+                                "topology.corrections.rollout_correction.rollout_is_threshold=''")
+                        .learner()
+                        .step()
+                        .objective())
+                .isEqualTo(ToprConfig.defaults());
+    }
+}

@@ -1,0 +1,24 @@
+package dev.millrace.schemas.refusal;
+
+/**
+ * A record is refused: why, which field, and a sentence with the value, the bound and where.
+ *
+ * @param reason from the closed list
+ * @param field the offending field as the schema names it, with an index where it is one of many; empty if it is
+ *     the record as a whole
+ * @param message one sentence
+ * @param runId the run the record says it belongs to; empty if not known
+ * @param rolloutId the rollout it is about; empty if not known
+ */
+public record Refusal(RefusalReason reason, String field, String message, String runId, String rolloutId) {
+
+    /** A refusal of a record whose owner is not known, as that of bytes that cannot be decoded. */
+    public static Refusal of(RefusalReason reason, String field, String message) {
+        return new Refusal(reason, field, message, "", "");
+    }
+
+    /** The same refusal of a record that says whose it is. */
+    public Refusal about(String recordRunId, String recordRolloutId) {
+        return new Refusal(reason, field, message, recordRunId, recordRolloutId);
+    }
+}

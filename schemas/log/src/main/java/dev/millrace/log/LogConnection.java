@@ -1,0 +1,93 @@
+package dev.millrace.log;
+
+import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What a role needs to reach the log of its run: how to connect, where, as which run, and the schemas.
+ *
+ * @param clientProperties Kafka client settings: those common to all clients, {@code bootstrap.servers} at least, and under
+ *     {@code consumer.}, {@code producer.}, {@code admin.} and {@code streams.} those that a person set for one kind of
+ *     client, which go over a role's own
+ * @param topics the run's topics
+ * @param run the run's identity
+ * @param registry shared; whoever made it closes it
+ */
+public record LogConnection(
+        Map<String, Object> clientProperties, RunTopics topics, RunIdentity run, SchemaRegistry registry) {
+
+    private static final String CONSUMER = "consumer.";
+    private static final String PRODUCER = "producer.";
+    private static final String ADMIN = "admin.";
+    private static final String STREAMS = "streams.";
+    private static final List<String> KINDS = List.of(CONSUMER, PRODUCER, ADMIN, STREAMS);
+
+    public LogConnection {
+        clientProperties = Map.copyOf(clientProperties);
+        if (!clientProperties.containsKey("bootstrap.servers")) {
+            throw new IllegalArgumentException("a log connection needs bootstrap.servers");
+        }
+    }
+
+    /** The common settings with others put over them. */
+    public Map<String, Object> with(Map<String, Object> overrides) {
+        Map<String, Object> merged = common();
+        merged.putAll(overrides);
+        return merged;
+    }
+
+    /** Settings of a consumer: the common ones, over them a role's own, over these what was set for consumers. */
+    public Map<String, Object> consumer(Map<String, Object> ofRole) {
+        return merged(CONSUMER, ofRole);
+    }
+
+    /** Settings of a producer, as for a consumer. */
+    public Map<String, Object> producer(Map<String, Object> ofRole) {
+        return merged(PRODUCER, ofRole);
+    }
+
+    /** Settings of an admin client. */
+    public Map<String, Object> admin() {
+        return merged(ADMIN, Map.of());
+    }
+
+    /** Settings of the stream engine, which knows the prefixes of its clients itself. */
+    public Map<String, Object> streams(Map<String, Object> ofRole) {
+        Map<String, Object> merged = merged(STREAMS, ofRole);
+        clientProperties.forEach((key, value) -> {
+            if (key.startsWith(CONSUMER) || key.startsWith(PRODUCER) || key.startsWith(ADMIN)) {
+                merged.put(key, value);
+            }
+        });
+        return merged;
+    }
+
+    private Map<String, Object> common() {
+        Map<String, Object> common = new HashMap<>();
+        clientProperties.forEach((key, value) -> {
+            if (KINDS.stream().noneMatch(key::startsWith)) {
+                common.put(key, value);
+            }
+        });
+        return common;
+    }
+
+    private Map<String, Object> merged(String prefix, Map<String, Object> ofRole) {
+        Map<String, Object> merged = with(ofRole);
+        clientProperties.forEach((key, value) -> {
+            if (key.startsWith(prefix)) {
+                merged.put(key.substring(prefix.length()), value);
+            }
+        });
+        return merged;
+    }
+
+    /** A consumer group, transactional or application id of this run: {@code <prefix><run id>.<role>}. */
+    public String scoped(String role) {
+        return topics.prefix() + run.runId() + "." + role;
+    }
+}

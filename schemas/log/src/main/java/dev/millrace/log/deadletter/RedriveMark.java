@@ -1,0 +1,122 @@
+package dev.millrace.log.deadletter;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.Headers;
+import org.apache.kafka.common.header.internals.RecordHeaders;
+
+/**
+ * Says on the dead-letter topic that one of its letters was put back on the topic it came from.
+ *
+ * <p>The mark and the record that is put back are written in one transaction, so that a letter is put back once or not
+ * at all. A mark has no value and no reason; it repeats the letter's source and run, so that a reader who follows the
+ * topic can take back what it had counted for the letter without looking for it. The record put back carries
+ * {@link #LETTER} too.
+ *
+ * @param letterPartition partition of the letter on the dead-letter topic
+ * @param letterOffset its offset
+ * @param sourceTopic topic from which the record had been refused, and to which it was put back
+ * @param sourcePartition partition it had been read from, and to which it was put back
+ * @param sourceOffset offset it had been read from
+ * @param newOffset offset at which it lies since
+ * @param samples how many samples of a group the letter stood for: one for a rollout, a group for a prompt, else 0
+ * @param rolloutPlace where the rollout's record lies that the letter was about, {@code partition@offset}, where the
+ *     letter is not that record itself but a trajectory of it; else empty
+ * @param runId the run, as the letter has it; may be empty
+ */
+public record RedriveMark(
+        int letterPartition,
+        long letterOffset,
+        String sourceTopic,
+        int sourcePartition,
+        long sourceOffset,
+        long newOffset,
+        long samples,
+        String rolloutPlace,
+        String runId) {
+
+    private static final String PREFIX = "millrace.put-back.";
+    /** On a mark and on the record that was put back: which letter it was, {@code partition@offset}. */
+    public static final String LETTER = PREFIX + "letter";
+
+    private static final String NEW_OFFSET = PREFIX + "new-offset";
+    private static final String SAMPLES = PREFIX + "samples";
+    private static final String ROLLOUT = PREFIX + "rollout";
+    private static final Pattern PLACE = Pattern.compile("(\\d{1,9})@(\\d{1,18})");
+    private static final Pattern NUMBER = Pattern.compile("\\d{1,18}");
+
+    /** A place as the headers have it. */
+    public static String place(Object partition, Object offset) {
+        return partition + "@" + offset;
+    }
+
+    /** The headers of the record that is put back: its own, without those that made it a letter, and which letter it was. */
+    public static Headers headers(Headers letter, int letterPartition, long letterOffset) {
+        Headers headers = new RecordHeaders();
+        for (Header header : letter) {
+            if (!header.key().startsWith(DeadLetters.PREFIX) && !header.key().startsWith(PREFIX)) {
+                headers.add(header);
+            }
+        }
+        put(headers, LETTER, place(letterPartition, letterOffset));
+        return headers;
+    }
+
+    /** Whether a record was put back on the topic on which it is read now. */
+    public static boolean isPutBack(Headers headers) {
+        return headers.lastHeader(LETTER) != null;
+    }
+
+    /** The mark as a record for the dead-letter topic; {@code key} is the letter's. */
+    public ProducerRecord<byte[], byte[]> record(String topic, byte[] key) {
+        Headers headers = new RecordHeaders();
+        put(headers, LETTER, place(letterPartition, letterOffset));
+        put(headers, DeadLetters.SOURCE_TOPIC, sourceTopic);
+        put(headers, DeadLetters.SOURCE_PARTITION, Integer.toString(sourcePartition));
+        put(headers, DeadLetters.SOURCE_OFFSET, Long.toString(sourceOffset));
+        put(headers, NEW_OFFSET, Long.toString(newOffset));
+        put(headers, SAMPLES, Long.toString(samples));
+        put(headers, ROLLOUT, rolloutPlace);
+        put(headers, DeadLetters.RUN_ID, runId);
+        return new ProducerRecord<>(topic, letterPartition, null, key, null, headers);
+    }
+
+    /** The mark that a record of the dead-letter topic is; empty if it is a letter, or nothing that we wrote. */
+    public static Optional<RedriveMark> of(ConsumerRecord<?, ?> record) {
+        Headers headers = record.headers();
+        Matcher letter = PLACE.matcher(DeadLetters.text(headers, LETTER));
+        String partition = DeadLetters.text(headers, DeadLetters.SOURCE_PARTITION);
+        String offset = DeadLetters.text(headers, DeadLetters.SOURCE_OFFSET);
+        String newOffset = DeadLetters.text(headers, NEW_OFFSET);
+        String samples = DeadLetters.text(headers, SAMPLES);
+        if (record.value() != null
+                || headers.lastHeader(DeadLetters.REASON) != null
+                || !letter.matches()
+                || !PLACE.matcher(partition + "@" + offset).matches()
+                || !NUMBER.matcher(newOffset).matches()
+                || !NUMBER.matcher(samples).matches()) {
+            return Optional.empty();
+        }
+        return Optional.of(new RedriveMark(
+                Integer.parseInt(letter.group(1)),
+                Long.parseLong(letter.group(2)),
+                DeadLetters.text(headers, DeadLetters.SOURCE_TOPIC),
+                Integer.parseInt(partition),
+                Long.parseLong(offset),
+                Long.parseLong(newOffset),
+                Long.parseLong(samples),
+                DeadLetters.text(headers, ROLLOUT),
+                DeadLetters.text(headers, DeadLetters.RUN_ID)));
+    }
+
+    private static void put(Headers headers, String name, String value) {
+        if (!value.isEmpty()) {
+            headers.add(name, value.getBytes(StandardCharsets.UTF_8));
+        }
+    }
+}

@@ -1,0 +1,217 @@
+package dev.millrace.log.registry;
+
+import dev.millrace.log.registry.RegistryContents.Registration;
+import dev.millrace.log.table.LogTable;
+import dev.millrace.schemas.registry.PublishedSchema;
+import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.registry.SchemaRegistryException;
+import dev.millrace.schemas.registry.UnknownSchemaException;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import org.apache.avro.Schema;
+import org.apache.avro.SchemaParseException;
+import org.apache.kafka.common.KafkaException;
+
+/**
+ * A registry on the log itself: a compacted topic of one partition in Confluent's own layout.
+ *
+ * <p>Whoever creates a run opens it with {@link #writing} and registers the run's schemas; everybody else opens it
+ * with {@link #reading} and is told about new ids by the topic. Writers of several runs on one cluster exclude each
+ * other, ids count up across all of them, and a topic that a running registry writes to is refused.
+ *
+ * <p>Thread-safe. An id that is not known yet costs one request to the broker, an id that cannot exist costs none,
+ * so that a flood of garbage records is no flood of requests.
+ */
+public final class LogSchemaRegistry implements SchemaRegistry {
+    /** How new versions are checked: old readers read new records and the other way round. */
+    static final String LEVEL = "FULL";
+    /** Ids are given one after the other, so that one that is further ahead than this was never given. */
+    private static final int FARTHEST_AHEAD = 1_000;
+
+    private final SchemaLogState state = new SchemaLogState();
+    private final ConcurrentMap<Integer, Schema> parsed = new ConcurrentHashMap<>();
+    private final String topic;
+    private final boolean mayWrite;
+    private final LogTable table;
+
+    private LogSchemaRegistry(Map<String, Object> clientProperties, String topic, boolean mayWrite, long timeoutMs) {
+        this.topic = topic;
+        this.mayWrite = mayWrite;
+        this.table = new LogTable(clientProperties, topic, timeoutMs, state::accept);
+        try {
+            catchUp();
+        } catch (SchemaRegistryException e) {
+            table.close();
+            throw e;
+        }
+    }
+
+    /**
+     * Opens the registry to register schemas.
+     *
+     * @param topic must exist, with one partition, compacted
+     * @param timeoutMs limit of every call
+     */
+    public static LogSchemaRegistry writing(Map<String, Object> clientProperties, String topic, long timeoutMs) {
+        return new LogSchemaRegistry(clientProperties, topic, true, timeoutMs);
+    }
+
+    /** Opens the registry to look up what others registered. */
+    public static LogSchemaRegistry reading(Map<String, Object> clientProperties, String topic, long timeoutMs) {
+        return new LogSchemaRegistry(clientProperties, topic, false, timeoutMs);
+    }
+
+    @Override
+    public int idOf(String subject, Schema schema) {
+        String text = PublishedSchema.text(schema);
+        var known = state.find(subject, text);
+        if (known.isEmpty() && mayWrite) {
+            register(Map.of(subject, schema));
+            known = state.find(subject, text);
+        } else if (known.isEmpty()) {
+            catchUp();
+            known = state.find(subject, text);
+        }
+        return known.map(Registration::id)
+                .orElseThrow(
+                        () -> new SchemaRegistryException(
+                                "the schema of " + schema.getFullName() + " is not registered under " + subject
+                                        + " in topic " + topic
+                                        + "; it is registered by whoever creates the run, so that run may be of another version of Millrace"));
+    }
+
+    /**
+     * Registers many schemas in one transaction; those that are registered already stay as they are.
+     *
+     * @param schemas by subject
+     * @throws SchemaRegistryException if a schema is not compatible with the newest version of its subject, or if
+     *     the topic has another owner
+     */
+    public void register(Map<String, Schema> schemas) {
+        if (!mayWrite) {
+            throw new SchemaRegistryException("topic " + topic + " is opened for reading only");
+        }
+        Map<String, String> texts = new LinkedHashMap<>();
+        new TreeMap<>(schemas).forEach((subject, schema) -> texts.put(subject, PublishedSchema.text(schema)));
+        try {
+            table.append(() -> missing(texts));
+        } catch (KafkaException e) {
+            throw new SchemaRegistryException(
+                    "schemas cannot be registered in topic " + topic + ": " + e.getMessage(), e);
+        }
+    }
+
+    @Override
+    public Schema byId(int id) {
+        Schema known = parsed.get(id);
+        if (known == null) {
+            known = parse(id);
+            parsed.put(id, known);
+        }
+        return known;
+    }
+
+    /** What is registered; each look reads the topic to its end first, so that it shows what others registered. */
+    public RegistryContents contents() {
+        return new Fresh();
+    }
+
+    @Override
+    public void close() {
+        table.close();
+    }
+
+    private Schema parse(int id) {
+        boolean possible = id > 0 && id <= state.newestId() + FARTHEST_AHEAD;
+        if (possible && state.schemaText(id).isEmpty()) {
+            catchUp();
+        }
+        state.otherType(id).ifPresent(type -> {
+            throw new UnknownSchemaException(id, "is no Avro schema but " + type);
+        });
+        String text = state.schemaText(id).orElseThrow(() -> new UnknownSchemaException(id));
+        try {
+            return new Schema.Parser().parse(text);
+        } catch (SchemaParseException e) {
+            throw new UnknownSchemaException(id, "cannot be read by itself: " + e.getMessage());
+        }
+    }
+
+    private void catchUp() {
+        try {
+            table.catchUp();
+        } catch (KafkaException e) {
+            throw new SchemaRegistryException("topic " + topic + " cannot be read: " + e.getMessage(), e);
+        }
+    }
+
+    /** The records that register what is not registered yet. */
+    private Map<String, byte[]> missing(Map<String, String> texts) {
+        Map<String, byte[]> records = new LinkedHashMap<>();
+        int newestId = state.newestId();
+        Map<String, Integer> newIds = new HashMap<>();
+        for (Map.Entry<String, String> entry : texts.entrySet()) {
+            String subject = entry.getKey();
+            String text = entry.getValue();
+            if (state.find(subject, text).isPresent()) {
+                continue;
+            }
+            SortedMap<Integer, Registration> versions = state.versions(subject);
+            int version = versions.isEmpty() ? 1 : versions.lastKey() + 1;
+            if (!versions.isEmpty()) {
+                CompatibilityRule.requireFull(subject, versions.get(versions.lastKey()), text);
+            }
+            Integer id = newIds.computeIfAbsent(text, t -> state.idOfText(t).orElse(0));
+            if (id == 0) {
+                id = ++newestId;
+                newIds.put(text, id);
+            }
+            Registration registration = new Registration(subject, version, id, text);
+            records.put(SchemaLogRecords.schemaKey(registration), SchemaLogRecords.schemaValue(registration));
+        }
+        if (!records.isEmpty() && state.isOwnedByARegistry()) {
+            throw new SchemaRegistryException("topic " + topic + " belongs to a schema registry that runs on it; "
+                    + "set schema_registry_url to that registry's address, or schemas_topic to another name");
+        }
+        if (!records.isEmpty() && state.isEmpty()) {
+            records.put(SchemaLogRecords.configKey(), SchemaLogRecords.configValue(LEVEL));
+        }
+        return records;
+    }
+
+    /** The state, caught up before each answer. */
+    private final class Fresh implements RegistryContents {
+        @Override
+        public List<String> subjects() {
+            catchUp();
+            return state.subjects();
+        }
+
+        @Override
+        public SortedMap<Integer, Registration> versions(String subject) {
+            catchUp();
+            return state.versions(subject);
+        }
+
+        @Override
+        public Optional<String> schemaText(int id) {
+            if (state.schemaText(id).isEmpty()) {
+                catchUp();
+            }
+            return state.schemaText(id);
+        }
+
+        @Override
+        public String compatibilityLevel() {
+            catchUp();
+            return state.compatibilityLevel();
+        }
+    }
+}

@@ -1,0 +1,192 @@
+package dev.millrace.log.registry;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import dev.millrace.log.registry.RegistryContents.Registration;
+import dev.millrace.schemas.registry.SchemaRegistryException;
+import java.io.IOException;
+import java.net.URLDecoder;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+import java.util.SortedMap;
+
+/**
+ * The read side of Confluent's REST protocol, for stock clients that decode our topics.
+ *
+ * <p>Serves {@code /subjects}, {@code /subjects/S/versions}, {@code /subjects/S/versions/V} (V may be
+ * {@code latest}), {@code .../V/schema}, {@code /schemas/ids/N}, {@code /schemas/types}, {@code /config} and
+ * {@code /mode}. Schemas are registered by whoever creates a run and by nobody else: every other method is
+ * answered with 405. Errors carry the protocol's own codes. Threads are the server's.
+ */
+public final class RegistryHttpApi {
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final String MEDIA_TYPE = "application/vnd.schemaregistry.v1+json";
+    private static final List<String> ROOTS = List.of("/subjects", "/schemas", "/config", "/mode");
+
+    private final RegistryContents contents;
+
+    public RegistryHttpApi(RegistryContents contents) {
+        this.contents = contents;
+    }
+
+    /** Adds the protocol's paths to a server. */
+    public void mount(HttpServer server) {
+        ROOTS.forEach(root -> server.createContext(root, this::handle));
+    }
+
+    private void handle(HttpExchange exchange) throws IOException {
+        try (exchange) {
+            int status = 200;
+            JsonNode body;
+            try {
+                body = answer(exchange.getRequestMethod(), segments(exchange));
+            } catch (Refusal e) {
+                status = e.status;
+                body = error(e.code, e.getMessage());
+            } catch (SchemaRegistryException e) { // the log behind the contents cannot be read
+                status = 500;
+                body = error(50001, e.getMessage());
+            }
+            byte[] bytes = JSON.writeValueAsBytes(body);
+            exchange.getResponseHeaders().set("Content-Type", MEDIA_TYPE);
+            exchange.sendResponseHeaders(status, bytes.length);
+            exchange.getResponseBody().write(bytes);
+        }
+    }
+
+    private static List<String> segments(HttpExchange exchange) {
+        return Arrays.stream(exchange.getRequestURI().getRawPath().split("/"))
+                .filter(segment -> !segment.isEmpty())
+                .map(segment -> URLDecoder.decode(segment.replace("+", "%2B"), StandardCharsets.UTF_8))
+                .toList();
+    }
+
+    private JsonNode answer(String method, List<String> path) {
+        if (!method.equals("GET")) {
+            throw new Refusal(405, 405, "this registry is read-only: schemas are registered by whoever creates a run");
+        }
+        return switch (path.get(0)) {
+            case "subjects" -> subjects(path);
+            case "schemas" -> schemas(path);
+            case "config" -> config(path);
+            case "mode" -> mode(path);
+            default -> throw notFound();
+        };
+    }
+
+    private JsonNode subjects(List<String> path) {
+        if (path.size() == 1) {
+            ArrayNode names = JSON.createArrayNode();
+            contents.subjects().forEach(names::add);
+            return names;
+        }
+        if (path.size() > 5 || path.size() < 3 || !path.get(2).equals("versions")) {
+            throw notFound();
+        }
+        SortedMap<Integer, Registration> versions = contents.versions(path.get(1));
+        if (versions.isEmpty()) {
+            throw new Refusal(404, 40401, "Subject '" + path.get(1) + "' not found.");
+        }
+        if (path.size() == 3) {
+            ArrayNode numbers = JSON.createArrayNode();
+            versions.keySet().forEach(numbers::add);
+            return numbers;
+        }
+        Registration registration = version(versions, path.get(3));
+        if (path.size() == 4) {
+            return JSON.createObjectNode()
+                    .put("subject", registration.subject())
+                    .put("version", registration.version())
+                    .put("id", registration.id())
+                    .put("schema", registration.schema());
+        }
+        if (!path.get(4).equals("schema")) {
+            throw notFound();
+        }
+        return tree(registration.schema());
+    }
+
+    private static Registration version(SortedMap<Integer, Registration> versions, String text) {
+        int number = text.equals("latest") ? versions.lastKey() : number(text, 42202, "version");
+        Registration registration = versions.get(number);
+        if (registration == null) {
+            throw new Refusal(404, 40402, "Version " + number + " not found.");
+        }
+        return registration;
+    }
+
+    private JsonNode schemas(List<String> path) {
+        if (path.size() == 2 && path.get(1).equals("types")) {
+            return JSON.createArrayNode().add("AVRO");
+        }
+        if (path.size() != 3 || !path.get(1).equals("ids")) {
+            throw notFound();
+        }
+        int id = number(path.get(2), 42201, "schema id");
+        String text = contents.schemaText(id).orElseThrow(() -> new Refusal(404, 40403, "Schema " + id + " not found"));
+        return JSON.createObjectNode().put("schema", text);
+    }
+
+    private JsonNode config(List<String> path) {
+        if (path.size() == 2) {
+            throw new Refusal(
+                    404, 40408, "Subject '" + path.get(1) + "' does not have subject-level compatibility configured");
+        }
+        requireEnd(path);
+        return JSON.createObjectNode().put("compatibilityLevel", contents.compatibilityLevel());
+    }
+
+    private static JsonNode mode(List<String> path) {
+        requireEnd(path);
+        return JSON.createObjectNode().put("mode", "READONLY");
+    }
+
+    private static void requireEnd(List<String> path) {
+        if (path.size() != 1) {
+            throw notFound();
+        }
+    }
+
+    private static int number(String text, int code, String what) {
+        try {
+            return Integer.parseInt(text);
+        } catch (NumberFormatException e) {
+            throw new Refusal(422, code, "The specified " + what + " '" + text + "' is not a number.");
+        }
+    }
+
+    private static JsonNode tree(String schema) {
+        try {
+            return JSON.readTree(schema);
+        } catch (IOException e) {
+            throw new SchemaRegistryException("a registered schema is no JSON", e);
+        }
+    }
+
+    private static ObjectNode error(int code, String message) {
+        return JSON.createObjectNode().put("error_code", code).put("message", message);
+    }
+
+    private static Refusal notFound() {
+        return new Refusal(404, 404, "HTTP 404 Not Found");
+    }
+
+    /** An answer of the protocol other than 200. */
+    private static final class Refusal extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        private final int status;
+        private final int code;
+
+        Refusal(int status, int code, String message) {
+            super(message, null, false, false);
+            this.status = status;
+            this.code = code;
+        }
+    }
+}

@@ -1,0 +1,215 @@
+package dev.millrace.log.scan;
+
+import dev.millrace.log.LogConnection;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/**
+ * Reads topics up to a cut, as a member of no group, so that it can be done beside a live run and leaves no trace. Owned by one thread.
+ */
+public final class TopicScan implements AutoCloseable {
+    private static final Duration POLL = Duration.ofMillis(250);
+    /** What is read is there already; a request that the broker holds back for more would hold up the next topic. */
+    private static final int FETCH_WAIT_MS = 20;
+
+    private final LogConnection connection;
+    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final Duration patience;
+    private long records;
+    private long bytes;
+
+    /** @param patience how long to wait while nothing arrives */
+    public TopicScan(LogConnection connection, Duration patience) {
+        this.connection = connection;
+        this.patience = patience;
+        this.consumer = consumer("read_committed");
+    }
+
+    private KafkaConsumer<byte[], byte[]> consumer(String isolation) {
+        return new KafkaConsumer<>(
+                connection.consumer(Map.of(
+                        ConsumerConfig.ISOLATION_LEVEL_CONFIG,
+                        isolation,
+                        ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG,
+                        false,
+                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
+                        "earliest",
+                        ConsumerConfig.MAX_POLL_RECORDS_CONFIG,
+                        5000,
+                        ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG,
+                        FETCH_WAIT_MS,
+                        ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG,
+                        4 << 20,
+                        ConsumerConfig.DEFAULT_API_TIMEOUT_MS_CONFIG,
+                        Math.toIntExact(patience.toMillis()))),
+                new ByteArrayDeserializer(),
+                new ByteArrayDeserializer());
+    }
+
+    /**
+     * A consistent cut, now.
+     *
+     * @param topics what is written last first
+     */
+    public ConsistentCut cut(List<String> topics) {
+        return ConsistentCut.now(consumer, topics, patience);
+    }
+
+    /**
+     * A cut that holds every transaction that is committed now, also one behind another that is open still; reading up to
+     * it waits for that one to end.
+     */
+    public ConsistentCut cutBehindOpenTransactions(List<String> topics) {
+        try (KafkaConsumer<byte[], byte[]> uncommitted = consumer("read_uncommitted")) {
+            return ConsistentCut.now(uncommitted, topics, patience);
+        }
+    }
+
+    /** How many partitions each topic of the run has that the cluster has. */
+    public Map<String, Integer> partitionCounts() {
+        Map<String, Integer> counts = new HashMap<>();
+        consumer.listTopics(patience).forEach((topic, partitions) -> {
+            if (connection.topics().all().contains(topic)) {
+                counts.put(topic, partitions.size());
+            }
+        });
+        return counts;
+    }
+
+    /** First offset that the log keeps of each partition now. */
+    public Map<TopicPartition, Long> keptFrom(List<TopicPartition> partitions) {
+        return consumer.beginningOffsets(partitions, patience);
+    }
+
+    /**
+     * Where records of this time and later begin, as far as clocks agree: the first offset that was written then or after.
+     *
+     * @param timestampMs Unix milliseconds
+     * @return within the cut; its end if there is none
+     */
+    public Map<TopicPartition, Long> since(ConsistentCut cut, List<TopicPartition> partitions, long timestampMs) {
+        Map<TopicPartition, Long> times = new HashMap<>();
+        partitions.forEach(partition -> times.put(partition, Math.max(0, timestampMs)));
+        Map<TopicPartition, Long> from = new HashMap<>();
+        consumer.offsetsForTimes(times, patience).forEach((partition, found) -> {
+            OffsetRange range = cut.of(partition);
+            from.put(
+                    partition,
+                    found == null ? range.end() : Math.min(range.end(), Math.max(range.begin(), found.offset())));
+        });
+        return from;
+    }
+
+    /** The record at one place; empty if the log does not have it, or not any more. */
+    public Optional<ConsumerRecord<byte[], byte[]>> at(ConsistentCut cut, TopicPartition partition, long offset) {
+        if (cut.of(partition) == null || !cut.of(partition).holds(offset)) {
+            return Optional.empty();
+        }
+        AtomicReference<ConsumerRecord<byte[], byte[]>> found = new AtomicReference<>();
+        readWhile(Map.of(partition, offset), cut, record -> {
+            if (record.offset() == offset) {
+                found.set(record);
+            }
+            return false;
+        });
+        return Optional.ofNullable(found.get());
+    }
+
+    /**
+     * Hands over every committed record of a topic inside the cut.
+     *
+     * @throws ScanException if nothing arrived for so long before its end was reached
+     */
+    public void read(String topic, ConsistentCut cut, Consumer<ConsumerRecord<byte[], byte[]>> reader) {
+        Map<TopicPartition, Long> from = new HashMap<>();
+        cut.partitions(topic)
+                .forEach(partition -> from.put(partition, cut.of(partition).begin()));
+        readWhile(from, cut, record -> {
+            reader.accept(record);
+            return true;
+        });
+    }
+
+    /**
+     * Hands over committed records inside the cut, from these offsets on, until a partition's reader has enough.
+     *
+     * @param reader false if it wants no more of the record's partition
+     * @throws ScanException if nothing arrived for so long before its end was reached
+     */
+    public void readWhile(
+            Map<TopicPartition, Long> from, ConsistentCut cut, Predicate<ConsumerRecord<byte[], byte[]>> reader) {
+        Set<TopicPartition> open = new HashSet<>(from.keySet());
+        open.removeIf(partition -> from.get(partition) >= cut.of(partition).end());
+        if (open.isEmpty()) {
+            return;
+        }
+        consumer.assign(List.copyOf(open));
+        consumer.resume(List.copyOf(open)); // one that was left by the last reading is paused still
+        open.forEach(partition -> consumer.seek(partition, from.get(partition)));
+        long lastProgress = System.nanoTime();
+        while (true) {
+            for (TopicPartition partition : List.copyOf(open)) {
+                if (consumer.position(partition, patience) >= cut.of(partition).end()) {
+                    leave(partition, open); // a live run writes on
+                }
+            }
+            if (open.isEmpty()) {
+                return;
+            }
+            boolean any = false;
+            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
+                any = true;
+                TopicPartition partition = new TopicPartition(record.topic(), record.partition());
+                if (open.contains(partition)
+                        && record.offset() < cut.of(partition).end()) {
+                    records++;
+                    bytes += Math.max(0, record.serializedKeySize()) + Math.max(0, record.serializedValueSize());
+                    if (!reader.test(record)) {
+                        leave(partition, open);
+                    }
+                }
+            }
+            if (any) {
+                lastProgress = System.nanoTime();
+            } else if (System.nanoTime() - lastProgress > patience.toNanos()) {
+                throw new ScanException("nothing arrived for " + patience.toSeconds() + " s while reading " + open
+                        + "; is the broker out of reach or overloaded, or a transaction left open?");
+            }
+        }
+    }
+
+    private void leave(TopicPartition partition, Set<TopicPartition> open) {
+        if (open.remove(partition)) {
+            consumer.pause(List.of(partition));
+        }
+    }
+
+    /** Records handed over so far. */
+    public long records() {
+        return records;
+    }
+
+    /** Their keys and values, uncompressed. */
+    public long bytes() {
+        return bytes;
+    }
+
+    @Override
+    public void close() {
+        consumer.close(CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
+    }
+}

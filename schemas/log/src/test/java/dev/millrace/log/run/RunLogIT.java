@@ -1,0 +1,202 @@
+package dev.millrace.log.run;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.topics.LogSetupException;
+import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.schemas.ServerRole;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroSerde;
+import java.nio.file.Path;
+import java.time.Clock;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+@Timeout(120)
+class RunLogIT {
+    private static final TopicsConfig CONFIG = TopicsConfig.defaults();
+
+    @TempDir
+    private static Path directory;
+
+    private static EmbeddedBroker broker;
+    private static Map<String, Object> client;
+
+    @BeforeAll
+    static void startBroker() {
+        broker = EmbeddedBroker.start(directory);
+        client = Map.of("bootstrap.servers", broker.bootstrapServers());
+    }
+
+    @AfterAll
+    static void stopBroker() {
+        broker.close();
+    }
+
+    @Test
+    void shouldCreateARunThenGoOnWithItThenLetOthersJoin() {
+        RunTopics topics = new RunTopics("a.");
+        RunIdentity run = new RunIdentity("run-a", 0, "default");
+
+        try (RunLog created = open(topics, run)) {
+            assertThat(created.resumed()).isFalse();
+            assertThat(created.connection().run()).isEqualTo(run);
+            assertThat(created.registryContents().orElseThrow().subjects())
+                    .contains("a.rollouts-value", "a.weights-value", "a.run-value")
+                    .doesNotContain("a.dead-letters-value");
+        }
+        try (RunLog resumed = open(topics, run);
+                RunLog joined = RunLog.join(client, topics, run, CONFIG, "")) {
+            assertThat(resumed.resumed()).isTrue();
+            Serving serving = new Serving(
+                    "run-a", 0, "generator-0", ServerRole.GENERATOR, "default", 1L, 2L, 3L, 4L, null, false);
+            byte[] bytes = AvroSerde.of(Serving.class, resumed.connection().registry())
+                    .serializer()
+                    .serialize(topics.serving(), serving);
+            assertThat(AvroSerde.of(Serving.class, joined.connection().registry())
+                            .deserializer()
+                            .deserialize(topics.serving(), bytes))
+                    .isEqualTo(serving);
+        }
+    }
+
+    @Test
+    void shouldRefuseASecondRunUnderTheSamePrefixAndTakeItUnderAnother() {
+        RunTopics topics = new RunTopics("b.");
+        open(topics, new RunIdentity("run-b", 0, "default")).close();
+
+        assertThatThrownBy(() -> open(topics, new RunIdentity("run-c", 0, "default")))
+                .isInstanceOf(LogSetupException.class)
+                .hasMessage("the topics under 'b.' belong to run run-b, not to run run-c; "
+                        + "go on with that run, or choose another topic prefix");
+        assertThatThrownBy(() -> RunLog.join(client, topics, new RunIdentity("run-c", 0, "default"), CONFIG, ""))
+                .isInstanceOf(LogSetupException.class)
+                .hasMessageContaining("belong to run run-b");
+        assertThatThrownBy(() -> open(topics, new RunIdentity("run-b", 0, "other")))
+                .isInstanceOf(LogSetupException.class)
+                .hasMessageContaining("trains the policy default, not other");
+
+        try (RunLog other = open(new RunTopics("c."), new RunIdentity("run-c", 0, "default"))) {
+            assertThat(other.resumed()).isFalse();
+        }
+    }
+
+    @Test
+    void shouldGoOnToALaterEpochAndNeverBack() {
+        RunTopics topics = new RunTopics("epochs.");
+        open(topics, new RunIdentity("run-e", 0, "default")).close();
+
+        try (RunLog rolledBack = open(topics, new RunIdentity("run-e", 1, "default"))) {
+            assertThat(rolledBack.resumed()).isTrue();
+        }
+
+        assertThatThrownBy(() -> open(topics, new RunIdentity("run-e", 0, "default")))
+                .isInstanceOf(LogSetupException.class)
+                .hasMessage("run run-e has gone on to epoch 1; nothing of epoch 0 would be read any more");
+        assertThatThrownBy(() -> RunLog.join(client, topics, new RunIdentity("run-e", 2, "default"), CONFIG, ""))
+                .isInstanceOf(LogSetupException.class)
+                .hasMessage("run run-e is at epoch 1, not at epoch 2");
+    }
+
+    @Test
+    void shouldLetOneOfManyRunsWinAPrefix() throws Exception {
+        RunTopics topics = new RunTopics("contested.");
+        ExecutorService pool = Executors.newFixedThreadPool(4);
+        List<String> winners = new ArrayList<>();
+        try {
+            List<Callable<String>> contenders = new ArrayList<>();
+            for (int i = 0; i < 4; i++) {
+                String runId = "run-" + i;
+                contenders.add(() -> {
+                    open(topics, new RunIdentity(runId, 0, "default")).close();
+                    return runId;
+                });
+            }
+            for (Future<String> result : pool.invokeAll(contenders, 90, TimeUnit.SECONDS)) {
+                try {
+                    winners.add(result.get());
+                } catch (ExecutionException e) {
+                    assertThat(e.getCause())
+                            .isInstanceOf(LogSetupException.class)
+                            .hasMessageContaining("belong to run");
+                }
+            }
+        } finally {
+            pool.shutdownNow();
+        }
+
+        assertThat(winners).hasSize(1);
+        open(topics, new RunIdentity(winners.get(0), 0, "default")).close();
+    }
+
+    @Test
+    void shouldRefuseTopicsThatNobodyClaims() throws Exception {
+        try (Admin admin = Admin.create(client)) {
+            admin.createTopics(List.of(new NewTopic("orphan.rollouts", 4, (short) 1)))
+                    .all()
+                    .get(10, TimeUnit.SECONDS);
+        }
+
+        assertThatThrownBy(() -> open(new RunTopics("orphan."), new RunIdentity("r", 0, "default")))
+                .isInstanceOf(LogSetupException.class)
+                .hasMessage("topics [orphan.rollouts] exist, but no orphan.run says "
+                        + "whose they are; delete them, or choose another topic prefix than 'orphan.'");
+    }
+
+    @Test
+    void shouldRefuseAClaimThatIsNone() throws Exception {
+        RunTopics topics = new RunTopics("garbage.");
+        open(topics, new RunIdentity("r", 0, "default")).close();
+        try (KafkaProducer<String, byte[]> producer =
+                new KafkaProducer<>(client, new StringSerializer(), new ByteArraySerializer())) {
+            producer.send(new ProducerRecord<>(topics.run(), "run", new byte[] {1, 2, 3, 4, 5, 6}))
+                    .get(10, TimeUnit.SECONDS);
+        }
+
+        assertThatThrownBy(() -> open(topics, new RunIdentity("r", 0, "default")))
+                .isInstanceOf(LogSetupException.class)
+                .hasMessage("topic garbage.run holds something else than a claim: not a RunClaim (topic garbage.run): "
+                        + "the first byte is 1 in place of 0");
+    }
+
+    @Test
+    void shouldSayThatThereIsNoRunToJoin() {
+        RunTopics none = new RunTopics("none.");
+        assertThatThrownBy(() -> RunLog.join(client, none, new RunIdentity("r", 0, "default"), CONFIG, ""))
+                .isInstanceOf(LogSetupException.class)
+                .hasMessageStartingWith("there is no run under the topic prefix 'none.': topics [none.batches,");
+    }
+
+    @Test
+    void shouldCarryTheRecordLimitToProducers() {
+        try (RunLog log = open(new RunTopics("limits."), new RunIdentity("r", 0, "default"))) {
+            assertThat(log.connection().clientProperties()).containsEntry("max.request.size", 8 << 20);
+        }
+    }
+
+    private static RunLog open(RunTopics topics, RunIdentity run) {
+        return RunLog.open(client, topics, run, CONFIG, "", Clock.systemUTC());
+    }
+}

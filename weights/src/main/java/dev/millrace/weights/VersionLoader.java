@@ -1,0 +1,150 @@
+package dev.millrace.weights;
+
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.optimizer.AdamW;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorLocation;
+import dev.millrace.schemas.WeightChunk;
+import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.serde.AvroSerde;
+import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.weights.store.ObjectStore;
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.function.LongFunction;
+import org.apache.kafka.common.serialization.Deserializer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Weights and optimiser's state of published versions, verified, from wherever their chunks lie.
+ *
+ * <p>As thread-safe as the log that it is given. Failed loads leave nothing behind.
+ */
+public final class VersionLoader {
+    private static final Logger LOG = LoggerFactory.getLogger(VersionLoader.class);
+
+    private final LongFunction<PolicyVersion> manifests;
+    private final ChunkLog log;
+    private final Deserializer<WeightChunk> chunks;
+    private final StoredTensors stored;
+    private final VersionChain chain;
+
+    /**
+     * @param manifests by version; throws {@link VersionUnavailableException} for one that is not known
+     * @param log where chunks lie; closed by its owner
+     * @param registry of the chunks' schemas
+     * @param store as {@code weights.store} names it: where versions lie that are not on the log
+     */
+    public VersionLoader(LongFunction<PolicyVersion> manifests, ChunkLog log, SchemaRegistry registry, String store) {
+        this.manifests = manifests;
+        this.log = log;
+        this.chunks = AvroSerde.of(WeightChunk.class, registry).deserializer();
+        this.stored = new StoredTensors(ObjectStore.of(store));
+        this.chain = new VersionChain(manifests, this::read);
+    }
+
+    /**
+     * The weights of a version in new buffers that belong to the caller, made from others that are at hand where that
+     * spares reading: those of the version before it, and a version costs one delta.
+     *
+     * @param atHand weights of a version as this gave them, or null; not written
+     * @throws VersionUnavailableException if the version, its chunks, or those of a version that it is a delta against
+     *     cannot be had
+     * @throws CorruptVersionException if one of them is not what its manifest says, or the tensors are not the shape's
+     */
+    public Weights load(long version, LongFunction<Weights> atHand) {
+        PolicyVersion manifest = manifests.apply(version);
+        Weights weights = Weights.zeros(shapeOf(manifest));
+        chain.load(manifest, weights.tensors().specs(), atHand).forEach(weights::load);
+        return weights;
+    }
+
+    /**
+     * Overwrites weights that the caller owns with those of a version; they are untouched if it fails.
+     *
+     * @throws VersionUnavailableException as {@link #load(long, LongFunction)}
+     * @throws CorruptVersionException as {@link #load(long, LongFunction)}, or if the version is of another shape
+     */
+    public void load(long version, Weights into) {
+        PolicyVersion manifest = manifests.apply(version);
+        DecoderShape published = shapeOf(manifest);
+        if (!published.equals(into.shape())) {
+            throw new CorruptVersionException(
+                    version,
+                    "version " + version + " is of the shape " + manifest.getShape() + ", not of the expected "
+                            + ShapeText.of(into.shape()));
+        }
+        chain.load(manifest, into.tensors().specs(), known -> null).forEach(into::load);
+    }
+
+    /**
+     * The optimiser's state after the step that made a version, in new buffers that belong to the caller.
+     *
+     * @throws VersionUnavailableException as {@link #load(long, LongFunction)}, or if the version was published without it
+     * @throws CorruptVersionException as {@link #load(long, LongFunction)}
+     */
+    public AdamW.State loadOptimizer(long version) {
+        PolicyVersion manifest = manifests.apply(version);
+        if (manifest.getOptimizer() == null) {
+            throw new VersionUnavailableException(
+                    version,
+                    "version " + version
+                            + " was published without the optimiser's state, so training cannot go on from it");
+        }
+        DecoderShape shape = shapeOf(manifest);
+        return OptimizerTensors.state(
+                shape,
+                manifest.getOptimizerSteps(),
+                read(manifest, manifest.getOptimizer(), OptimizerTensors.specs(shape), name -> {
+                    throw new CorruptVersionException(
+                            version,
+                            "version " + version
+                                    + " has a delta in the optimiser's state, which is always written whole: " + name);
+                }));
+    }
+
+    /** The shape that a manifest declares. */
+    static DecoderShape shapeOf(PolicyVersion manifest) {
+        try {
+            return ShapeText.parse(manifest.getShape());
+        } catch (IllegalArgumentException e) {
+            throw new CorruptVersionException(
+                    manifest.getVersion(),
+                    "version " + manifest.getVersion() + " declares no usable shape: " + e.getMessage());
+        }
+    }
+
+    private Map<String, ByteBuffer> read(
+            PolicyVersion manifest,
+            TensorLocation location,
+            List<TensorSpec> expected,
+            Function<String, ByteBuffer> base) {
+        PublishedTensors published = new PublishedTensors(manifest, location);
+        published.require(expected);
+        Map<String, ByteBuffer> encoded = location.getUri() == null ? assembled(published) : stored.read(published);
+        return published.verified(encoded, base);
+    }
+
+    private Map<String, ByteBuffer> assembled(PublishedTensors published) {
+        TensorAssembly assembly = new TensorAssembly(published);
+        log.read(
+                published.manifest(),
+                published.location(),
+                (topic, partition, offset, value) -> accept(assembly, topic, partition, offset, value));
+        return assembly.finish();
+    }
+
+    private void accept(TensorAssembly assembly, String topic, int partition, long offset, byte[] value) {
+        try {
+            assembly.accept(chunks.deserialize(topic, value), offset);
+        } catch (MalformedRecordException e) {
+            // whoever wrote this is no learner; if a chunk of ours is missing for it, the assembly names it
+            LOG.warn("passed over {}-{}@{}: {}", topic, partition, offset, e.getMessage());
+        }
+    }
+}
