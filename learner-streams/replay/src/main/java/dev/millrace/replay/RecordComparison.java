@@ -1,10 +1,12 @@
 package dev.millrace.replay;
 
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.registry.UnknownSchemaException;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.topology.journal.SeenHeader;
 import dev.millrace.topology.task.Decision;
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -14,7 +16,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import org.apache.avro.AvroRuntimeException;
 import org.apache.avro.Schema;
+import org.apache.avro.generic.GenericDatumReader;
+import org.apache.avro.generic.GenericRecord;
+import org.apache.avro.generic.IndexedRecord;
+import org.apache.avro.io.BinaryDecoder;
+import org.apache.avro.io.DecoderFactory;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.header.Header;
@@ -22,7 +30,10 @@ import org.apache.kafka.common.header.Headers;
 
 /**
  * Compares a record of the run with the one that a replay made, byte by byte: key, value and headers, save the header
- * that says what was seen. If they differ, both are decoded to say in which field. Thread-safe.
+ * that says what was seen. If they differ, both are decoded to say in which field.
+ *
+ * <p>A value that the run wrote with an older schema than this version has is compared as that schema knows it: every
+ * field of it, and none that was added since. Thread-safe.
  */
 final class RecordComparison {
     private static final int SHOWN = 200;
@@ -50,18 +61,20 @@ final class RecordComparison {
             return Optional.of(new Where("key", text(recorded.key()), text(replayed.key())));
         }
         if (!Arrays.equals(recorded.value(), replayed.value())) {
-            return Optional.of(inValue(recorded, replayed.value()));
+            Optional<Where> where = inValue(recorded, replayed.value());
+            if (where.isPresent()) {
+                return where;
+            }
         }
         return inHeaders(headers(recorded.headers()), headers(replayed.headers()));
     }
 
-    private Where inValue(ConsumerRecord<byte[], byte[]> recorded, byte[] replayed) {
+    private Optional<Where> inValue(ConsumerRecord<byte[], byte[]> recorded, byte[] replayed) {
         Class<? extends SpecificRecord> type = types.get(recorded.topic());
         byte[] value = recorded.value();
         if (type != null && value != null && replayed != null) {
             if (value.length >= FRAME_BYTES && !Arrays.equals(value, 0, FRAME_BYTES, replayed, 0, FRAME_BYTES)) {
-                return new Where(
-                        "schema id", hex(Arrays.copyOf(value, FRAME_BYTES)), hex(Arrays.copyOf(replayed, FRAME_BYTES)));
+                return inOlderForm(value, replayed);
             }
             try {
                 var deserializer = AvroSerde.of(type, registry).deserializer();
@@ -70,22 +83,47 @@ final class RecordComparison {
                         deserializer.deserialize(recorded.topic(), replayed),
                         "");
                 if (where != null) {
-                    return where;
+                    return Optional.of(where);
                 }
             } catch (MalformedRecordException e) {
-                return new Where("value", "something that is no " + type.getSimpleName(), "a " + type.getSimpleName());
+                return Optional.of(new Where(
+                        "value", "something that is no " + type.getSimpleName(), "a " + type.getSimpleName()));
             }
         }
         int at = value == null || replayed == null ? 0 : Arrays.mismatch(value, replayed);
-        return new Where(
+        return Optional.of(new Where(
                 "value, byte " + at,
                 value == null ? "nothing" : value.length + " bytes",
-                replayed == null ? "nothing" : replayed.length + " other bytes");
+                replayed == null ? "nothing" : replayed.length + " other bytes"));
+    }
+
+    /** Both as the schema that the run wrote with knows them; empty if they are the same. */
+    private Optional<Where> inOlderForm(byte[] recorded, byte[] replayed) {
+        try {
+            Schema older = registry.byId(ByteBuffer.wrap(recorded).getInt(1));
+            return Optional.ofNullable(within(decoded(recorded, older), decoded(replayed, older), ""));
+        } catch (IOException | AvroRuntimeException | UnknownSchemaException e) {
+            return Optional.of(new Where(
+                    "schema id",
+                    hex(Arrays.copyOf(recorded, FRAME_BYTES)),
+                    hex(Arrays.copyOf(replayed, FRAME_BYTES)) + ", and they cannot be compared: " + e.getMessage()));
+        }
+    }
+
+    private GenericRecord decoded(byte[] value, Schema as) throws IOException {
+        Schema written = registry.byId(ByteBuffer.wrap(value).getInt(1));
+        BinaryDecoder decoder =
+                DecoderFactory.get().binaryDecoder(value, FRAME_BYTES, value.length - FRAME_BYTES, null);
+        GenericRecord record = new GenericDatumReader<GenericRecord>(written, as).read(null, decoder);
+        if (!decoder.isEnd()) {
+            throw new AvroRuntimeException("bytes follow the record");
+        }
+        return record;
     }
 
     /** The first field in which two values differ; null if there is none. */
     private static Where within(Object recorded, Object replayed, String path) {
-        if (recorded instanceof SpecificRecord a && replayed instanceof SpecificRecord b) {
+        if (recorded instanceof IndexedRecord a && replayed instanceof IndexedRecord b) {
             for (Schema.Field field : a.getSchema().getFields()) {
                 Where where = within(
                         a.get(field.pos()),

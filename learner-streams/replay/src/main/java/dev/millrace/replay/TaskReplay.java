@@ -3,9 +3,13 @@ package dev.millrace.replay;
 import dev.millrace.replay.InputReader.Taken;
 import dev.millrace.replay.OutputReader.Output;
 import dev.millrace.replay.archive.RecordedRun;
+import dev.millrace.topology.TopologySettings;
 import dev.millrace.topology.TopologyTasks.Input;
 import dev.millrace.topology.journal.Observation;
 import dev.millrace.topology.journal.TaskEvent;
+import dev.millrace.topology.settings.CanonicalSettings;
+import dev.millrace.topology.settings.Fingerprint;
+import dev.millrace.topology.settings.SettingDifference;
 import dev.millrace.topology.task.Decision;
 import dev.millrace.topology.task.DecisionTask;
 import dev.millrace.topology.task.TaskFactory;
@@ -16,6 +20,7 @@ import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
+import java.util.stream.Collectors;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -30,13 +35,15 @@ import org.apache.kafka.streams.state.KeyValueStore;
  * <p>Holds the task's state and one record of each partition; single-threaded, used once.
  */
 final class TaskReplay<A extends Observation> {
+    private static final int NAMED_DIFFERENCES = 12;
+
     private final RecordedRun run;
     private final TaskFactory<A> factory;
     private final List<Input<A>> inputs;
     private final Function<long[], Taken<A>> told;
     private final int partition;
     private final String name;
-    private final long settings;
+    private final CanonicalSettings settings;
     private final RecordComparison comparison;
     private final LongAdder progress;
 
@@ -44,6 +51,9 @@ final class TaskReplay<A extends Observation> {
     private final Map<String, Long> same = new TreeMap<>();
     /** By the number of the input. */
     private final Map<Integer, InputReader<A>> readers = new TreeMap<>();
+
+    /** The settings that the run's records carry so far. */
+    private final Map<Fingerprint, CanonicalSettings> recorded = new HashMap<>();
 
     private OutputReader outputs;
     private DecisionTask<A> task;
@@ -57,7 +67,7 @@ final class TaskReplay<A extends Observation> {
 
     /**
      * @param told makes an arrival of what a journal was told
-     * @param settings fingerprint of what it decides by
+     * @param settings what it decides by
      * @param progress takes how many offsets of the inputs were passed
      */
     TaskReplay(
@@ -66,7 +76,7 @@ final class TaskReplay<A extends Observation> {
             List<Input<A>> inputs,
             Function<long[], Taken<A>> told,
             int partition,
-            long settings,
+            CanonicalSettings settings,
             RecordComparison comparison,
             LongAdder progress) {
         this.run = run;
@@ -129,6 +139,7 @@ final class TaskReplay<A extends Observation> {
                     "not looked for it"));
         }
         current = output;
+        output.sighting().settings().forEach(each -> recorded.put(each.fingerprint(), each));
         List<TaskEvent> events = output.sighting().since();
         for (int i = 0; i < events.size(); i++) {
             happen(events.get(i), i == events.size() - 1);
@@ -157,7 +168,10 @@ final class TaskReplay<A extends Observation> {
             isLastEvent = isLast;
             task.idle(idled.countedMs(), idled.wallClockMs());
         } else if (event instanceof TaskEvent.Began began) {
-            begin(began);
+            requireSame(began.settings());
+            begin();
+        } else if (event instanceof TaskEvent.BeganAgain) {
+            begin();
         } else {
             throw new UnprovableReplayException("so much happened before " + described(current)
                     + " without a record being made that its header could not hold it");
@@ -173,13 +187,41 @@ final class TaskReplay<A extends Observation> {
         return reader;
     }
 
-    private void begin(TaskEvent.Began began) {
-        if (began.settings() != settings) {
-            throw new UnprovableReplayException(
-                    "from " + described(current) + " on, the run decided by other settings than these (fingerprint "
-                            + Long.toHexString(began.settings()) + ", these have " + Long.toHexString(settings)
-                            + "); give the configuration that it ran with");
+    /** Of an unknown form nothing can be said; what is made by these settings still has to be the run's, byte for byte. */
+    private void requireSame(Fingerprint began) {
+        if (began.equals(Fingerprint.UNKNOWN) || began.equals(settings.fingerprint())) {
+            return;
         }
+        String from = "from " + described(current) + " on, the run decided by other settings than these";
+        CanonicalSettings there = recorded.get(began);
+        if (there == null) {
+            throw new UnprovableReplayException(from + " (their fingerprint is " + began + ", of these "
+                    + settings.fingerprint() + "), and no record of " + name + " carries their text");
+        }
+        List<SettingDifference> differences;
+        try {
+            differences = TopologySettings.FORMS.differences(there, settings);
+        } catch (IllegalArgumentException e) {
+            throw new UnprovableReplayException(
+                    "what the run decided by from " + described(current) + " on cannot be compared: " + e.getMessage());
+        }
+        if (!differences.isEmpty()) {
+            throw new UnprovableReplayException(
+                    from + ": " + described(differences) + "; give the configuration that it ran with");
+        }
+    }
+
+    private static String described(List<SettingDifference> differences) {
+        String named = differences.stream()
+                .limit(NAMED_DIFFERENCES)
+                .map(SettingDifference::toString)
+                .collect(Collectors.joining(", "));
+        return differences.size() <= NAMED_DIFFERENCES
+                ? named
+                : named + ", and " + (differences.size() - NAMED_DIFFERENCES) + " more";
+    }
+
+    private void begin() {
         if (task != null) {
             task.close();
         }

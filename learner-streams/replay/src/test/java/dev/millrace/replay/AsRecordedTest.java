@@ -6,6 +6,7 @@ import static dev.millrace.topology.Samples.score;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -15,10 +16,22 @@ import dev.millrace.topology.Samples;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyHarness;
 import dev.millrace.topology.batch.BatchConfig;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import org.apache.avro.Schema;
+import org.apache.avro.generic.GenericDatumReader;
+import org.apache.avro.generic.GenericDatumWriter;
+import org.apache.avro.generic.GenericRecord;
+import org.apache.avro.io.BinaryEncoder;
+import org.apache.avro.io.DecoderFactory;
+import org.apache.avro.io.EncoderFactory;
+import org.apache.avro.specific.SpecificData;
+import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.junit.jupiter.api.BeforeEach;
@@ -136,6 +149,57 @@ class AsRecordedTest {
     }
 
     @Test
+    void shouldCompareWhatTheRunWroteWithAnOlderSchemaAsThatSchemaKnowsIt() throws Exception {
+        rewriteWithout(TOPICS.trajectories(), Trajectory.class, "reference_version");
+        rewriteWithout(TOPICS.outcomes(), Outcome.class, "newest_version");
+
+        List<TaskVerdict> verdicts = replay(1);
+        assertThat(verdicts).allMatch(TaskVerdict::isProved);
+        assertThat(verdicts.get(0).same()).containsEntry(TOPICS.trajectories(), 17L);
+
+        Map<String, Object> changed = Map.of("reward", 0.25);
+        rewrite(recorded.of(TOPICS.trajectories()).get(4L), without(Trajectory.class, "reference_version"), changed);
+        assertThat(replay(1).get(0).difference())
+                .contains(new ReplayDifference("join-0", "test.trajectories-0@4 (number 4)", "reward", "0.25", "0.0"));
+    }
+
+    private static Schema without(Class<? extends SpecificRecord> type, String field) {
+        Schema schema = SpecificData.get().getSchema(type);
+        List<Schema.Field> kept = schema.getFields().stream()
+                .filter(each -> !each.name().equals(field))
+                .map(each -> new Schema.Field(each, each.schema()))
+                .toList();
+        assertThat(kept).hasSize(schema.getFields().size() - 1);
+        return Schema.createRecord(schema.getName(), schema.getDoc(), schema.getNamespace(), false, kept);
+    }
+
+    private void rewriteWithout(String topic, Class<? extends SpecificRecord> type, String field) throws IOException {
+        for (ConsumerRecord<byte[], byte[]> record :
+                List.copyOf(recorded.of(topic).values())) {
+            if (record.value().length > 5) {
+                rewrite(record, without(type, field), Map.of());
+            }
+        }
+    }
+
+    /** As if the record had been written with another schema. */
+    private void rewrite(ConsumerRecord<byte[], byte[]> record, Schema as, Map<String, Object> changed)
+            throws IOException {
+        Schema written = topology.schemas.byId(ByteBuffer.wrap(record.value()).getInt(1));
+        GenericRecord value = new GenericDatumReader<GenericRecord>(written, as)
+                .read(null, DecoderFactory.get().binaryDecoder(record.value(), 5, record.value().length - 5, null));
+        changed.forEach(value::put);
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        bytes.write(0);
+        bytes.write(ByteBuffer.allocate(4)
+                .putInt(topology.schemas.idOf(record.topic(), as))
+                .array());
+        BinaryEncoder encoder = EncoderFactory.get().directBinaryEncoder(bytes, null);
+        new GenericDatumWriter<GenericRecord>(as).write(value, encoder);
+        replace(record, bytes.toByteArray());
+    }
+
+    @Test
     void shouldMissARecordThatTheRunHasLost() throws Exception {
         recorded.of(TOPICS.outcomes()).remove(0L);
         assertThat(replay(1).get(0).difference())
@@ -166,7 +230,7 @@ class AsRecordedTest {
     }
 
     @Test
-    void shouldSayThatTheRunDecidedByOtherSettings() throws Exception {
+    void shouldSayByWhichOtherSettingsTheRunDecided() throws Exception {
         config = with(
                 config,
                 new CorrectionConfig(
@@ -179,7 +243,12 @@ class AsRecordedTest {
                         config.corrections().missingOldLogProbs()),
                 config.batch());
         assertThat(replay(1))
-                .allSatisfy(
-                        verdict -> assertThat(verdict.gap()).get().asString().contains("other settings"));
+                .hasSize(2)
+                .allSatisfy(verdict -> assertThat(verdict.gap())
+                        .get()
+                        .asString()
+                        .contains(" on, the run decided by other settings than these:"
+                                + " topology.corrections.staleness.max_versions was 8 and is 3 here;"
+                                + " give the configuration that it ran with"));
     }
 }

@@ -50,6 +50,22 @@ public record RolloutCorrectionOptions(
         return new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, DEFAULT_IS, DEFAULT_IS_THRESHOLD, "", "");
     }
 
+    /** The same without a preset: what it stands for, in the other settings. */
+    public RolloutCorrectionOptions spelledOut() {
+        if (preset.isEmpty()) {
+            return this;
+        }
+        RolloutCorrectionSettings settings = Preset.labelled(preset).settings();
+        boolean weighs = settings.rolloutIs() != null;
+        return new RolloutCorrectionOptions(
+                "",
+                compare,
+                nullAsEmpty(settings.rolloutIs()),
+                weighs ? nullAsEmpty(settings.rolloutIsThreshold()) : "",
+                nullAsEmpty(settings.rolloutRs()),
+                nullAsEmpty(settings.rolloutRsThreshold()));
+    }
+
     /** As the corrections know it. */
     RolloutCorrectionConfig resolve() {
         return resolve(preset, rolloutIs, rolloutIsThreshold, rolloutRs, rolloutRsThreshold);
@@ -90,6 +106,10 @@ public record RolloutCorrectionOptions(
                             + preset);
         }
         return config;
+    }
+
+    private static String nullAsEmpty(String text) {
+        return text == null ? "" : text;
     }
 
     private static String emptyAsNull(String text) {

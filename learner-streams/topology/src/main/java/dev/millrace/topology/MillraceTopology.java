@@ -36,8 +36,8 @@ import org.apache.kafka.streams.Topology;
  */
 public final class MillraceTopology {
     private static final Duration FETCH_PATIENCE = Duration.ofSeconds(30);
-    /** What a record takes on the log beside its value: key, framing. */
-    private static final int FRAMING_BYTES = 4096;
+    /** What a record takes on the log beside its value: key, framing, and headers with what its task had seen. */
+    private static final int FRAMING_BYTES = 8192;
 
     private static final int DEFAULT_MAX_REQUEST_BYTES = 1 << 20;
 

@@ -25,12 +25,12 @@ import dev.millrace.topology.ingress.VersionRecordReader;
 import dev.millrace.topology.join.JoinSettings;
 import dev.millrace.topology.join.JoinTasks;
 import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.settings.CanonicalSettings;
 import dev.millrace.topology.task.TaskFactory;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
-import java.util.zip.CRC32C;
 
 /**
  * What a run's topology decides by: the readers of its inputs and its two kinds of task. The stream engine runs them
@@ -48,7 +48,7 @@ public final class TopologyTasks {
     private final List<Input<AssemblyArrival>> assemblyInputs;
     private final TaskFactory<Arrival> join;
     private final TaskFactory<AssemblyArrival> assembly;
-    private final long settings;
+    private final CanonicalSettings settings;
 
     /**
      * @param fetchers makes a fetcher for each task
@@ -98,7 +98,7 @@ public final class TopologyTasks {
                 config.runtime().memberCacheBytes(),
                 maxValueBytes,
                 meters));
-        settings = fingerprint(config, maxValueBytes);
+        settings = TopologySettings.of(config, maxValueBytes);
     }
 
     /** Readers of what is joined: rollouts, and the partners that are configured, in the order of their kinds. */
@@ -143,17 +143,8 @@ public final class TopologyTasks {
         return assembly;
     }
 
-    /** Fingerprint of all settings that decisions depend on. */
-    public long settings() {
+    /** All settings that decisions depend on. */
+    public CanonicalSettings settings() {
         return settings;
-    }
-
-    /** Of everything but how the engine runs it, in the words of the records themselves. */
-    private static long fingerprint(TopologyConfig config, int maxValueBytes) {
-        CRC32C low = new CRC32C();
-        low.update((config.ingress() + " " + config.join() + " " + config.corrections() + " " + config.groups() + " "
-                        + config.batch() + " " + maxValueBytes)
-                .getBytes(java.nio.charset.StandardCharsets.UTF_8));
-        return low.getValue();
     }
 }

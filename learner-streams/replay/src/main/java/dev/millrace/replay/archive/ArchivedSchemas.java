@@ -2,20 +2,26 @@ package dev.millrace.replay.archive;
 
 import dev.millrace.schemas.registry.PublishedSchema;
 import dev.millrace.schemas.registry.SchemaRegistry;
-import dev.millrace.schemas.registry.SchemaRegistryException;
 import dev.millrace.schemas.registry.UnknownSchemaException;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.avro.Schema;
 
-/** The schemas that an archive carries, under the ids that its records have. Thread-safe. */
+/**
+ * The schemas that an archive carries, under the ids that its records have.
+ *
+ * <p>A schema of this version that no record of the archive was written with has an id below 0, which is on no log: what a
+ * replay writes with it can be read here and be compared, and nobody can take it for a record of the run. Thread-safe.
+ */
 final class ArchivedSchemas implements SchemaRegistry {
-    private final Map<Integer, Schema> byId = new HashMap<>();
+    private final Map<Integer, Schema> byId = new ConcurrentHashMap<>();
     /** By the text that is published, since compiled classes hold more than that. */
     private final Map<String, Integer> ids = new HashMap<>();
 
     private final Map<Schema, Integer> cached = new ConcurrentHashMap<>();
+    private final AtomicInteger lowest = new AtomicInteger();
 
     ArchivedSchemas(Map<Integer, String> texts) {
         texts.forEach((id, text) -> {
@@ -27,13 +33,17 @@ final class ArchivedSchemas implements SchemaRegistry {
 
     @Override
     public int idOf(String subject, Schema schema) {
-        Integer id = cached.computeIfAbsent(schema, s -> ids.get(PublishedSchema.text(s)));
-        if (id == null) {
-            throw new SchemaRegistryException(
-                    "no record of the archive was written with this version's schema of " + schema.getFullName() + " ("
-                            + subject + "); replay it with the version of Millrace that the run was made with");
+        return cached.computeIfAbsent(schema, this::idOf);
+    }
+
+    private int idOf(Schema schema) {
+        Integer id = ids.get(PublishedSchema.text(schema));
+        if (id != null) {
+            return id;
         }
-        return id;
+        int unknown = lowest.decrementAndGet();
+        byId.put(unknown, schema);
+        return unknown;
     }
 
     @Override

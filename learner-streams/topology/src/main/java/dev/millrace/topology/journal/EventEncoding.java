@@ -1,5 +1,6 @@
 package dev.millrace.topology.journal;
 
+import dev.millrace.topology.settings.Fingerprint;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -9,9 +10,14 @@ import java.util.List;
  * Events as bytes: one byte for up to 31 arrivals of an input, so that a record costs about a byte.
  *
  * <pre>
- *   low 3 bits   0..4  arrivals of that input         5  told         6  idled             7  began or lost
- *   high 5 bits  how many; 31: 31 and a number more   input           0                    0 began, 1 lost
- *   then                                              n, n numbers    counted, wall clock  8 bytes of settings
+ *   low 3 bits   0..4  arrivals of that input         5  told         6  idled             7  a mark
+ *   high 5 bits  how many; 31: 31 and a number more   input           0                    which
+ *   then                                              n, n numbers    counted, wall clock  see below
+ *
+ *   marks        0  began by settings of an unknown form (8 bytes, which say nothing)
+ *                1  lost
+ *                2  began (the form's number, 32 bytes of SHA-256)
+ *                3  began again
  * </pre>
  *
  * <p>Numbers are of as few bytes as they need, zigzagged. Mutable, confined to one task.
@@ -23,6 +29,10 @@ final class EventEncoding {
     private static final int TOLD = 5;
     private static final int IDLED = 6;
     private static final int MARK = 7;
+    private static final int BEGAN_UNKNOWN = 0;
+    private static final int LOST = 1;
+    private static final int BEGAN = 2;
+    private static final int BEGAN_AGAIN = 3;
     private static final int MANY = 31;
 
     /** Complete events. */
@@ -66,18 +76,27 @@ final class EventEncoding {
         wallClockMs = endMs;
     }
 
-    void began(long settings) {
+    void began(Fingerprint settings) {
         settle();
-        byte[] mark = ByteBuffer.allocate(1 + Long.BYTES)
-                .put((byte) MARK)
-                .putLong(Long.reverseBytes(settings))
-                .array();
-        if (size >= mark.length && Arrays.equals(bytes, size - mark.length, size, mark, 0, mark.length)) {
-            return; // it had only just begun: beginning twice is as good as once
-        }
-        for (byte b : mark) {
+        put(MARK | BEGAN << 3);
+        number(settings.form());
+        for (byte b : settings.bytes()) {
             put(b);
         }
+    }
+
+    void beganAgain() {
+        settle();
+        if (hasJustBegun()) {
+            return; // beginning twice is as good as once
+        }
+        put(MARK | BEGAN_AGAIN << 3);
+    }
+
+    private boolean hasJustBegun() {
+        List<TaskEvent> events = events(Arrays.copyOf(bytes, size));
+        TaskEvent last = events.isEmpty() ? null : events.get(events.size() - 1);
+        return last instanceof TaskEvent.Began || last instanceof TaskEvent.BeganAgain;
     }
 
     /** Something changed at the end of the idle time so far: what follows must not be added to it. */
@@ -87,7 +106,7 @@ final class EventEncoding {
 
     void lose() {
         clear();
-        put(MARK | 1 << 3);
+        put(MARK | LOST << 3);
     }
 
     void clear() {
@@ -160,21 +179,35 @@ final class EventEncoding {
                     events.add(new TaskEvent.Told(high, facts));
                 }
                 case IDLED -> events.add(new TaskEvent.Idled(read(in), read(in)));
-                case MARK -> {
-                    if (high == 1) {
-                        events.add(new TaskEvent.Lost());
-                    } else {
-                        long settings = 0;
-                        for (int shift = 0; shift < Long.SIZE; shift += Byte.SIZE) {
-                            settings |= (in.get() & 0xffL) << shift;
-                        }
-                        events.add(new TaskEvent.Began(settings));
-                    }
-                }
+                case MARK -> events.add(mark(high, in));
                 default -> events.add(new TaskEvent.Arrivals(head & 7, high == MANY ? MANY + read(in) : high));
             }
         }
         return events;
+    }
+
+    private static TaskEvent mark(int which, ByteBuffer in) {
+        switch (which) {
+            case BEGAN_UNKNOWN -> {
+                in.getLong();
+                return new TaskEvent.Began(Fingerprint.UNKNOWN);
+            }
+            case LOST -> {
+                return new TaskEvent.Lost();
+            }
+            case BEGAN -> {
+                int form = Math.toIntExact(read(in));
+                byte[] sha256 = new byte[Fingerprint.BYTES];
+                in.get(sha256);
+                return new TaskEvent.Began(Fingerprint.of(form, sha256));
+            }
+            case BEGAN_AGAIN -> {
+                return new TaskEvent.BeganAgain();
+            }
+            default ->
+                throw new IllegalStateException(
+                        "it has a mark of kind " + which + ", which this version does not know");
+        }
     }
 
     private static long read(ByteBuffer in) {

@@ -1,5 +1,6 @@
 package dev.millrace.topology.journal;
 
+import dev.millrace.topology.settings.CanonicalSettings;
 import dev.millrace.topology.state.CompactBytes;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -24,6 +25,7 @@ public final class Journal {
     private final KeyValueStore<Bytes, byte[]> store;
     private final byte[] task;
     private final EventEncoding trace;
+    private final SettingsBook settings;
     private long number;
     private long[] positions = new long[0];
     private boolean isLost;
@@ -32,9 +34,9 @@ public final class Journal {
      * Goes on with what the store holds.
      *
      * @param task who keeps it, such as {@code join-3}
-     * @param settings fingerprint of all settings that the task's decisions depend on
+     * @param settings all settings that the task's decisions depend on
      */
-    public Journal(KeyValueStore<Bytes, byte[]> store, String task, long settings) {
+    public Journal(KeyValueStore<Bytes, byte[]> store, String task, CanonicalSettings settings) {
         this.store = store;
         this.task = task.getBytes(StandardCharsets.UTF_8);
         byte[] held = store.get(KEY);
@@ -48,8 +50,12 @@ public final class Journal {
             isLost = reader.number() == 1;
             trace = new EventEncoding(reader.bytes());
         }
-        if (!isLost) {
-            trace.began(settings);
+        this.settings = new SettingsBook(store);
+        boolean isOther = this.settings.begin(settings);
+        if (!isLost && isOther) {
+            trace.began(settings.fingerprint());
+        } else if (!isLost) {
+            trace.beganAgain();
         }
         keep();
     }
@@ -89,7 +95,8 @@ public final class Journal {
 
     /** The header's value for a record that the task makes now. */
     public byte[] sighting(long activityMs) {
-        byte[] sighting = SeenHeader.encode(task, number++, activityMs, positions, trace.toByteArray());
+        byte[] sighting =
+                SeenHeader.encode(task, number++, activityMs, positions, trace.toByteArray(), settings.give());
         trace.clear();
         isLost = false;
         keep();

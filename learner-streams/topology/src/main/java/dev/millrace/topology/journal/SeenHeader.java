@@ -1,8 +1,10 @@
 package dev.millrace.topology.journal;
 
+import dev.millrace.topology.settings.CanonicalSettings;
 import dev.millrace.topology.state.CompactBytes;
 import java.nio.BufferUnderflowException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -21,8 +23,16 @@ import org.apache.kafka.common.header.Headers;
  * @param activityMs the task's activity clock at the decision
  * @param positions of each input: the offset behind the newest record taken in; 0 if there was none
  * @param since what happened since the record before; empty if both came of one input
+ * @param settings the texts of all settings by which the task began since the record before, those aside by which it had
+ *     begun the last time
  */
-public record SeenHeader(String task, long number, long activityMs, List<Long> positions, List<TaskEvent> since) {
+public record SeenHeader(
+        String task,
+        long number,
+        long activityMs,
+        List<Long> positions,
+        List<TaskEvent> since,
+        List<CanonicalSettings> settings) {
     /** The header's name. */
     public static final String HEADER = "millrace.seen";
 
@@ -31,9 +41,11 @@ public record SeenHeader(String task, long number, long activityMs, List<Long> p
     public SeenHeader {
         positions = List.copyOf(positions);
         since = List.copyOf(since);
+        settings = List.copyOf(settings);
     }
 
-    static byte[] encode(byte[] task, long number, long activityMs, long[] positions, byte[] trace) {
+    static byte[] encode(
+            byte[] task, long number, long activityMs, long[] positions, byte[] trace, List<byte[]> settings) {
         CompactBytes.Writer writer = new CompactBytes.Writer(FORMAT)
                 .bytes(task)
                 .number(number)
@@ -42,7 +54,9 @@ public record SeenHeader(String task, long number, long activityMs, List<Long> p
         for (long position : positions) {
             writer.number(position);
         }
-        return writer.bytes(trace).toByteArray();
+        writer.bytes(trace);
+        settings.forEach(writer::bytes);
+        return writer.toByteArray();
     }
 
     /** True if the headers say that this task made the record; nothing else of them is read. */
@@ -75,11 +89,16 @@ public record SeenHeader(String task, long number, long activityMs, List<Long> p
             for (int i = 0; i < positions.length; i++) {
                 positions[i] = reader.number();
             }
-            return Optional.of(
-                    new SeenHeader(task, number, activityMs, List.of(positions), EventEncoding.events(reader.bytes())));
+            List<TaskEvent> since = EventEncoding.events(reader.bytes());
+            List<CanonicalSettings> settings = new ArrayList<>();
+            while (reader.hasMore()) {
+                settings.add(CanonicalSettings.parse(new String(reader.bytes(), StandardCharsets.UTF_8)));
+            }
+            return Optional.of(new SeenHeader(task, number, activityMs, List.of(positions), since, settings));
         } catch (BufferUnderflowException
                 | ArithmeticException
                 | NegativeArraySizeException
+                | IllegalArgumentException
                 | IllegalStateException e) {
             throw new IllegalArgumentException(
                     "the header " + HEADER + " cannot be read: "

@@ -1,5 +1,7 @@
 package dev.millrace.topology.journal;
 
+import dev.millrace.topology.settings.Fingerprint;
+
 /** One thing that happened to a task, in the order in which it happened. */
 public sealed interface TaskEvent {
 
@@ -20,9 +22,12 @@ public sealed interface TaskEvent {
     /**
      * The task began on what its stores held: a start, a restart, or a move to another instance.
      *
-     * @param settings fingerprint of all settings that its decisions depend on
+     * @param settings by which it decides; their text is in the same sighting, or in an earlier one of the task
      */
-    record Began(long settings) implements TaskEvent {}
+    record Began(Fingerprint settings) implements TaskEvent {}
+
+    /** As {@link Began}, by the same settings as the beginning before. */
+    record BeganAgain() implements TaskEvent {}
 
     /** What happened here was too much to be kept; from here on nothing can be proved. */
     record Lost() implements TaskEvent {}

@@ -79,6 +79,11 @@ public final class CompactBytes {
             }
         }
 
+        /** True if the value has not ended here. */
+        public boolean hasMore() {
+            return bytes.hasRemaining();
+        }
+
         public byte[] bytes() {
             byte[] value = new byte[(int) number()];
             bytes.get(value);

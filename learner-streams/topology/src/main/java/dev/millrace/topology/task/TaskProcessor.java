@@ -3,6 +3,7 @@ package dev.millrace.topology.task;
 import dev.millrace.topology.journal.Journal;
 import dev.millrace.topology.journal.Observation;
 import dev.millrace.topology.journal.SeenHeader;
+import dev.millrace.topology.settings.CanonicalSettings;
 import dev.millrace.topology.watch.WaitBoard;
 import java.time.Duration;
 import java.util.Map;
@@ -22,7 +23,7 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
 
     private final TaskFactory<A> factory;
     private final String journalStore;
-    private final long settings;
+    private final CanonicalSettings settings;
     private final Map<String, String> nodes;
     private final WaitBoard board;
     private final PromptCommit promptCommit;
@@ -34,7 +35,7 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
     TaskProcessor(
             TaskFactory<A> factory,
             String journalStore,
-            long settings,
+            CanonicalSettings settings,
             Map<String, String> nodes,
             WaitBoard board,
             PromptCommit promptCommit) {

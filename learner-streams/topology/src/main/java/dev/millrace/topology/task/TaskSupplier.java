@@ -1,6 +1,7 @@
 package dev.millrace.topology.task;
 
 import dev.millrace.topology.journal.Observation;
+import dev.millrace.topology.settings.CanonicalSettings;
 import dev.millrace.topology.state.StateStores;
 import dev.millrace.topology.watch.WaitBoard;
 import java.util.HashSet;
@@ -14,7 +15,7 @@ import org.apache.kafka.streams.state.StoreBuilder;
 public final class TaskSupplier<A extends Observation> implements ProcessorSupplier<Object, A, Object, Object> {
     private final TaskFactory<A> factory;
     private final String journal;
-    private final long settings;
+    private final CanonicalSettings settings;
     private final Map<String, String> nodes;
     private final StateStores.Kind kind;
     private final WaitBoard board;
@@ -22,7 +23,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
 
     /**
      * @param journal name of the journal's store
-     * @param settings fingerprint of all settings that the tasks' decisions depend on
+     * @param settings all settings that the tasks' decisions depend on
      * @param nodes by topic: the node that writes to it
      * @param board where each task says every second what it waits for
      * @param commitIntervalMs of the engine
@@ -30,7 +31,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
     public TaskSupplier(
             TaskFactory<A> factory,
             String journal,
-            long settings,
+            CanonicalSettings settings,
             Map<String, String> nodes,
             StateStores.Kind kind,
             WaitBoard board,

@@ -5,10 +5,18 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.topology.journal.TaskEvent.Arrivals;
 import dev.millrace.topology.journal.TaskEvent.Began;
+import dev.millrace.topology.journal.TaskEvent.BeganAgain;
 import dev.millrace.topology.journal.TaskEvent.Idled;
 import dev.millrace.topology.journal.TaskEvent.Lost;
 import dev.millrace.topology.journal.TaskEvent.Told;
+import dev.millrace.topology.settings.CanonicalSettings;
+import dev.millrace.topology.settings.Fingerprint;
+import dev.millrace.topology.state.CompactBytes;
+import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
@@ -19,12 +27,21 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 class JournalTest {
-    private static final long SETTINGS = 0x8123_4567_89ab_cdefL;
+    private static final CanonicalSettings SETTINGS = settings(256);
+    private static final CanonicalSettings OTHERS = settings(128);
 
     private final KeyValueStore<Bytes, byte[]> store = Stores.keyValueStoreBuilder(
                     Stores.inMemoryKeyValueStore("journal"), Serdes.Bytes(), Serdes.ByteArray())
             .withLoggingDisabled()
             .build();
+
+    private static CanonicalSettings settings(int sequences) {
+        return new CanonicalSettings(1, new TreeMap<>(Map.of("topology.batch.sequences", "" + sequences)));
+    }
+
+    private static Began began(CanonicalSettings settings) {
+        return new Began(settings.fingerprint());
+    }
 
     private record Seen(int input, long offset, long... facts) implements Observation {}
 
@@ -57,22 +74,21 @@ class JournalTest {
         assertThat(first.activityMs()).isEqualTo(77);
         assertThat(first.positions()).containsExactly(100L, 10L, 0L, 5L);
         assertThat(first.since().subList(0, 4))
-                .isEqualTo(List.of(
-                        new Began(SETTINGS), new Arrivals(0, 100), new Arrivals(1, 2), new Idled(1900, 51_000)));
+                .isEqualTo(List.of(began(SETTINGS), new Arrivals(0, 100), new Arrivals(1, 2), new Idled(1900, 51_000)));
         assertThat(((Told) first.since().get(4)).facts()).containsExactly(5, -1, Long.MIN_VALUE);
         assertThat(second.number()).isEqualTo(1);
         assertThat(second.since()).containsExactly(new Arrivals(0, 1));
-        assertThat(third).isEqualTo(new SeenHeader("join-3", 2, 78, second.positions(), List.of()));
+        assertThat(third).isEqualTo(new SeenHeader("join-3", 2, 78, second.positions(), List.of(), List.of()));
     }
 
     @Test
     void shouldGoOnWithWhatItsStoreHoldsAndSayThatItBeganAnew() {
-        Journal before = new Journal(store, "join-3", 1);
+        Journal before = new Journal(store, "join-3", SETTINGS);
         before.sighting(0);
         before.arrived(new Seen(0, 5));
         before.idled(10, 20);
-        new Journal(store, "join-3", 2);
-        Journal after = new Journal(store, "join-3", 2); // and crashed before anything came
+        new Journal(store, "join-3", OTHERS);
+        Journal after = new Journal(store, "join-3", OTHERS); // and crashed before anything came
         after.arrived(new Seen(0, 6));
 
         assertThat(read(after.sighting(3)))
@@ -81,22 +97,63 @@ class JournalTest {
                         1,
                         3,
                         List.of(7L),
-                        List.of(new Arrivals(0, 1), new Idled(10, 20), new Began(2), new Arrivals(0, 1))));
+                        List.of(new Arrivals(0, 1), new Idled(10, 20), began(OTHERS), new Arrivals(0, 1)),
+                        List.of(OTHERS)));
+    }
+
+    @Test
+    void shouldGiveTheTextOfItsSettingsToTheFirstRecordAlone() {
+        Journal journal = new Journal(store, "join-3", SETTINGS);
+        assertThat(read(journal.sighting(0)).settings()).containsExactly(SETTINGS);
+        assertThat(read(journal.sighting(0)).settings()).isEmpty();
+    }
+
+    @Test
+    void shouldNameTheSameSettingsInOneByteWhenItBeginsAgain() {
+        new Journal(store, "join-3", SETTINGS).sighting(0);
+        Journal again = new Journal(store, "join-3", SETTINGS);
+        again.arrived(new Seen(0, 5));
+        byte[] restarted = again.sighting(0);
+        again.arrived(new Seen(0, 6));
+
+        assertThat(read(restarted).since()).containsExactly(new BeganAgain(), new Arrivals(0, 1));
+        assertThat(read(restarted).settings()).isEmpty();
+        assertThat(restarted).hasSize(again.sighting(0).length + 1);
+    }
+
+    @Test
+    void shouldCarryEveryTextOfSettingsByWhichItBeganBeforeItsFirstRecord() {
+        new Journal(store, "join-3", SETTINGS);
+        SeenHeader sighting = read(new Journal(store, "join-3", OTHERS).sighting(0));
+        assertThat(sighting.since()).containsExactly(began(SETTINGS), began(OTHERS));
+        assertThat(sighting.settings()).containsExactly(SETTINGS, OTHERS);
+    }
+
+    @Test
+    void shouldReadTheBeginningOfARunThatWasMadeBeforeThereWereForms() {
+        byte[] header = new CompactBytes.Writer((byte) 1)
+                .bytes("join-3".getBytes(StandardCharsets.UTF_8))
+                .number(0)
+                .number(77)
+                .number(0)
+                .bytes(HexFormat.of().parseHex("07" + "0123456789abcdef" + "08"))
+                .toByteArray();
+        assertThat(read(header).since()).containsExactly(new Began(Fingerprint.UNKNOWN), new Arrivals(0, 1));
     }
 
     @Test
     void shouldNotAddIdleTimeToThatAtWhoseEndSomethingChanged() {
-        Journal journal = new Journal(store, "join-3", 1);
+        Journal journal = new Journal(store, "join-3", SETTINGS);
         journal.idled(10, 20);
         journal.changed();
         journal.idled(11, 31);
         assertThat(read(journal.sighting(0)).since())
-                .containsExactly(new Began(1), new Idled(10, 20), new Idled(11, 31));
+                .containsExactly(began(SETTINGS), new Idled(10, 20), new Idled(11, 31));
     }
 
     @Test
     void shouldTakeAboutAByteForEachChangeOfInputs() {
-        Journal journal = new Journal(store, "join-3", 1);
+        Journal journal = new Journal(store, "join-3", SETTINGS);
         journal.sighting(0);
         for (int i = 0; i < 20; i++) {
             journal.arrived(new Seen(0, 1_000_000 + i));
@@ -107,7 +164,7 @@ class JournalTest {
 
     @Test
     void shouldSayThatItHasLostWhatDoesNotFitIntoAHeader() {
-        Journal journal = new Journal(store, "join-3", 1);
+        Journal journal = new Journal(store, "join-3", SETTINGS);
         for (int i = 0; i < 4000; i++) {
             journal.arrived(new Seen(i % 2, i));
         }
@@ -118,7 +175,7 @@ class JournalTest {
 
     @Test
     void shouldRefuseAHeaderThatEndsTooEarly() {
-        byte[] cut = java.util.Arrays.copyOf(new Journal(store, "join-3", 1).sighting(5), 12);
+        byte[] cut = java.util.Arrays.copyOf(new Journal(store, "join-3", SETTINGS).sighting(5), 12);
         assertThatThrownBy(() -> read(cut))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining(SeenHeader.HEADER);

@@ -1,0 +1,68 @@
+package dev.millrace.topology;
+
+import dev.millrace.topology.settings.CanonicalSettings;
+import dev.millrace.topology.settings.CanonicalValues;
+import dev.millrace.topology.settings.SettingsForms;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.regex.Pattern;
+
+/** What the topology's decisions depend on, of all that is configured. */
+public final class TopologySettings {
+    /**
+     * Form 1 is the only one so far. A key that a later version adds under {@code topology} is named here with the value at
+     * which all is decided as before; a key that is renamed, removed or spelled otherwise is a change of form.
+     */
+    public static final SettingsForms FORMS = new SettingsForms(List.of(), Map.of());
+
+    /** Not a key: follows from {@code topics.max_record_bytes}. */
+    static final String MAX_VALUE_BYTES = "topology.max_value_bytes";
+
+    /** How it is run, and how much memory it takes, changes when something is decided, which its journal says, not what. */
+    private static final Set<String> UNDECIDING = Set.of("topology.runtime", "topology.join.payload_cache_bytes");
+
+    private static final String CORRECTION = "topology.corrections.rollout_correction";
+    private static final List<String> THRESHOLDS =
+            List.of(CORRECTION + ".rollout_is_threshold", CORRECTION + ".rollout_rs_threshold");
+
+    private static final Pattern DECIMAL = Pattern.compile("[+-]?[0-9]*\\.?[0-9]+([eE][+-]?[0-9]+)?");
+
+    private TopologySettings() {}
+
+    /**
+     * The settings of a topology in the current form: with a preset written out, so that it says what it stood for.
+     *
+     * @param maxValueBytes largest value that the log takes
+     */
+    public static CanonicalSettings of(TopologyConfig config, int maxValueBytes) {
+        SortedMap<String, String> values = CanonicalValues.of("topology", config);
+        values.keySet().removeIf(key -> UNDECIDING.stream().anyMatch(it -> key.equals(it) || key.startsWith(it + ".")));
+        values.keySet().removeIf(key -> key.startsWith(CORRECTION + "."));
+        values.putAll(CanonicalValues.of(
+                CORRECTION, config.corrections().rolloutCorrection().spelledOut()));
+        values.remove(CORRECTION + ".preset");
+        THRESHOLDS.forEach(key -> values.computeIfPresent(key, TopologySettings::withPlainNumbers));
+        values.put(MAX_VALUE_BYTES, Integer.toString(maxValueBytes));
+        return FORMS.write(values);
+    }
+
+    /** Thresholds are numbers in a text, such as {@code 0.5_2.0, 0.01}: each in its canonical form where it is a plain one. */
+    private static String withPlainNumbers(String key, String quoted) {
+        String text = quoted.substring(1, quoted.length() - 1);
+        List<String> options = new ArrayList<>();
+        for (String option : text.split(",")) {
+            List<String> bounds = new ArrayList<>();
+            for (String bound : option.replaceAll("\\s", "").split("_")) {
+                bounds.add(
+                        DECIMAL.matcher(bound).matches()
+                                ? CanonicalValues.number(key, Double.parseDouble(bound))
+                                : bound);
+            }
+            options.add(String.join("_", bounds));
+        }
+        return '"' + String.join(",", options) + '"';
+    }
+}
