@@ -20,6 +20,27 @@ public final class Examples {
     private static final LogCoordinates SOURCE = new LogCoordinates("millrace.rollouts", 3, 1L << 33);
     private static final List<VersionSpan> SPANS = List.of(new VersionSpan(6L, 0, 2), new VersionSpan(7L, 2, 3));
     private static final StageReport STAGE = new StageReport("token_tis", 640L, 12L, 64L, 5L, Map.of("threshold", 2.0));
+    private static final EngineIdentity ENGINE = new EngineIdentity("vllm", "0.27.1", "bfloat16", "fp8");
+    private static final TaskReference TASK = new TaskReference("inc – 17", Map.of("level", "drei"));
+    private static final TurnDetails CALL = new TurnDetails(
+            FinishReason.TOOL_CALLS,
+            "suche",
+            "no such tool – 4",
+            NOW_MS,
+            NOW_MS + 40,
+            NOW_MS + 90,
+            new TokenUsage(2, 1, 0));
+    private static final Credit CREDIT = new Credit(
+            PackedFloats.of(0f, 0f, 0.75f),
+            PackedFloats.of(0.25f, 0f, 0.5f),
+            PackedFloats.of(-0.5f, 0f, 1.5f),
+            PackedFloats.of(-0.25f, 0f, 1.25f));
+    private static final TopLogProbs TOP = new TopLogProbs(
+            2,
+            PackedInts.of(4, 9, 2, 70_000),
+            PackedFloats.of(-0.5f, -1.5f, -0.125f, Float.NEGATIVE_INFINITY),
+            PackedFloats.of(-1.75f, -2.25f));
+    private static final ImageReference IMAGE = new ImageReference(blob("image/png", null, 480L, 640L), 1, 1);
 
     private Examples() {}
 
@@ -57,7 +78,9 @@ public final class Examples {
                 SAMPLING,
                 "sha256:00ff",
                 5L,
-                NOW_MS);
+                NOW_MS,
+                TASK,
+                List.of(IMAGE));
     }
 
     public static Rollout rollout() {
@@ -80,16 +103,28 @@ public final class Examples {
                 PackedFloats.of(-0.75f, 0f, -3.5f),
                 SAMPLING,
                 List.of(
-                        new Turn(Speaker.POLICY, 0, 1),
-                        new Turn(Speaker.ENVIRONMENT, 1, 2),
-                        new Turn(Speaker.POLICY, 2, 3)),
+                        new Turn(Speaker.POLICY, 0, 1, CALL),
+                        new Turn(Speaker.ENVIRONMENT, 1, 2, null),
+                        new Turn(Speaker.POLICY, 2, 3, null)),
                 SPANS,
                 0.8,
                 Map.of("digits", 0.8),
-                FinishReason.ENVIRONMENT,
+                FinishReason.TIMEOUT,
                 5L,
                 NOW_MS,
-                NOW_MS + 250);
+                NOW_MS + 250,
+                "no answer within 30 s – 4",
+                new Sampler("default", "adapter-3", new Agent("löser", true), ENGINE),
+                TASK,
+                CREDIT,
+                new SamplingTrace(
+                        TOP,
+                        new KeptSupport(PackedInts.of(3, 1), PackedInts.of(4, 9, 11, 2)),
+                        new ExpertRouting(
+                                blob("application/octet-stream", "U8", 4L, 12L, 2L),
+                                blob("application/octet-stream", "F32", 4L, 12L, 2L))),
+                new Branch("g-17/2", 9, BranchReason.COMPACTION),
+                List.of(IMAGE));
     }
 
     public static Score score() {
@@ -105,9 +140,11 @@ public final class Examples {
                         SPANS,
                         PackedFloats.of(-0.5f, 0f, -3f),
                         PackedFloats.of(1f, 0.5f, 0.25f),
-                        PackedFloats.of(0.5f, 0.75f, 1f))),
+                        PackedFloats.of(0.5f, 0.75f, 1f),
+                        TOP)),
                 "no vector under the newest version: it is no longer kept – 4",
-                NOW_MS);
+                NOW_MS,
+                ENGINE);
     }
 
     public static Reward reward() {
@@ -121,7 +158,8 @@ public final class Examples {
                 0.8,
                 Map.of("judge – ja", 0.8),
                 "the judge gave up after 3 tries – 4",
-                NOW_MS);
+                NOW_MS,
+                CREDIT);
     }
 
     public static Trajectory trajectory() {
@@ -157,7 +195,10 @@ public final class Examples {
                 Map.of("judge – ja", 0.8),
                 new LogCoordinates("millrace.rewards", 3, 5L),
                 new LogCoordinates("millrace.reference-scores", 3, 6L),
-                new LogCoordinates("millrace.teacher-scores", 3, 7L));
+                new LogCoordinates("millrace.teacher-scores", 3, 7L),
+                CREDIT,
+                List.of(new Turn(Speaker.POLICY, 0, 3, CALL)),
+                "inc – 17");
     }
 
     public static LearnerBatch learnerBatch() {
@@ -179,7 +220,8 @@ public final class Examples {
                         6L,
                         0,
                         PackedMask.of((byte) 0, (byte) 0, (byte) 0),
-                        "m2po")),
+                        "m2po",
+                        CREDIT)),
                 List.of(STAGE),
                 0L,
                 0.91,
@@ -239,7 +281,7 @@ public final class Examples {
 
     public static Serving serving() {
         return new Serving(
-                RUN, 2, "generator-0", ServerRole.GENERATOR, "default", 9L, NOW_MS, NOW_MS + 1000, 99_999L, 8L, true);
+                RUN, 2, "generator-0", ServerRole.GENERATOR, "default", 9L, NOW_MS, NOW_MS + 1000, 99_999L, 8L, true, ENGINE);
     }
 
     public static Outcome outcome() {
@@ -267,5 +309,9 @@ public final class Examples {
                 "ab".repeat(32),
                 0L,
                 "file:///store/object");
+    }
+
+    private static BlobReference blob(String mediaType, String dtype, Long... shape) {
+        return new BlobReference("ab".repeat(32), "s3://blobs/ä", mediaType, 96L, dtype, List.of(shape));
     }
 }

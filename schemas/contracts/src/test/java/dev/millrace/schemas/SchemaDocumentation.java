@@ -49,6 +49,14 @@ final class SchemaDocumentation {
         return broken;
     }
 
+    /** Enums that do not name {@code UNKNOWN} as what a reader sees in place of a symbol it does not have. */
+    static List<String> enumsWithoutDefault(Schema root) {
+        return all(root).stream()
+                .filter(s -> s.getType() == Schema.Type.ENUM && !"UNKNOWN".equals(s.getEnumDefault()))
+                .map(Schema::getFullName)
+                .toList();
+    }
+
     private static List<Schema> named(Schema root) {
         return all(root).stream()
                 .filter(s -> s.getType() == Schema.Type.RECORD || s.getType() == Schema.Type.ENUM)
