@@ -165,7 +165,12 @@ final class BatchScoring implements Scoring {
         if (missing == null && proximal.equals(old)) {
             LogProbVector same = vectors.get(0);
             vectors.add(new LogProbVector(
-                    PolicyRole.PROXIMAL, proximal, same.getLogProbs(), same.getEntropies(), same.getSumSquaredProbs()));
+                    PolicyRole.PROXIMAL,
+                    proximal,
+                    same.getLogProbs(),
+                    same.getEntropies(),
+                    same.getSumSquaredProbs(),
+                    null));
         } else {
             vectors.add(vector(PolicyRole.PROXIMAL, index, rollout, proximal, scores));
         }
@@ -214,7 +219,8 @@ final class BatchScoring implements Scoring {
                 logProbs[i] = 0f;
             }
         }
-        return new LogProbVector(policy, spans, PackedFloats.of(logProbs), packed(entropies), packed(sumSquaredProbs));
+        return new LogProbVector(
+                policy, spans, PackedFloats.of(logProbs), packed(entropies), packed(sumSquaredProbs), null);
     }
 
     private static ByteBuffer packed(float[] values) {

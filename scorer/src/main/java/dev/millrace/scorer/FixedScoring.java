@@ -143,6 +143,7 @@ final class FixedScoring implements Scoring {
                         List.of(new VersionSpan(version, 0, logProbs.length)),
                         PackedFloats.of(logProbs),
                         null,
+                        null,
                         null)))
                 .setUnavailable(null)
                 .build();

@@ -206,7 +206,8 @@ public final class Scorer implements AutoCloseable {
                 now,
                 totalTokens,
                 null,
-                left);
+                left,
+                null);
     }
 
     private void commit(

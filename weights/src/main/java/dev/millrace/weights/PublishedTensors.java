@@ -36,6 +36,9 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
         }
         for (TensorEntry entry : found) {
             long encoded = encodedBytes(entry);
+            if (entry.getEncoding() == TensorEncoding.UNKNOWN) {
+                throw corrupt("has " + entry.getName() + " in an encoding that this release does not know; update it");
+            }
             boolean delta = entry.getEncoding() == TensorEncoding.DELTA;
             if (delta ? encoded < 1 || encoded >= entry.getBytes() : encoded != entry.getBytes()) {
                 throw corrupt("has " + entry.getName() + " as " + entry.getEncoding() + " in " + encoded

@@ -170,6 +170,13 @@ class TensorAssemblyTest {
                 .isInstanceOf(CorruptVersionException.class)
                 .hasMessageContaining("has " + norm.getName() + " as a delta, but its manifest names no base version");
 
+        entries.set(
+                1,
+                TensorEntry.newBuilder(norm).setEncoding(TensorEncoding.UNKNOWN).build());
+        assertThatThrownBy(() -> assembly(location(tensors, entries)))
+                .isInstanceOf(CorruptVersionException.class)
+                .hasMessageContaining("has " + norm.getName() + " in an encoding that this release does not know");
+
         entries.set(1, TensorEntry.newBuilder(norm).setEncodedBytes(28L).build());
         assertThatThrownBy(() -> assembly(location(tensors, entries)))
                 .isInstanceOf(CorruptVersionException.class)

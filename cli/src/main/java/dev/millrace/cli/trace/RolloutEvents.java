@@ -94,6 +94,9 @@ final class RolloutEvents {
                 .put("finish_reason", rollout.getFinishReason().name())
                 .put("reward", rollout.getReward())
                 .put("epoch", rollout.getEpoch());
+        if (rollout.getError() != null) {
+            data.put("error", rollout.getError());
+        }
         spans(data, rollout.getVersionSpans());
         add(
                 rollout.getFinishedAtMs(),
@@ -103,7 +106,9 @@ final class RolloutEvents {
                                 + (rollout.getFinishedAtMs() - rollout.getStartedAtMs()) + " ms: " + tokens
                                 + " tokens, " + trainable + " of the policy, by "
                                 + spansText(rollout.getVersionSpans()),
-                        "ended by " + rollout.getFinishReason() + ", reward " + number(rollout.getReward())),
+                        "ended by " + rollout.getFinishReason()
+                                + (rollout.getError() == null ? "" : " (" + rollout.getError() + ")") + ", reward "
+                                + number(rollout.getReward())),
                 place(found),
                 data);
     }

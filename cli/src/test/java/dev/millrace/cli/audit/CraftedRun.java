@@ -90,7 +90,9 @@ final class CraftedRun implements AutoCloseable {
                 new SamplingParameters(1.0, 0, 1.0, 8, 42L),
                 "vocabulary",
                 0L,
-                System.currentTimeMillis());
+                System.currentTimeMillis(),
+                null,
+                null);
         send(topics().prompts(), prompt.getGroupId(), encode(topics().prompts(), PromptRequest.class, prompt));
     }
 
@@ -115,7 +117,7 @@ final class CraftedRun implements AutoCloseable {
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
                 .setTemperedLogProbs(null)
                 .setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 42L))
-                .setTurns(List.of(new Turn(Speaker.POLICY, 0, 3)))
+                .setTurns(List.of(new Turn(Speaker.POLICY, 0, 3, null)))
                 .setVersionSpans(List.of(new VersionSpan(0L, 0, 3)))
                 .setReward(reward)
                 .setRewardComponents(Map.of())
@@ -143,11 +145,12 @@ final class CraftedRun implements AutoCloseable {
                 "by-hand",
                 new LogCoordinates(topics().rollouts(), partition, offset),
                 List.of(
-                        new LogProbVector(PolicyRole.OLD, rollout.getVersionSpans(), logProbs(), null, null),
+                        new LogProbVector(PolicyRole.OLD, rollout.getVersionSpans(), logProbs(), null, null, null),
                         new LogProbVector(
-                                PolicyRole.PROXIMAL, List.of(new VersionSpan(0L, 0, 3)), logProbs(), null, null)),
+                                PolicyRole.PROXIMAL, List.of(new VersionSpan(0L, 0, 3)), logProbs(), null, null, null)),
                 null,
-                System.currentTimeMillis());
+                System.currentTimeMillis(),
+                null);
         send(topics().scores(), rollout.getGroupId(), encode(topics().scores(), Score.class, score));
     }
 

@@ -182,13 +182,20 @@ class PythonConsumerIT {
                 LogProbDistribution.TEMPERED,
                 null,
                 new SamplingParameters(1.0, 0, 1.0, 8, 7L),
-                List.of(new Turn(Speaker.POLICY, 0, 3)),
+                List.of(new Turn(Speaker.POLICY, 0, 3, null)),
                 List.of(new VersionSpan(6L, 0, 2), new VersionSpan(7L, 2, 3)),
                 0.5,
                 Map.of(),
                 FinishReason.STOP,
                 5L,
                 1L,
-                2L);
+                2L,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null);
     }
 }

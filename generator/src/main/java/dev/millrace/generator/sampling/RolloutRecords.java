@@ -55,6 +55,7 @@ final class RolloutRecords {
                 .setAdmittedVersion(request.getAdmittedVersion())
                 .setStartedAtMs(sequence.startedAtMs())
                 .setFinishedAtMs(finishedAtMs)
+                .setTask(request.getTask())
                 .build();
     }
 
@@ -72,7 +73,7 @@ final class RolloutRecords {
         int start = 0;
         for (int end = 1; end <= mask.length; end++) {
             if (end == mask.length || mask[end] != mask[start]) {
-                turns.add(new Turn(mask[start] == 1 ? Speaker.POLICY : Speaker.ENVIRONMENT, start, end));
+                turns.add(new Turn(mask[start] == 1 ? Speaker.POLICY : Speaker.ENVIRONMENT, start, end, null));
                 start = end;
             }
         }

@@ -217,7 +217,8 @@ final class SamplingLoop implements PromptSource.Moves {
                     lastCommitMs,
                     totalTokens,
                     oldestInFlight(),
-                    leaving);
+                    leaving,
+                    null);
         }
         List<Finished> rollouts = finished;
         finished = new ArrayList<>();

@@ -51,9 +51,9 @@ class RunningSequenceTest {
         assertThat(rollout.getVersionSpans()).containsExactly(new VersionSpan(3L, 0, 2), new VersionSpan(4L, 2, 6));
         assertThat(rollout.getTurns())
                 .containsExactly(
-                        new Turn(Speaker.POLICY, 0, 1), new Turn(Speaker.ENVIRONMENT, 1, 2),
-                        new Turn(Speaker.POLICY, 2, 3), new Turn(Speaker.ENVIRONMENT, 3, 4),
-                        new Turn(Speaker.POLICY, 4, 5), new Turn(Speaker.ENVIRONMENT, 5, 6));
+                        new Turn(Speaker.POLICY, 0, 1, null), new Turn(Speaker.ENVIRONMENT, 1, 2, null),
+                        new Turn(Speaker.POLICY, 2, 3, null), new Turn(Speaker.ENVIRONMENT, 3, 4, null),
+                        new Turn(Speaker.POLICY, 4, 5, null), new Turn(Speaker.ENVIRONMENT, 5, 6, null));
         assertThat(rollout.getReward()).isEqualTo(1.0); // found with the last of three guesses
         assertThat(rollout.getRolloutId()).isEqualTo("0-9/2");
         assertThat(rollout.getSampleIndex()).isEqualTo(2);

@@ -125,7 +125,7 @@ public final class SyntheticRollouts implements AutoCloseable {
                 .setBehaviorLogProbs(trajectory.getBehaviorLogProbs())
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
                 .setSampling(new SamplingParameters(1.0, 0, 1.0, tokens, 1L))
-                .setTurns(List.of(new Turn(Speaker.POLICY, 0, tokens)))
+                .setTurns(List.of(new Turn(Speaker.POLICY, 0, tokens, null)))
                 .setVersionSpans(trajectory.getVersionSpans())
                 .setReward(trajectory.getReward())
                 .setFinishReason(FinishReason.STOP)

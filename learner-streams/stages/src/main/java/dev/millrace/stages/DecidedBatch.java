@@ -74,6 +74,7 @@ public final class DecidedBatch {
                 member.getOldestVersion(),
                 trained,
                 mask,
-                verdict.maskedBy()[sequence]);
+                verdict.maskedBy()[sequence],
+                null);
     }
 }

@@ -5,12 +5,16 @@ import static dev.millrace.topology.Samples.rollout;
 import static dev.millrace.topology.Samples.score;
 import static dev.millrace.topology.TopologyHarness.header;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 
 import dev.millrace.log.deadletter.RedriveMark;
+import dev.millrace.schemas.Credit;
+import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
+import dev.millrace.schemas.TaskReference;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
@@ -19,6 +23,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.streams.test.TestRecord;
 import org.junit.jupiter.api.AfterEach;
@@ -82,6 +87,47 @@ class JoinRulesTest {
                 .satisfies(stage -> assertThat(stage.getValues())
                         .containsEntry("min_weight", 1.0)
                         .containsEntry("max_weight", 1.0));
+    }
+
+    @Test
+    void shouldTellOfARolloutThatWasBrokenOffRatherThanTrainOnItsReward() {
+        Rollout failed = rollout("g", 0)
+                .setFinishReason(FinishReason.FAILED)
+                .setError("the tool server is gone")
+                .build();
+        Rollout aborted = rollout("g", 1).setFinishReason(FinishReason.ABORTED).build();
+        topology.pipe(score(failed, topology.pipe(failed)).build());
+        topology.pipe(score(aborted, topology.pipe(aborted)).build());
+        assertThat(topology.trajectories()).isEmpty();
+        assertThat(topology.outcomes())
+                .extracting(Outcome::getReason, Outcome::getDetail)
+                .containsExactly(
+                        tuple("unfinished", "it ended by FAILED after 3 tokens: the tool server is gone"),
+                        tuple("unfinished", "it ended by ABORTED after 3 tokens"));
+    }
+
+    @Test
+    void shouldTrainOnARolloutWhoseTimeWasUpAsOnOneThatWasTooLong() {
+        Rollout rollout = rollout("g", 0).setFinishReason(FinishReason.TIMEOUT).build();
+        topology.pipe(score(rollout, topology.pipe(rollout)).build());
+        assertThat(topology.trajectories())
+                .singleElement()
+                .satisfies(made -> assertThat(made.getFinishReason()).isEqualTo("TIMEOUT"));
+    }
+
+    @Test
+    void shouldCarryCreditWithTheTurnsThatItIsFor() {
+        Credit credit = new Credit(PackedFloats.of(0.5f), PackedFloats.of(0f, 0.25f, 0.25f), null, null);
+        Rollout rollout = rollout("g", 0)
+                .setCredit(credit)
+                .setTask(new TaskReference("t-1", Map.of()))
+                .build();
+        topology.pipe(score(rollout, topology.pipe(rollout)).build());
+        assertThat(topology.trajectories()).singleElement().satisfies(made -> {
+            assertThat(made.getCredit()).isEqualTo(credit);
+            assertThat(made.getTurns()).isEqualTo(rollout.getTurns());
+            assertThat(made.getTaskKey()).isEqualTo("t-1");
+        });
     }
 
     @Test

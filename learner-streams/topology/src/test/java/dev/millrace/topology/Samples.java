@@ -50,7 +50,7 @@ public final class Samples {
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
                 .setTemperedLogProbs(null)
                 .setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 42L))
-                .setTurns(List.of(new Turn(Speaker.POLICY, 0, 3)))
+                .setTurns(List.of(new Turn(Speaker.POLICY, 0, 3, null)))
                 .setVersionSpans(List.of(new VersionSpan(3L, 0, 3)))
                 .setReward(1.0)
                 .setRewardComponents(Map.of())
@@ -73,7 +73,7 @@ public final class Samples {
                 .setMask(PackedMask.of(mask))
                 .setBehaviorLogProbs(PackedFloats.of(filled(tokens, logProb)))
                 .setSampling(new SamplingParameters(1.0, 0, 1.0, Math.max(8, tokens), 42L))
-                .setTurns(List.of(new Turn(Speaker.POLICY, 0, tokens)))
+                .setTurns(List.of(new Turn(Speaker.POLICY, 0, tokens, null)))
                 .setVersionSpans(List.of(new VersionSpan(version, 0, tokens)));
     }
 
@@ -89,11 +89,17 @@ public final class Samples {
                 .setRolloutSource(new LogCoordinates(TOPICS.rollouts(), 0, offset))
                 .setVectors(List.of(
                         new LogProbVector(
-                                PolicyRole.OLD, rollout.getVersionSpans(), rollout.getBehaviorLogProbs(), null, null),
+                                PolicyRole.OLD,
+                                rollout.getVersionSpans(),
+                                rollout.getBehaviorLogProbs(),
+                                null,
+                                null,
+                                null),
                         new LogProbVector(
                                 PolicyRole.PROXIMAL,
                                 List.of(new VersionSpan(4L, 0, tokens)),
                                 PackedFloats.of(proximal),
+                                null,
                                 null,
                                 null)))
                 .setUnavailable(null)
@@ -129,6 +135,7 @@ public final class Samples {
                         role,
                         List.of(new VersionSpan(version, 0, tokens)),
                         PackedFloats.of(filled(tokens, role == PolicyRole.TEACHER ? -0.25f : -2f)),
+                        null,
                         null,
                         null)));
     }

@@ -281,7 +281,18 @@ public final class Examples {
 
     public static Serving serving() {
         return new Serving(
-                RUN, 2, "generator-0", ServerRole.GENERATOR, "default", 9L, NOW_MS, NOW_MS + 1000, 99_999L, 8L, true, ENGINE);
+                RUN,
+                2,
+                "generator-0",
+                ServerRole.GENERATOR,
+                "default",
+                9L,
+                NOW_MS,
+                NOW_MS + 1000,
+                99_999L,
+                8L,
+                true,
+                ENGINE);
     }
 
     public static Outcome outcome() {

@@ -55,7 +55,10 @@ class FieldCostTest {
     static Stream<Arguments> filled() {
         return Stream.of(
                 rollout("error", r -> r.setError("the tool server answered 503 three times"), 41),
-                rollout("sampler, the agent", r -> r.setSampler(new Sampler(null, null, new Agent("solver", true), null)), 12),
+                rollout(
+                        "sampler, the agent",
+                        r -> r.setSampler(new Sampler(null, null, new Agent("solver", true), null)),
+                        12),
                 rollout("sampler, the engine", r -> r.setSampler(new Sampler(null, null, null, engine())), 30),
                 rollout("task", r -> r.setTask(new TaskReference("ab".repeat(32), Map.of("source", "gsm8k"))), 81),
                 rollout("credit, per turn", r -> r.setCredit(new Credit(floats(TURNS), null, null, null)), 21),

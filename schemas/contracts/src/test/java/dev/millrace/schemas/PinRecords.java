@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
  * Adds a version to the history of every schema that has changed. No test: run it by its name, look at what it
  * wrote and commit that.
  *
- * <pre>{@code ./mvnw -pl schemas test -Dtest=PinRecords}</pre>
+ * <pre>{@code ./mvnw -pl schemas/contracts test -Dtest=PinRecords}</pre>
  */
 class PinRecords {
 

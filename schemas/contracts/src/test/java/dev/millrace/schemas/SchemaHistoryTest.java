@@ -53,7 +53,7 @@ class SchemaHistoryTest {
         assertThat(versions).isNotEmpty();
         assertThat(SchemaDocumentation.withoutJavasNotes(schema).toString())
                 .as(
-                        "%s has changed: pin the new version with ./mvnw -pl schemas test -Dtest=PinRecords",
+                        "%s has changed: pin the new version with ./mvnw -pl schemas/contracts test -Dtest=PinRecords",
                         schema.getName())
                 .isEqualTo(versions.get(versions.size() - 1).schema().toString());
     }

@@ -59,7 +59,8 @@ class DoctorTest {
     }
 
     private static Serving serving(String id, long version, long heartbeatMs) {
-        return new Serving("run-1", 0, id, ServerRole.GENERATOR, "policy", version, 0L, heartbeatMs, 0L, null, false);
+        return new Serving(
+                "run-1", 0, id, ServerRole.GENERATOR, "policy", version, 0L, heartbeatMs, 0L, null, false, null);
     }
 
     private static List<Finding> findings(

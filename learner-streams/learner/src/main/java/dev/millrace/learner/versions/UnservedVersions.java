@@ -54,7 +54,7 @@ final class UnservedVersions {
                                 + " s ago"));
             }
         }
-        for (ServerRole role : ServerRole.values()) {
+        for (ServerRole role : List.of(ServerRole.GENERATOR, ServerRole.SCORER)) {
             long age = age(publishedAtMs.applyAsLong(0), nowMs);
             if (age > limitMs && servers.stream().noneMatch(server -> server.role() == role)) {
                 String name = role.name().toLowerCase(Locale.ROOT);

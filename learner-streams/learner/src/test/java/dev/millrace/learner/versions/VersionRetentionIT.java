@@ -284,7 +284,8 @@ class VersionRetentionIT {
                 System.currentTimeMillis(),
                 0L,
                 oldest,
-                left);
+                left,
+                null);
     }
 
     private static Rollout rollout(long... versions) {
@@ -309,14 +310,21 @@ class VersionRetentionIT {
                 LogProbDistribution.TEMPERED,
                 null,
                 new SamplingParameters(1.0, 0, 1.0, 8, 7L),
-                List.of(new Turn(Speaker.POLICY, 0, 2)),
+                List.of(new Turn(Speaker.POLICY, 0, 2, null)),
                 spans,
                 0.5,
                 Map.of(),
                 FinishReason.STOP,
                 5L,
                 1L,
-                2L);
+                2L,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null);
     }
 
     private <T extends SpecificRecord> TopicPartition send(String topic, String key, T record) throws Exception {

@@ -208,6 +208,8 @@ public final class FreshRollouts implements AutoCloseable {
                 .setImportanceWeights(null)
                 .setReward(rollout.getReward())
                 .setFinishReason(rollout.getFinishReason().name())
+                .setCredit(rollout.getCredit())
+                .setTurns(rollout.getCredit() == null ? null : rollout.getTurns())
                 .build();
     }
 

@@ -74,6 +74,9 @@ public final class GivenRollouts {
                 .setFinishReason(rollout.getFinishReason().name())
                 .setFinishedAtMs(rollout.getFinishedAtMs())
                 .setScoredAtMs(rollout.getFinishedAtMs())
+                .setCredit(rollout.getCredit())
+                .setTurns(rollout.getCredit() == null ? null : rollout.getTurns())
+                .setTaskKey(rollout.getTask() == null ? null : rollout.getTask().getKey())
                 .build();
     }
 

@@ -128,6 +128,7 @@ final class BatchMaker {
                 member.oldestVersion(),
                 0,
                 null,
+                null,
                 null);
     }
 

@@ -1,7 +1,9 @@
 package dev.millrace.topology.join;
 
 import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.PolicyRole;
+import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.refusal.Refusal;
 import dev.millrace.schemas.refusal.RefusalReason;
@@ -309,6 +311,14 @@ final class JoinTask implements DecisionTask<Arrival> {
                 return;
             }
         }
+        if (isWithoutVerdict(meeting)) {
+            out.leave(
+                    OutcomeReason.UNFINISHED,
+                    meeting.rollout(),
+                    streamTimeMs,
+                    unfinished(meeting.rollout().rollout()));
+            return;
+        }
         Trajectory trajectory = maker.make(meeting, out::at);
         byte[] bytes = settings.trajectories().serialize(settings.topics().trajectories(), trajectory);
         if (bytes.length > settings.maxRecordBytes()) {
@@ -323,6 +333,19 @@ final class JoinTask implements DecisionTask<Arrival> {
         } else {
             out.joined(meeting, bytes);
         }
+    }
+
+    /** Its own reward says nothing of a rollout that was broken off; one that was found apart from it does. */
+    private static boolean isWithoutVerdict(PendingJoin meeting) {
+        FinishReason reason = meeting.rollout().rollout().getFinishReason();
+        return (reason == FinishReason.ABORTED || reason == FinishReason.FAILED)
+                && meeting.reward().isEmpty();
+    }
+
+    private static String unfinished(Rollout rollout) {
+        return "it ended by " + rollout.getFinishReason() + " after "
+                + rollout.getMask().remaining() + " tokens"
+                + (rollout.getError() == null ? "" : ": " + rollout.getError());
     }
 
     /** A score without old log-probs, under a configuration that goes on without them; all else of a score must be there. */

@@ -1,6 +1,7 @@
 package dev.millrace.topology.join;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Rollout;
@@ -58,6 +59,7 @@ final class TrajectoryMaker {
         Optional<RewardArrival> reward = meeting.reward();
         ByteBuffer behavior =
                 rollout.getTemperedLogProbs() == null ? rollout.getBehaviorLogProbs() : rollout.getTemperedLogProbs();
+        Credit credit = reward.isPresent() ? reward.get().reward().getCredit() : rollout.getCredit();
         int tokens = rollout.getMask().remaining();
         float[] weights = new float[tokens];
         List<StageReport> reports = weighting.compute(
@@ -101,7 +103,10 @@ final class TrajectoryMaker {
                 reward.map(r -> r.reward().getRewardComponents()).orElse(Map.of()),
                 reward.map(at).orElse(null),
                 reference.map(Scored::by).map(at).orElse(null),
-                teacher.map(Scored::by).map(at).orElse(null));
+                teacher.map(Scored::by).map(at).orElse(null),
+                credit,
+                credit == null ? null : rollout.getTurns(),
+                rollout.getTask() == null ? null : rollout.getTask().getKey());
     }
 
     private static long versionOf(Scored scored) {

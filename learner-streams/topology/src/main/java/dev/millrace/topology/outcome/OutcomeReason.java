@@ -24,6 +24,8 @@ public enum OutcomeReason {
     VERSION_UNAVAILABLE("version-unavailable"),
     /** Who was to reward it could not. */
     REWARD_UNAVAILABLE("reward-unavailable"),
+    /** It was aborted or has failed, and nobody rewarded it apart. */
+    UNFINISHED("unfinished"),
     /** Its group stayed short for too long. */
     GROUP_SHORT("group-short"),
     /** All rewards of its group are equal, so none of them says anything. */

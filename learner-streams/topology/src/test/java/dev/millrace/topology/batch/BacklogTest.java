@@ -109,6 +109,9 @@ class BacklogTest {
                 Map.of(),
                 null,
                 null,
+                null,
+                null,
+                null,
                 null);
     }
 

@@ -137,12 +137,13 @@ class RolloutCheckTest {
                         "turns that stop early",
                         RefusalReason.TURNS,
                         "turns",
-                        r -> r.setTurns(List.of(new Turn(Speaker.POLICY, 0, 1)))),
+                        r -> r.setTurns(List.of(new Turn(Speaker.POLICY, 0, 1, null)))),
                 wrong(
                         "turns out of order",
                         RefusalReason.TURNS,
                         "turns[0]",
-                        r -> r.setTurns(List.of(new Turn(Speaker.POLICY, 1, 3), new Turn(Speaker.POLICY, 0, 1)))),
+                        r -> r.setTurns(
+                                List.of(new Turn(Speaker.POLICY, 1, 3, null), new Turn(Speaker.POLICY, 0, 1, null)))),
                 wrong("a short mask", RefusalReason.LENGTHS, "mask", r -> r.setMask(PackedMask.of((byte) 1))),
                 wrong(
                         "a mask that is none",
@@ -153,7 +154,8 @@ class RolloutCheckTest {
                         "training on the environment",
                         RefusalReason.MASK,
                         "mask[2]",
-                        r -> r.setTurns(List.of(new Turn(Speaker.POLICY, 0, 2), new Turn(Speaker.ENVIRONMENT, 2, 3)))),
+                        r -> r.setTurns(List.of(
+                                new Turn(Speaker.POLICY, 0, 2, null), new Turn(Speaker.ENVIRONMENT, 2, 3, null)))),
                 wrong(
                         "no temperature",
                         RefusalReason.SAMPLING,
@@ -253,7 +255,7 @@ class RolloutCheckTest {
     void shouldNotLookAtValuesOfTokensThatAreNotTrained() throws RefusedException {
         Rollout rollout = rollout("g", 0)
                 .setMask(PackedMask.of((byte) 1, (byte) 1, (byte) 0))
-                .setTurns(List.of(new Turn(Speaker.POLICY, 0, 2), new Turn(Speaker.TOOL, 2, 3)))
+                .setTurns(List.of(new Turn(Speaker.POLICY, 0, 2, null), new Turn(Speaker.TOOL, 2, 3, null)))
                 .setBehaviorLogProbs(PackedFloats.of(-1f, -1f, Float.NaN))
                 .build();
         assertThat(CHECK.check(rollout, KEY).rolloutId()).isEqualTo("g/0");

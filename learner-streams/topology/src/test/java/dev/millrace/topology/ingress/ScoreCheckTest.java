@@ -41,12 +41,17 @@ class ScoreCheckTest {
 
     private static LogProbVector vector(PolicyRole policy, float... logProbs) {
         return new LogProbVector(
-                policy, List.of(new VersionSpan(4L, 0, logProbs.length)), PackedFloats.of(logProbs), null, null);
+                policy, List.of(new VersionSpan(4L, 0, logProbs.length)), PackedFloats.of(logProbs), null, null, null);
     }
 
     private static LogProbVector with(ByteBuffer entropies, ByteBuffer squares) {
         return new LogProbVector(
-                PolicyRole.PROXIMAL, List.of(new VersionSpan(4L, 0, 2)), PackedFloats.of(-1f, -1f), entropies, squares);
+                PolicyRole.PROXIMAL,
+                List.of(new VersionSpan(4L, 0, 2)),
+                PackedFloats.of(-1f, -1f),
+                entropies,
+                squares,
+                null);
     }
 
     static Stream<Arguments> claimsThatDoNotHold() {
@@ -82,8 +87,8 @@ class ScoreCheckTest {
                         "empty vectors",
                         RefusalReason.LENGTHS,
                         "vectors[0].log_probs",
-                        s -> s.setVectors(
-                                List.of(new LogProbVector(PolicyRole.OLD, List.of(), PackedFloats.of(), null, null)))),
+                        s -> s.setVectors(List.of(
+                                new LogProbVector(PolicyRole.OLD, List.of(), PackedFloats.of(), null, null, null)))),
                 wrong(
                         "a NaN",
                         RefusalReason.LOG_PROBS,
@@ -100,13 +105,14 @@ class ScoreCheckTest {
                                         List.of(new VersionSpan(4L, 0, 1), new VersionSpan(5L, 1, 2)),
                                         PackedFloats.of(-1f, -1f),
                                         null,
+                                        null,
                                         null)))),
                 wrong(
                         "a vector without versions",
                         RefusalReason.VERSION_SPANS,
                         "vectors[0].version_spans",
                         s -> s.setVectors(List.of(
-                                new LogProbVector(PolicyRole.OLD, List.of(), PackedFloats.of(-1f), null, null)))),
+                                new LogProbVector(PolicyRole.OLD, List.of(), PackedFloats.of(-1f), null, null, null)))),
                 wrong(
                         "a negative entropy",
                         RefusalReason.MOMENTS,

@@ -161,7 +161,7 @@ public final class SyntheticRecords {
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
                 .setTemperedLogProbs(null)
                 .setSampling(new SamplingParameters(1.0, 0, 1.0, length, seed))
-                .setTurns(List.of(new Turn(Speaker.POLICY, 0, length)))
+                .setTurns(List.of(new Turn(Speaker.POLICY, 0, length, null)))
                 .setVersionSpans(List.of(new VersionSpan(version, 0, length)))
                 .setReward(draw.reward())
                 .setRewardComponents(Map.of())
