@@ -2,6 +2,7 @@ package dev.millrace.corrections;
 
 import java.util.Arrays;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The layout of a ragged batch: sequence {@code s} covers the packed tokens {@code [start(s), end(s))}, and the mask
@@ -22,7 +23,7 @@ public final class TokenBatch {
     private final int[] offsets;
     private final byte[] mask;
     private final int[] trainedPerSequence;
-    private final int[] groups;
+    private final int @Nullable [] groups;
     private final int groupCount;
     private final int trainedTokens;
 
@@ -45,7 +46,7 @@ public final class TokenBatch {
      * @param groups one group index per sequence, not negative; or null, and every sequence is its own group
      * @throws IllegalArgumentException naming the first sequence or token that breaks a rule
      */
-    public TokenBatch(int[] offsets, byte[] mask, int[] groups) {
+    public TokenBatch(int[] offsets, byte[] mask, int @Nullable [] groups) {
         this(
                 copyOfChecked(offsets, mask.length),
                 mask.clone(),
@@ -53,7 +54,7 @@ public final class TokenBatch {
                 offsets.length - 1);
     }
 
-    private TokenBatch(int[] offsets, byte[] mask, int[] groups, int sequences) {
+    private TokenBatch(int[] offsets, byte[] mask, int @Nullable [] groups, int sequences) {
         this.offsets = offsets;
         this.mask = mask;
         this.groups = groups;
@@ -252,7 +253,7 @@ public final class TokenBatch {
                 + (t - offsets[sequence]) + ", value=" + mask[t]);
     }
 
-    private static int countGroups(int[] groups, int sequences) {
+    private static int countGroups(int @Nullable [] groups, int sequences) {
         if (groups == null) {
             return sequences;
         }

@@ -16,4 +16,7 @@
  *       reference's number is available under an option whose name says <i>reference</i>.
  * </ol>
  */
+@NullMarked
 package dev.millrace.corrections;
+
+import org.jspecify.annotations.NullMarked;

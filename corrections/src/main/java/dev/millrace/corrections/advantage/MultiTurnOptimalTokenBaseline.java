@@ -1,6 +1,7 @@
 package dev.millrace.corrections.advantage;
 
 import dev.millrace.corrections.TokenBatch;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The optimal token baseline of multi-turn rollouts: as {@link OptimalTokenBaseline}, but the k-th trained token of a
@@ -28,7 +29,11 @@ public final class MultiTurnOptimalTokenBaseline {
      * @param weights importance weights per token, or null for none
      */
     public AdvantagesAndReturns compute(
-            TokenBatch batch, float[] rewards, float[] oldLogProbs, float[] sumSquaredProbs, float[] weights) {
+            TokenBatch batch,
+            float[] rewards,
+            float[] oldLogProbs,
+            float[] sumSquaredProbs,
+            float @Nullable [] weights) {
         PathVariance path = new PathVariance(batch, rewards, oldLogProbs, sumSquaredProbs, weights);
         float[] advantages = new float[batch.tokenCount()];
         for (int[] members : GroupMembers.of(batch)) {

@@ -1,6 +1,7 @@
 package dev.millrace.corrections.advantage;
 
 import dev.millrace.corrections.TokenBatch;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A stand-in for the variance of the score along a sequence: {@code W_t = Σ_{j <= t} ρ_j² (1 − 2 π_j + Σ_v π_v²)} over
@@ -16,7 +17,12 @@ final class PathVariance {
      * @param sumSquaredProbs per token, the sum of the squares of all probabilities of the vocabulary
      * @param weights importance weights, or null
      */
-    PathVariance(TokenBatch batch, float[] rewards, float[] oldLogProbs, float[] sumSquaredProbs, float[] weights) {
+    PathVariance(
+            TokenBatch batch,
+            float[] rewards,
+            float[] oldLogProbs,
+            float[] sumSquaredProbs,
+            float @Nullable [] weights) {
         batch.requireFinite("rewards", rewards);
         batch.requireFinite("old log-probs", oldLogProbs);
         batch.requireFinite("sums of squared probabilities", sumSquaredProbs);

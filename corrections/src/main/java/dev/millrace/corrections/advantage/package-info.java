@@ -13,4 +13,7 @@
  *   <li>Arithmetic is in {@code double}; per-token results are {@code float}.
  * </ol>
  */
+@NullMarked
 package dev.millrace.corrections.advantage;
+
+import org.jspecify.annotations.NullMarked;

@@ -136,8 +136,9 @@ public final class DecisionTree {
         if (step.gap().byLag().size() < 2) {
             return Optional.empty();
         }
-        PolicyGap newest = step.gap().byLag().get(step.gap().byLag().firstKey());
-        PolicyGap oldest = step.gap().byLag().get(step.gap().byLag().lastKey());
+        List<PolicyGap> byLag = List.copyOf(step.gap().byLag().values());
+        PolicyGap newest = byLag.get(0);
+        PolicyGap oldest = byLag.get(byLag.size() - 1);
         double bound = Math.max(bounds.notableK3(), bounds.staleGrowth() * newest.k3());
         if (!(oldest.k3() > bound) || covered(step.gap().all(), inForce)) {
             return Optional.empty();

@@ -5,6 +5,7 @@ import dev.millrace.corrections.block.BlockExp;
 import dev.millrace.corrections.block.BlockSums;
 import dev.millrace.corrections.block.TokenBlock;
 import dev.millrace.corrections.ratio.LogRatio;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The sums of one block of tokens that {@link GapSums} are made of: computed once, however many of them the block goes into.
@@ -74,7 +75,7 @@ final class GapBlock {
      * @return whether one of them is trained
      * @throws dev.millrace.corrections.NonFiniteLogProbException naming policy, sequence and token
      */
-    boolean load(TokenBatch batch, LogRatio ratio, byte[] kept, int sequence, int from, int to) {
+    boolean load(TokenBatch batch, LogRatio ratio, byte @Nullable [] kept, int sequence, int from, int to) {
         block.load(batch, ratio, sequence, from, to);
         tokens = block.size();
         if (tokens == 0) {

@@ -7,6 +7,7 @@ import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.corrections.staleness.VersionSpan;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Every off-policy diagnostic of a batch in one pass: divergences, perplexities, weights, agreement of probabilities,
@@ -36,9 +37,10 @@ public final class OffPolicyDiagnostics {
     /**
      * The diagnostics of a batch of which a rejection kept {@code kept}.
      *
-     * @param kept one per packed token: 1 = still trained; only counted, see {@link PolicyGap#fractionRejected()}
+     * @param kept one per packed token: 1 = still trained; null if all are; only counted, see
+     *     {@link PolicyGap#fractionRejected()}
      */
-    public OffPolicyReport compute(TokenBatch batch, LogRatio ratio, byte[] kept) {
+    public OffPolicyReport compute(TokenBatch batch, LogRatio ratio, byte @Nullable [] kept) {
         ratio.requireFits(batch);
         requireFits(batch, kept);
         GapSums all = new GapSums();
@@ -61,7 +63,8 @@ public final class OffPolicyDiagnostics {
      * @param versions which version sampled which tokens of the batch
      * @throws IllegalArgumentException if a token is newer than {@code currentVersion}
      */
-    public OffPolicyReport compute(BatchVersions versions, long currentVersion, LogRatio ratio, byte[] kept) {
+    public OffPolicyReport compute(
+            BatchVersions versions, long currentVersion, LogRatio ratio, byte @Nullable [] kept) {
         return compute(versions, currentVersion, ratio, kept, true);
     }
 
@@ -76,14 +79,18 @@ public final class OffPolicyDiagnostics {
         return compute(versions, currentVersion, ratio, null, false);
     }
 
-    private static void requireFits(TokenBatch batch, byte[] kept) {
+    private static void requireFits(TokenBatch batch, byte @Nullable [] kept) {
         if (kept != null) {
             batch.requireLength("kept mask", kept.length);
         }
     }
 
     private OffPolicyReport compute(
-            BatchVersions versions, long currentVersion, LogRatio ratio, byte[] kept, boolean withProbabilities) {
+            BatchVersions versions,
+            long currentVersion,
+            LogRatio ratio,
+            byte @Nullable [] kept,
+            boolean withProbabilities) {
         TokenBatch batch = versions.batch();
         ratio.requireFits(batch);
         requireFits(batch, kept);

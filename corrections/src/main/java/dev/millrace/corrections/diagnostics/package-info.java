@@ -5,4 +5,7 @@
  * lag. {@link dev.millrace.corrections.diagnostics.DecisionTree} reads a window of such measurements and names a
  * cause with its evidence. Nothing here changes a batch.
  */
+@NullMarked
 package dev.millrace.corrections.diagnostics;
+
+import org.jspecify.annotations.NullMarked;

@@ -3,6 +3,8 @@ package dev.millrace.corrections.kl;
 import static dev.millrace.corrections.kl.KlDivergence.FORWARD;
 import static dev.millrace.corrections.kl.KlDivergence.REVERSE;
 
+import org.jspecify.annotations.Nullable;
+
 /** Which estimators are right for what, and the reason why the others are not. */
 final class KlRules {
     private KlRules() {}
@@ -15,7 +17,7 @@ final class KlRules {
         }
     }
 
-    private static String objection(
+    private static @Nullable String objection(
             KlDivergence divergence, KlSampling sampling, KlUse use, KlEstimator estimator, KlWeighting weighting) {
         if (sampling == KlSampling.REFERENCE) {
             return "k1, k2 and k3 are estimators for tokens of the current policy, or of one it is weighed against;"
@@ -34,7 +36,7 @@ final class KlRules {
         return use == KlUse.VALUE ? value(divergence, estimator) : loss(divergence, estimator, weighting);
     }
 
-    private static String reward(KlDivergence divergence, KlEstimator estimator, KlWeighting weighting) {
+    private static @Nullable String reward(KlDivergence divergence, KlEstimator estimator, KlWeighting weighting) {
         if (weighting != KlWeighting.NONE) {
             return "the objective already weighs the token; a weighted penalty in the reward would weigh it twice";
         }
@@ -51,7 +53,7 @@ final class KlRules {
         return divergence == FORWARD ? "no form of k1, k2, k3 in the reward gives the forward KL" : null;
     }
 
-    private static String value(KlDivergence divergence, KlEstimator estimator) {
+    private static @Nullable String value(KlDivergence divergence, KlEstimator estimator) {
         if (divergence == FORWARD) {
             return "k1, k2 and k3 estimate KL(current‖reference), not KL(reference‖current)";
         }
@@ -63,7 +65,7 @@ final class KlRules {
         };
     }
 
-    private static String loss(KlDivergence divergence, KlEstimator estimator, KlWeighting weighting) {
+    private static @Nullable String loss(KlDivergence divergence, KlEstimator estimator, KlWeighting weighting) {
         boolean live = weighting == KlWeighting.LIVE;
         boolean gradientOfK2 = estimator.straightThrough() || estimator.form() == KlForm.K2;
         if (gradientOfK2) {
@@ -81,7 +83,7 @@ final class KlRules {
         };
     }
 
-    private static String k1Loss(KlDivergence divergence, boolean live) {
+    private static @Nullable String k1Loss(KlDivergence divergence, boolean live) {
         if (!live) {
             return "k1 as a loss has zero gradient: the gradient of log π averages to 0 under the policy itself, what"
                     + " remains is noise";
@@ -89,7 +91,7 @@ final class KlRules {
         return divergence == FORWARD ? "k1 under a differentiated weight optimises KL(current‖reference)" : null;
     }
 
-    private static String k3Loss(KlDivergence divergence, boolean live) {
+    private static @Nullable String k3Loss(KlDivergence divergence, boolean live) {
         if (divergence == REVERSE) {
             return live
                     ? null

@@ -22,4 +22,7 @@
  * others with the reason. All of this is per token, at the contexts that were visited: how the policy changes which
  * contexts are visited is not in a loss term; a penalty in the reward, carried to earlier tokens, has it.
  */
+@NullMarked
 package dev.millrace.corrections.kl;
+
+import org.jspecify.annotations.NullMarked;

@@ -5,4 +5,7 @@
  * <p>The length of a sequence is its number of trained tokens: context is not the policy's doing. Everything here is
  * per sequence or per problem; nothing changes a mask or a weight.
  */
+@NullMarked
 package dev.millrace.corrections.length;
+
+import org.jspecify.annotations.NullMarked;

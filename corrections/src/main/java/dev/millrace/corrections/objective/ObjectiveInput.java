@@ -1,6 +1,7 @@
 package dev.millrace.corrections.objective;
 
 import dev.millrace.corrections.TokenBatch;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What an objective is evaluated on: the layout and, beside it, one element per packed token of every vector.
@@ -14,17 +15,17 @@ public final class ObjectiveInput {
     private final TokenBatch batch;
     private final float[] current;
     private final float[] advantages;
-    private final float[] proximal;
-    private final float[] behavior;
-    private final float[] weights;
+    private final float @Nullable [] proximal;
+    private final float @Nullable [] behavior;
+    private final float @Nullable [] weights;
 
     private ObjectiveInput(
             TokenBatch batch,
             float[] current,
             float[] advantages,
-            float[] proximal,
-            float[] behavior,
-            float[] weights) {
+            float @Nullable [] proximal,
+            float @Nullable [] behavior,
+            float @Nullable [] weights) {
         this.batch = batch;
         this.current = current;
         this.advantages = advantages;

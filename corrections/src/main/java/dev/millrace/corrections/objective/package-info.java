@@ -14,4 +14,7 @@
  *   <li>Importance weights multiply the per-token loss after clipping, are never negative, and are not differentiated.
  * </ol>
  */
+@NullMarked
 package dev.millrace.corrections.objective;
+
+import org.jspecify.annotations.NullMarked;

@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /**
  * verl's named rollout corrections, with the same names, parameters and defaults, so that a configuration that names
@@ -67,12 +68,12 @@ public enum Preset {
         REINFORCE
     }
 
-    private final String rolloutIs;
+    private final @Nullable String rolloutIs;
     private final Map<String, String> parameters;
-    private final String rolloutRs;
+    private final @Nullable String rolloutRs;
     private final Loss loss;
 
-    Preset(String rolloutIs, Map<String, String> parameters, String rolloutRs, Loss loss) {
+    Preset(@Nullable String rolloutIs, Map<String, String> parameters, @Nullable String rolloutRs, Loss loss) {
         this.rolloutIs = rolloutIs;
         this.parameters = parameters;
         this.rolloutRs = rolloutRs;

@@ -1,4 +1,7 @@
 /**
  * Rollout corrections by name.
  */
+@NullMarked
 package dev.millrace.corrections.preset;
+
+import org.jspecify.annotations.NullMarked;

@@ -4,6 +4,7 @@ import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Solves one {@link QueryTrustRegion} per prompt, and gives each sequence the factor its gradient has under it.
@@ -71,7 +72,7 @@ public record QueryMultipliers(double budget, double smallestMultiplier) {
      * @param advantages one per sequence; those without a trained token are not looked at
      * @return one per group index of the batch, null for groups without a trained token
      */
-    public QueryTrustRegion[] solve(TokenBatch batch, double[] advantages) {
+    public @Nullable QueryTrustRegion[] solve(TokenBatch batch, double[] advantages) {
         double[][] perGroup = new double[batch.groupCount()][0];
         for (int s = 0; s < batch.sequenceCount(); s++) {
             if (batch.trainedTokens(s) > 0) {
@@ -80,7 +81,7 @@ public record QueryMultipliers(double budget, double smallestMultiplier) {
                 perGroup[batch.group(s)][group.length] = advantages[s];
             }
         }
-        QueryTrustRegion[] regions = new QueryTrustRegion[perGroup.length];
+        @Nullable QueryTrustRegion[] regions = new @Nullable QueryTrustRegion[perGroup.length];
         for (int g = 0; g < regions.length; g++) {
             regions[g] = perGroup[g].length == 0 ? null : solve(perGroup[g]);
         }
@@ -97,14 +98,15 @@ public record QueryMultipliers(double budget, double smallestMultiplier) {
      * @throws IllegalArgumentException if an array has not one element per sequence, or an advantage is not finite
      * @throws NonFiniteLogProbException naming sequence and token
      */
-    public QueryTrustRegion[] compute(TokenBatch batch, LogRatio ratio, double[] advantages, double[] coefficients) {
+    public @Nullable QueryTrustRegion[] compute(
+            TokenBatch batch, LogRatio ratio, double[] advantages, double[] coefficients) {
         ratio.requireFits(batch);
         if (advantages.length != batch.sequenceCount() || coefficients.length != batch.sequenceCount()) {
             throw new IllegalArgumentException("one advantage and one coefficient per sequence: advantages="
                     + advantages.length + ", coefficients=" + coefficients.length + ", sequences="
                     + batch.sequenceCount());
         }
-        QueryTrustRegion[] regions = solve(batch, advantages);
+        @Nullable QueryTrustRegion[] regions = solve(batch, advantages);
         for (int s = 0; s < batch.sequenceCount(); s++) {
             coefficients[s] = 0.0;
             if (batch.trainedTokens(s) > 0) {

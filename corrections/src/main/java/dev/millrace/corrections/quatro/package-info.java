@@ -7,4 +7,7 @@
  * here: the constraint is KL(current || sampler) on whole answers, the dual is solved exactly over the answers of the
  * group (all equally likely under the sampler), and the update is the gradient of that Lagrangian.
  */
+@NullMarked
 package dev.millrace.corrections.quatro;
+
+import org.jspecify.annotations.NullMarked;

@@ -5,4 +5,7 @@
  * is published leaves open whether the variance is taken about the batch's mean ratio or about its expectation, and
  * on which unit; here it is about 1, which is the expectation under the sampler, and over tokens.
  */
+@NullMarked
 package dev.millrace.corrections.r2vpo;
+
+import org.jspecify.annotations.NullMarked;

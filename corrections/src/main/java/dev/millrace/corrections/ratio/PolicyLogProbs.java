@@ -2,6 +2,7 @@ package dev.millrace.corrections.ratio;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.proximal.ProximalApproximation;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The log-probs of the policies that touch one batch, each under its name, and every ratio between them.
@@ -13,11 +14,16 @@ import dev.millrace.corrections.proximal.ProximalApproximation;
 public final class PolicyLogProbs {
     private final RatioMode mode;
     private final float[] behavior;
-    private final float[] old;
-    private final float[] proximal;
-    private final float[] current;
+    private final float @Nullable [] old;
+    private final float @Nullable [] proximal;
+    private final float @Nullable [] current;
 
-    private PolicyLogProbs(RatioMode mode, float[] behavior, float[] old, float[] proximal, float[] current) {
+    private PolicyLogProbs(
+            RatioMode mode,
+            float[] behavior,
+            float @Nullable [] old,
+            float @Nullable [] proximal,
+            float @Nullable [] current) {
         this.mode = mode;
         this.behavior = behavior;
         this.old = old;

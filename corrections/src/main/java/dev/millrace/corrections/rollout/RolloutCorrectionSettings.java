@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The settings of a rollout correction as people write them, with verl's names and texts, so that a configuration can
@@ -22,11 +23,11 @@ import java.util.Optional;
  * @param lossType {@code ppo_clip} or {@code reinforce}; the second needs bypass mode
  */
 public record RolloutCorrectionSettings(
-        String rolloutIs,
-        String rolloutIsThreshold,
+        @Nullable String rolloutIs,
+        @Nullable String rolloutIsThreshold,
         boolean rolloutIsBatchNormalize,
-        String rolloutRs,
-        String rolloutRsThreshold,
+        @Nullable String rolloutRs,
+        @Nullable String rolloutRsThreshold,
         boolean bypassMode,
         String lossType) {
     /** What verl's constructor gives without arguments: sequence weights truncated at 2, decoupled. */
@@ -88,7 +89,7 @@ public record RolloutCorrectionSettings(
         if (rolloutRsThreshold == null) {
             throw new IllegalArgumentException("rollout_rs=" + rolloutRs + " needs rollout_rs_threshold");
         }
-        List<RejectionMode> modes = modes();
+        List<RejectionMode> modes = modes(rolloutRs);
         List<String> specs = parts(rolloutRsThreshold);
         if (specs.size() != 1 && specs.size() != modes.size()) {
             throw new IllegalArgumentException("rollout_rs_threshold needs one bound for all options or one "
@@ -101,7 +102,7 @@ public record RolloutCorrectionSettings(
         return rules;
     }
 
-    private List<RejectionMode> modes() {
+    private static List<RejectionMode> modes(String rolloutRs) {
         LinkedHashSet<RejectionMode> modes = new LinkedHashSet<>();
         for (String label : parts(rolloutRs)) {
             modes.add(RejectionMode.labelled(label));

@@ -6,4 +6,7 @@
  * its spans say which tokens are whose. A span newer than the current version is refused: it is a record of another
  * run or epoch.
  */
+@NullMarked
 package dev.millrace.corrections.staleness;
+
+import org.jspecify.annotations.NullMarked;

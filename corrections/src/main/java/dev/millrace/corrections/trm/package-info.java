@@ -11,4 +11,7 @@
  * Its rollout policy is our behavior policy, its trained policy our current (or, when a batch is formed, proximal)
  * one; divergences are KL(behavior || current).
  */
+@NullMarked
 package dev.millrace.corrections.trm;
+
+import org.jspecify.annotations.NullMarked;

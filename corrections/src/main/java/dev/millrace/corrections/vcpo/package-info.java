@@ -6,4 +6,7 @@
  * and the authors' code at {@code mit-han-lab/vcpo@c7f030f}. Where that code is not followed by default, the class
  * says so, and a class whose name starts with {@code Reference} computes its numbers.
  */
+@NullMarked
 package dev.millrace.corrections.vcpo;
+
+import org.jspecify.annotations.NullMarked;

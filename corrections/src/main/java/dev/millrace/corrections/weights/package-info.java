@@ -7,4 +7,7 @@
  * space, so a weight is truncated if and only if its log ratio exceeds the log of the bound; ratios are bounded to
  * {@code e^-20 .. e^20} whatever the method.
  */
+@NullMarked
 package dev.millrace.corrections.weights;
+
+import org.jspecify.annotations.NullMarked;

@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The gradients known so far while a graph is walked from its results to its leaves.
@@ -38,6 +39,7 @@ final class Backward {
     }
 
     /** The sum of what arrived for this value, null if nothing did. */
+    @Nullable
     Value of(Value value) {
         return gradients.get(value.name());
     }

@@ -13,6 +13,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Predicate;
 
 /**
@@ -116,12 +117,13 @@ public final class ExampleNorms {
         for (int i = readers.size() - 1;
                 i >= 0;
                 i--) { // the order in which the gradients become known: none is kept for long
-            norms.uses(readers.get(i), gradients.get(readers.get(i).output()), weights)
-                    .forEach((weight, use) -> {
-                        List<Use> before = seen.computeIfAbsent(weight, absent -> new ArrayList<>());
-                        norms.count(weight, before, use);
-                        before.add(use);
-                    });
+            Node reader = readers.get(i);
+            Value dy = Objects.requireNonNull(gradients.get(reader.output()), "every reader was asked for");
+            norms.uses(reader, dy, weights).forEach((weight, use) -> {
+                List<Use> before = seen.computeIfAbsent(weight, absent -> new ArrayList<>());
+                norms.count(weight, before, use);
+                before.add(use);
+            });
         }
         return norms.ops.concat(1, Dim.symbol("summands"), norms.parts.toArray(Value[]::new));
     }
@@ -175,7 +177,7 @@ public final class ExampleNorms {
         } else if (use instanceof Use.Sum sum) {
             parts.add(squared(ops.reduceSum(examples.split(ops, sum.dy()), false, 1)));
         }
-        before.forEach(other -> columns(ops.mul(product(weight, other, use), 2f)));
+        before.forEach(earlier -> columns(ops.mul(product(weight, earlier, use), 2f)));
     }
 
     /** Summands of {@code A·C}, of an embedding that is looked up and multiplied with: {@code Σ_tu A_t[index_u] (x_t · dy_u)}. */

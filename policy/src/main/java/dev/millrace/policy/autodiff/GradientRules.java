@@ -170,7 +170,8 @@ final class GradientRules {
         RULES.put("Split", (n, dy, b) -> {
             List<Value> parts = new ArrayList<>();
             for (Value part : n.outputs()) {
-                parts.add(b.of(part) == null ? b.ops().zeros(part.shape()) : b.of(part));
+                Value received = b.of(part);
+                parts.add(received == null ? b.ops().zeros(part.shape()) : received);
             }
             int axis = axis(n, 0);
             b.add(n.input(0), b.ops().concat(axis, parts.toArray(Value[]::new)));

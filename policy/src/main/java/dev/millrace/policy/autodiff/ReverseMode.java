@@ -62,7 +62,7 @@ public final class ReverseMode {
             }
             boolean received = node.outputs().stream().anyMatch(output -> backward.of(output) != null);
             if (received && node.inputs().stream().anyMatch(backward::wants)) {
-                GradientRules.of(node).propagate(node, backward.of(node.output()), backward);
+                propagate(node, backward);
             }
         }
         Map<Value, Value> gradients = new LinkedHashMap<>();
@@ -74,6 +74,11 @@ public final class ReverseMode {
             gradients.put(wanted, gradient);
         }
         return gradients;
+    }
+
+    @SuppressWarnings("NullAway") // a rule of several results asks for their gradients itself, and is given none here
+    private static void propagate(Node node, Backward backward) {
+        GradientRules.of(node).propagate(node, backward.of(node.output()), backward);
     }
 
     /** Names of the float values that depend on a leaf, the leaves included. */

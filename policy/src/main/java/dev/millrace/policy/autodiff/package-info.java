@@ -2,4 +2,7 @@
  * Reverse-mode differentiation of ONNX graphs: one rule per operator in {@link dev.millrace.policy.autodiff.GradientRules},
  * one walk in {@link dev.millrace.policy.autodiff.ReverseMode}. What is emitted is ordinary ONNX again.
  */
+@NullMarked
 package dev.millrace.policy.autodiff;
+
+import org.jspecify.annotations.NullMarked;

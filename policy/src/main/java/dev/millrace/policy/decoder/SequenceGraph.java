@@ -13,6 +13,7 @@ import dev.millrace.policy.onnx.proto.ModelProto;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Collectors;
 
@@ -110,10 +111,11 @@ public final class SequenceGraph {
         seeds.put(sequence.entropies, sequence.graph.input(ENTROPY_COEFFICIENTS, ElementType.FLOAT, perToken));
         Map<String, Value> leaves = new LinkedHashMap<>();
         leaves.put(EMBEDDED_GRADIENT, sequence.embedded);
-        Map<String, Value> weights = sequence.transformer.weights();
-        differentiated(shape).forEach(spec -> leaves.put(gradientOf(spec.name()), weights.get(spec.name())));
+        differentiated(shape)
+                .forEach(spec -> leaves.put(gradientOf(spec.name()), sequence.transformer.weight(spec.name())));
         Map<Value, Value> gradients = ReverseMode.append(sequence.graph, seeds, List.copyOf(leaves.values()));
-        leaves.forEach((name, leaf) -> sequence.graph.output(name, gradients.get(leaf)));
+        leaves.forEach((name, leaf) ->
+                sequence.graph.output(name, Objects.requireNonNull(gradients.get(leaf), "every leaf was asked for")));
         return sequence.graph.model();
     }
 

@@ -8,6 +8,7 @@ import dev.millrace.policy.onnx.Value;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * The decoder's layers written into a graph: what scoring, gradient and decoding have in common.
@@ -48,9 +49,13 @@ final class Transformer {
         return Collections.unmodifiableMap(weights);
     }
 
+    Value weight(String name) {
+        return Objects.requireNonNull(weights.get(name), name);
+    }
+
     /** Rows of the embedding: int64 [rows] to [rows, hidden]. */
     Value embed(Value tokens) {
-        return ops.gather(weights.get(TensorNames.EMBEDDING), tokens);
+        return ops.gather(weight(TensorNames.EMBEDDING), tokens);
     }
 
     /** All layers and the final norm: [rows, hidden] to [rows, hidden]. */
@@ -81,17 +86,17 @@ final class Transformer {
         return linear(ops.mul(silu, linear(h, TensorNames.up(layer) + ".weight")), TensorNames.down(layer) + ".weight");
     }
 
-    private Value norm(Value x, String weight) {
-        return ops.rmsNorm(x, weights.get(weight), (float) shape.rmsNormEps()).get(0);
+    private Value norm(Value x, String name) {
+        return ops.rmsNorm(x, weight(name), (float) shape.rmsNormEps()).get(0);
     }
 
     private Value project(Value x, String name) {
         return shape.qkvBias()
-                ? ops.gemm(x, weights.get(name + ".weight"), weights.get(name + ".bias"), false, true)
+                ? ops.gemm(x, weight(name + ".weight"), weight(name + ".bias"), false, true)
                 : linear(x, name + ".weight");
     }
 
-    private Value linear(Value x, String weight) {
-        return ops.gemm(x, weights.get(weight), false, true);
+    private Value linear(Value x, String name) {
+        return ops.gemm(x, weight(name), false, true);
     }
 }

@@ -4,4 +4,7 @@
  * ({@link dev.millrace.policy.decoder.DecodeGraph}). Layers are written once, in {@code Transformer}; only attention
  * differs.
  */
+@NullMarked
 package dev.millrace.policy.decoder;
+
+import org.jspecify.annotations.NullMarked;

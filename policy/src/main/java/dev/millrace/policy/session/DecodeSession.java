@@ -7,6 +7,7 @@ import dev.millrace.policy.decoder.DecodeGraph;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.weights.Weights;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Generates for many sequences at once, one per slot, a few tokens per call: continuous batching.
@@ -33,7 +34,7 @@ public final class DecodeSession implements AutoCloseable {
     private final int tableRows;
     private final long[] lastToken;
     private final int[] length;
-    private OrtSession truncating;
+    private @Nullable OrtSession truncating;
 
     /**
      * @param slots          sequences in flight

@@ -5,6 +5,7 @@ import ai.onnxruntime.OrtException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
 
 /**
  * ONNX Runtime's environment, which tells nobody that it is used.
@@ -35,7 +36,7 @@ final class QuietRuntime {
     }
 
     /** @param disabled the variable's value; null where it is not set */
-    static void require(String disabled, long commandLineBytes) {
+    static void require(@Nullable String disabled, long commandLineBytes) {
         boolean on = disabled == null || disabled.isEmpty() || disabled.equals("0");
         if (on && commandLineBytes > MOST_BYTES) {
             throw new IllegalStateException(

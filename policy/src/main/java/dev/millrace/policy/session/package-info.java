@@ -12,4 +12,7 @@
  * <li>Sessions hold native memory; their owner closes them.
  * </ol>
  */
+@NullMarked
 package dev.millrace.policy.session;
+
+import org.jspecify.annotations.NullMarked;

@@ -67,7 +67,7 @@ public final class SymbolTokenizer implements Tokenizer {
         int count = 0;
         for (int at = 0; at < text.length(); count++) {
             String symbol = longestAt(text, at);
-            tokens[count] = ids.get(symbol);
+            tokens[count] = id(symbol);
             at += symbol.length();
         }
         return Arrays.copyOf(tokens, count);

@@ -60,7 +60,7 @@ public final class Gradients {
             throw new IllegalArgumentException("gradients of different shapes: " + other.shape + ", " + shape);
         }
         tensors.forEach((name, tensor) -> {
-            float[] added = other.tensors.get(name);
+            float[] added = other.tensor(name);
             for (int i = 0; i < tensor.length; i++) {
                 tensor[i] += added[i];
             }

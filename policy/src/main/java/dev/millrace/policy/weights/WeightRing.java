@@ -1,8 +1,10 @@
 package dev.millrace.policy.weights;
 
+import org.jspecify.annotations.Nullable;
+
 /** The newest {@code lag + 1} versions of the weights of one learner, each a copy of its own. Not thread-safe. */
 public final class WeightRing {
-    private final Weights[] kept;
+    private final @Nullable Weights[] kept;
     private final long first;
     private long newest;
 
@@ -16,7 +18,7 @@ public final class WeightRing {
         if (lag < 0) {
             throw new IllegalArgumentException("a lag must be at least 0: " + lag);
         }
-        this.kept = new Weights[lag + 1];
+        this.kept = new @Nullable Weights[lag + 1];
         this.first = first;
         this.newest = first - 1;
     }

@@ -4,4 +4,7 @@
  * <p>Order of iteration is always that of {@link dev.millrace.policy.decoder.DecoderShape#tensors()}. One owner writes;
  * whoever hands tensors to another thread hands over a copy.
  */
+@NullMarked
 package dev.millrace.policy.weights;
+
+import org.jspecify.annotations.NullMarked;
