@@ -5,4 +5,7 @@
  * score and the progress past its rollout are one transaction; a version that cannot be had is said in the score and
  * never replaced by another; nothing here makes a generator or the learner wait.
  */
+@NullMarked
 package dev.millrace.scorer;
+
+import org.jspecify.annotations.NullMarked;

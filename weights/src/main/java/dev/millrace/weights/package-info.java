@@ -14,4 +14,7 @@
  *       there but wrong ({@link dev.millrace.weights.CorruptVersionException}) are two different things.
  * </ol>
  */
+@NullMarked
 package dev.millrace.weights;
+
+import org.jspecify.annotations.NullMarked;

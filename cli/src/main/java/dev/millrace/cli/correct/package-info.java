@@ -21,4 +21,7 @@
  *
  * <p>The file is one batch: metrics and batch normalisation are over every line that could be read.
  */
+@NullMarked
 package dev.millrace.cli.correct;
+
+import org.jspecify.annotations.NullMarked;

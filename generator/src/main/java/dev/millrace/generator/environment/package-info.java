@@ -7,11 +7,11 @@
  *     {@link dev.millrace.api.environment.Episode}. The episode is single-use, one per rollout, and a function of
  *     the request's state and of the tokens: no clock, no randomness, no setting that is not in the state. Whoever holds
  *     a rollout and its request can then verify the reward again.</li>
- * <li>Decide how a response ends. {@code endToken()} if the policy says so, {@code Reaction.END} if the environment
+ * <li>Decide how a response ends. {@code endToken()} if the policy says so, {@code StepResult.END} if the environment
  *     does; the token limit of the request always holds.</li>
- * <li>To answer in between, return {@code Reaction.say(...)}: the tokens are inserted behind the policy's newest token,
+ * <li>To answer in between, return {@code StepResult.say(...)}: the tokens are inserted behind the policy's newest token,
  *     get mask 0 and log-prob 0, and the policy goes on after them. If the limit leaves no room for them, the response
- *     ends there and is verified as it stands. What takes time is answered with {@code Reaction.LATER} until it is there;
+ *     ends there and is verified as it stands. What takes time is answered with {@code StepResult.LATER} until it is there;
  *     other sequences go on meanwhile.</li>
  * <li>Verify from the transcript, never from what the episode remembers, and handle a response that was cut anywhere.
  *     The reward must be finite; name its parts in the components.</li>
@@ -23,4 +23,7 @@
  *
  * <p>An existing environment may serve several tasks: {@code inc} and {@code sort} differ only in their prompts.
  */
+@NullMarked
 package dev.millrace.generator.environment;
+
+import org.jspecify.annotations.NullMarked;

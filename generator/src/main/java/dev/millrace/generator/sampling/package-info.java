@@ -20,4 +20,7 @@
  * <p>Threads: the role's own thread polls, samples and decides; one more loads weights, one more commits. They meet in a
  * volatile field and in one future.
  */
+@NullMarked
 package dev.millrace.generator.sampling;
+
+import org.jspecify.annotations.NullMarked;

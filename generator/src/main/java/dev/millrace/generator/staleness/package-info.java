@@ -5,4 +5,7 @@
  * {@code floor((N - C - 1) / B) <= eta} with samples that were lost given back; what was lost and what was released is
  * committed in one transaction, so both are exact after a restart.
  */
+@NullMarked
 package dev.millrace.generator.staleness;
+
+import org.jspecify.annotations.NullMarked;

@@ -9,4 +9,7 @@
  *
  * <p>The classes behind it are internal to Kafka; the pinned Kafka version is part of this package's contract.
  */
+@NullMarked
 package dev.millrace.infra.broker;
+
+import org.jspecify.annotations.NullMarked;

@@ -6,4 +6,7 @@
  *
  * <p>Every configured stage reports at every trajectory or batch, also when it changed nothing.
  */
+@NullMarked
 package dev.millrace.stages;
+
+import org.jspecify.annotations.NullMarked;

@@ -19,4 +19,7 @@
  * (rollout meets score), {@code batch} (groups and batches); what to correct for is in {@code dev.millrace.stages}, which
  * the learner shares.
  */
+@NullMarked
 package dev.millrace.topology;
+
+import org.jspecify.annotations.NullMarked;

@@ -7,4 +7,7 @@
  * read, or a defect of ours is an error result <em>and</em> a non-zero exit, never a skip; {@code expected} is read by
  * the comparison only, so no family can see its answer.
  */
+@NullMarked
 package dev.millrace.conformance;
+
+import org.jspecify.annotations.NullMarked;

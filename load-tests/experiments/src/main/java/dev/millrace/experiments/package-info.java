@@ -6,4 +6,7 @@
  * What they leave out is what depends on time: the log, the roles, and their overlap. A run is a function of its key and
  * settings, bit for bit on one kind of machine.
  */
+@NullMarked
 package dev.millrace.experiments;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,4 +1,7 @@
 /**
  * What is wrong with a run, in sentences, most important first: an examination reads its topics, and pure rules judge it.
  */
+@NullMarked
 package dev.millrace.audit.doctor;
+
+import org.jspecify.annotations.NullMarked;

@@ -5,4 +5,7 @@
  * {@link dev.millrace.log.deadletter.RedriveMark}) are one transaction, under one transactional id for the run, and who
  * puts back reads every mark after having fenced whoever did so before.
  */
+@NullMarked
 package dev.millrace.audit.redrive;
+
+import org.jspecify.annotations.NullMarked;

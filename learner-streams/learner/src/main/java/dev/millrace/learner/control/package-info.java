@@ -3,4 +3,7 @@
  * is differentiated through them; each writes what it saw and did into the training log, and what it remembers is part of
  * the version.
  */
+@NullMarked
 package dev.millrace.learner.control;
+
+import org.jspecify.annotations.NullMarked;

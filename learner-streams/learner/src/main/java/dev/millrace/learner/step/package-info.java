@@ -11,4 +11,7 @@
  *       number of shards is thus part of what decides the last bits; whether they ran at the same time is not.
  * </ol>
  */
+@NullMarked
 package dev.millrace.learner.step;
+
+import org.jspecify.annotations.NullMarked;

@@ -5,4 +5,7 @@
  * partition and offset; an archive keeps these with every record, and an import puts each record back at its own
  * offset, so that nothing has to be translated.
  */
+@NullMarked
 package dev.millrace.replay.archive;
+
+import org.jspecify.annotations.NullMarked;

@@ -10,4 +10,7 @@
  * ({@link dev.millrace.replay.retrain.FreshRollouts}), which takes the run's environments, and it says where the run would have
  * gone. {@link dev.millrace.replay.retrain.PolicyEvaluation} says what the policy that comes out is worth.
  */
+@NullMarked
 package dev.millrace.replay.retrain;
+
+import org.jspecify.annotations.NullMarked;

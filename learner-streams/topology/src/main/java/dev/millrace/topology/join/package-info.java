@@ -11,4 +11,7 @@
  *   <li>A score belongs to one record of a rollout, not to its name: a repetition's score is never used for the original.
  * </ol>
  */
+@NullMarked
 package dev.millrace.topology.join;
+
+import org.jspecify.annotations.NullMarked;

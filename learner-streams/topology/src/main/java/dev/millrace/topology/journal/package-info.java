@@ -5,4 +5,7 @@
  * time passed while nothing came, and when it began anew on its stores. The first two are elsewhere on the log or known;
  * the rest is here.
  */
+@NullMarked
 package dev.millrace.topology.journal;
+
+import org.jspecify.annotations.NullMarked;

@@ -5,4 +5,7 @@
  * <p>Here are the plan, the two decorators that take time, and what a measurement comes to. What runs the roles is the
  * command line, which alone knows all of them.
  */
+@NullMarked
 package dev.millrace.workloads.closed;
+
+import org.jspecify.annotations.NullMarked;

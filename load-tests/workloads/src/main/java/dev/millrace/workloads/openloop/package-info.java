@@ -3,4 +3,7 @@
  * before the first one is, and latencies count from that time. A system that stalls is charged for the stall with every
  * record that it kept waiting.
  */
+@NullMarked
 package dev.millrace.workloads.openloop;
+
+import org.jspecify.annotations.NullMarked;

@@ -4,4 +4,7 @@
  *
  * <p>Everything about record {@code i} follows from the seed and {@code i}, so two runs publish the same records.
  */
+@NullMarked
 package dev.millrace.workloads.synthetic;
+
+import org.jspecify.annotations.NullMarked;

@@ -10,4 +10,7 @@
  * <p>In the schema the field carries a {@link dev.millrace.schemas.packed.PackedType logical type}, so that a
  * reader in another language, who sees plain bytes, knows what is in them ({@code numpy.frombuffer} reads them).
  */
+@NullMarked
 package dev.millrace.schemas.packed;
+
+import org.jspecify.annotations.NullMarked;

@@ -7,4 +7,7 @@
  * for whatever bytes it is given; a registry that is out of reach is a {@code SchemaRegistryException}, because
  * then nothing is wrong with the record.
  */
+@NullMarked
 package dev.millrace.schemas.serde;
+
+import org.jspecify.annotations.NullMarked;

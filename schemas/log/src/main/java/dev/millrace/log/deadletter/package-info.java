@@ -4,4 +4,7 @@
  * <p>A refused record never stops the topology, is never lost, and is written exactly once. Once what was wrong is
  * mended, it can be put back on its topic, once; a {@link dev.millrace.log.deadletter.RedriveMark} then says so.
  */
+@NullMarked
 package dev.millrace.log.deadletter;
+
+import org.jspecify.annotations.NullMarked;

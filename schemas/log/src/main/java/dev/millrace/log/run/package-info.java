@@ -6,4 +6,7 @@
  * settings and take records; their schemas are registered. A second run that asks for the same prefix is refused
  * at the claim, before it has read or written anything of the first one.
  */
+@NullMarked
 package dev.millrace.log.run;
+
+import org.jspecify.annotations.NullMarked;

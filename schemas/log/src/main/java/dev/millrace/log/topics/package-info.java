@@ -4,4 +4,7 @@
  * <p>{@link dev.millrace.log.topics.TopicAdministration} ends only when every partition has a leader that
  * answers: a record that is produced earlier may be lost without an error (KAFKA-15591).
  */
+@NullMarked
 package dev.millrace.log.topics;
+
+import org.jspecify.annotations.NullMarked;

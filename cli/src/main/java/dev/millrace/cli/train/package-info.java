@@ -1,0 +1,5 @@
+/** {@code millrace train}: a whole run in this process. */
+@NullMarked
+package dev.millrace.cli.train;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,8 @@
+/**
+ * The meters of a process: one registry that all roles report to, with the few metrics of Kafka's clients that a person
+ * reads.
+ */
+@NullMarked
+package dev.millrace.runtime.metrics;
+
+import org.jspecify.annotations.NullMarked;
