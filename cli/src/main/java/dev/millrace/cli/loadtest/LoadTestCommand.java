@@ -4,6 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.infra.broker.BrokerCluster;
 import dev.millrace.infra.broker.BrokerConfig;
+import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.workloads.closed.ClosedLoop;
@@ -13,13 +15,11 @@ import dev.millrace.workloads.file.ClosedFile;
 import dev.millrace.workloads.file.ClosedPoint;
 import dev.millrace.workloads.file.Scratch;
 import dev.millrace.workloads.file.WorkloadFile;
-import dev.millrace.workloads.page.ClosedPages;
+import dev.millrace.workloads.page.ClosedComparison;
+import dev.millrace.workloads.page.ClosedLoopReport;
 import dev.millrace.workloads.page.Comparison;
-import dev.millrace.workloads.page.ReportFiles;
-import dev.millrace.workloads.page.ReportPicture;
-import dev.millrace.workloads.page.ReportTable;
+import dev.millrace.workloads.page.OpenLoopReport;
 import dev.millrace.workloads.report.JsonFile;
-import dev.millrace.workloads.report.MeasurementOrigin;
 import dev.millrace.workloads.sweep.LoadReport;
 import dev.millrace.workloads.sweep.LoadTest;
 import dev.millrace.workloads.sweep.SweepPoint;
@@ -34,6 +34,7 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.function.Consumer;
 import java.util.function.ToIntFunction;
+import org.apache.kafka.common.utils.AppInfoParser;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -108,7 +109,7 @@ public final class LoadTestCommand implements Callable<Integer> {
         }
         ObjectNode tree = ConfigTree.read(workload);
         String name = workload.getFileName().toString().replaceFirst("\\.ya?ml$", "");
-        MeasurementOrigin origin = MeasurementOrigin.here(TypedCommand.of(spec));
+        ReportOrigin origin = ReportOrigin.here(TypedCommand.of(spec), AppInfoParser.getVersion());
         if (ClosedFile.isOne(tree)) {
             closed(ClosedFile.of(tree), name, origin, out);
         } else {
@@ -119,7 +120,7 @@ public final class LoadTestCommand implements Callable<Integer> {
         return 0;
     }
 
-    private void open(WorkloadFile file, String name, MeasurementOrigin origin, PrintWriter out)
+    private void open(WorkloadFile file, String name, ReportOrigin origin, PrintWriter out)
             throws IOException, InterruptedException {
         List<SweepPoint> points = file.points(RecordedShapes::read);
         Workload first = points.get(0).workload();
@@ -138,12 +139,11 @@ public final class LoadTestCommand implements Callable<Integer> {
                                     said(out))
                             .run(points));
         }
-        ReportFiles.write(measured, report);
-        ReportTable.print(measured, out);
-        picture(() -> ReportPicture.write(measured, report.resolve("report.png")), out);
+        OpenLoopReport.write(measured, report, out::println);
+        out.print(ReportText.markdown(OpenLoopReport.of(measured)));
     }
 
-    private void closed(ClosedFile file, String name, MeasurementOrigin origin, PrintWriter out) throws Exception {
+    private void closed(ClosedFile file, String name, ReportOrigin origin, PrintWriter out) throws Exception {
         List<ClosedPoint> points = file.points();
         ClosedReport measured;
         try (Scratch scratch = Scratch.make();
@@ -162,9 +162,8 @@ public final class LoadTestCommand implements Callable<Integer> {
                                     said(out))
                             .run(points));
         }
-        ClosedPages.write(measured, report);
-        ClosedPages.print(measured, out);
-        picture(() -> ClosedPages.picture(measured, report.resolve("report.png")), out);
+        ClosedLoopReport.write(measured, report, out::println);
+        out.print(ReportText.markdown(ClosedLoopReport.of(measured)));
     }
 
     /** Brokers to load: our own, which end with it, or somebody else's. */
@@ -202,36 +201,21 @@ public final class LoadTestCommand implements Callable<Integer> {
         };
     }
 
-    /** Something that draws. */
-    private interface Drawing {
-        void draw() throws IOException;
-    }
-
-    private static void picture(Drawing drawing, PrintWriter out) {
-        try {
-            drawing.draw();
-        } catch (IOException e) {
-            out.println("there is no report.png: " + e.getMessage());
-        }
-    }
-
     private void compare(PrintWriter out) {
         boolean closed = kind(compare.get(0)).equals(ClosedReport.KIND);
         if (closed != kind(compare.get(1)).equals(ClosedReport.KIND)) {
             throw new RefusedRequestException("one of " + compare.get(0) + " and " + compare.get(1)
                     + " is a closed loop and the other is not; they cannot be compared");
         }
-        if (closed) {
-            ClosedPages.compare(
-                    read(compare.get(0), ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT),
-                    read(compare.get(1), ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT),
-                    out);
-        } else {
-            Comparison.print(
-                    read(compare.get(0), LoadReport.class, LoadReport::format, LoadReport.FORMAT),
-                    read(compare.get(1), LoadReport.class, LoadReport::format, LoadReport.FORMAT),
-                    out);
-        }
+        out.print(ReportText.markdown(
+                closed
+                        ? ClosedComparison.report(
+                                read(compare.get(0), ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT),
+                                read(compare.get(1), ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT))
+                        : Comparison.report(
+                                read(compare.get(0), LoadReport.class, LoadReport::format, LoadReport.FORMAT),
+                                read(compare.get(1), LoadReport.class, LoadReport::format, LoadReport.FORMAT))));
+        out.flush();
     }
 
     private static String kind(Path directory) {
@@ -239,7 +223,7 @@ public final class LoadTestCommand implements Callable<Integer> {
     }
 
     private static <T> T read(Path directory, Class<T> type, ToIntFunction<T> format, int known) {
-        Path file = directory.resolve(ReportFiles.JSON);
+        Path file = directory.resolve(OpenLoopReport.JSON);
         try {
             T read = JsonFile.read(file, type);
             if (format.applyAsInt(read) != known) {

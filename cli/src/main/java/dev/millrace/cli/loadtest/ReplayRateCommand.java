@@ -1,17 +1,16 @@
 package dev.millrace.cli.loadtest;
 
+import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.workloads.file.Scratch;
 import dev.millrace.workloads.replay.ReplayBenchmark;
-import dev.millrace.workloads.replay.ReplayBenchmark.Result;
+import dev.millrace.workloads.replay.ReplayRateReport;
 import dev.millrace.workloads.report.Goal;
 import dev.millrace.workloads.report.JsonFile;
-import dev.millrace.workloads.report.Sample;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -71,49 +70,8 @@ public final class ReplayRateCommand implements Callable<Integer> {
                     .run(TypedCommand.of(spec));
         }
         JsonFile.write(report.resolve("replay.json"), measured);
-        print(measured, out);
-        return measured.goals().stream().allMatch(Goal::holds) ? 0 : MISSED;
-    }
-
-    private static void print(ReplayBenchmark.Report report, PrintWriter out) {
-        out.printf(
-                Locale.ROOT,
-                "%s, %d threads; %s; Kafka %s; commit %s; %s%n%s%n%n",
-                report.origin().machine(),
-                report.threads(),
-                report.origin().jvm(),
-                report.origin().kafka(),
-                report.origin().commit(),
-                report.origin().startedAt(),
-                report.origin().command());
-        out.println(
-                "| tokens, rollouts | topology, rollouts/s | as recorded | corrections | three corrections | as recorded : topology"
-                        + " | corrections : topology | three : topology | heap, MB |");
-        out.println("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-        for (Result r : report.results()) {
-            out.printf(
-                    Locale.ROOT,
-                    "| %d, %d | %.0f | %.0f | %.0f | %.0f | %s | %s | %s | %.0f |%n",
-                    r.responseTokens(),
-                    r.rollouts(),
-                    r.topology().median(),
-                    r.asRecorded().median(),
-                    r.corrections().median(),
-                    r.threeCorrections().median(),
-                    range(r.ratios().asRecorded()),
-                    range(r.ratios().corrections()),
-                    range(r.ratios().threeCorrections()),
-                    r.heapMegabytes().max());
-        }
-        out.println();
-        report.goals()
-                .forEach(goal -> out.printf(
-                        "%s: %s, asked for %s: %s%n",
-                        goal.name(), goal.measured(), goal.bound(), goal.holds() ? "holds" : "MISSED"));
+        out.print(ReportText.markdown(ReplayRateReport.of(measured)));
         out.flush();
-    }
-
-    private static String range(Sample sample) {
-        return String.format(Locale.ROOT, "%.2f (%.2f to %.2f)", sample.median(), sample.min(), sample.max());
+        return measured.goals().stream().allMatch(Goal::holds) ? 0 : MISSED;
     }
 }

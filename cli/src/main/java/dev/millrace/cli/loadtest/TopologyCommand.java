@@ -1,10 +1,11 @@
 package dev.millrace.cli.loadtest;
 
+import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.workloads.file.Scratch;
 import dev.millrace.workloads.report.JsonFile;
 import dev.millrace.workloads.topology.TopologyBenchmark;
-import dev.millrace.workloads.topology.TopologyTable;
+import dev.millrace.workloads.topology.TopologyReport;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -75,7 +76,8 @@ public final class TopologyCommand implements Callable<Integer> {
                     .run(TypedCommand.of(spec));
         }
         JsonFile.write(report.resolve("topology.json"), measured);
-        TopologyTable.print(measured, out);
+        out.print(ReportText.markdown(TopologyReport.of(measured)));
+        out.flush();
         return measured.allHold() ? 0 : MISSED;
     }
 }

@@ -6,7 +6,7 @@ import dev.millrace.cli.Main;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.workloads.closed.ClosedReport;
 import dev.millrace.workloads.closed.ClosedRun;
-import dev.millrace.workloads.page.ReportFiles;
+import dev.millrace.workloads.page.OpenLoopReport;
 import dev.millrace.workloads.point.PointResult;
 import dev.millrace.workloads.report.JsonFile;
 import dev.millrace.workloads.sweep.LoadReport;
@@ -72,7 +72,7 @@ class LoadTestIT {
                 "--bootstrap-servers",
                 broker.bootstrapServers());
         assertThat(said).contains("baseline: 2 publishing: ").contains("knee");
-        LoadReport measured = JsonFile.read(report.resolve(ReportFiles.JSON), LoadReport.class);
+        LoadReport measured = JsonFile.read(report.resolve(OpenLoopReport.JSON), LoadReport.class);
         assertThat(measured.curves()).hasSize(1);
         assertThat(measured.curves().get(0).points()).hasSize(2).allSatisfy(LoadTestIT::requirePlausible);
         assertThat(measured.curves().get(0).baseline().copyMegabytesPerSecond()).isPositive();
@@ -105,7 +105,7 @@ class LoadTestIT {
                 workload.toString(),
                 "--report",
                 report.toString()); // on a broker that it starts
-        ClosedReport measured = JsonFile.read(report.resolve(ReportFiles.JSON), ClosedReport.class);
+        ClosedReport measured = JsonFile.read(report.resolve(OpenLoopReport.JSON), ClosedReport.class);
         assertThat(measured.curves()).singleElement().satisfies(curve -> {
             assertThat(curve.runs()).extracting(ClosedRun::synchronous).containsExactly(true, false);
             assertThat(curve.runs()).allSatisfy(closed -> {

@@ -1,6 +1,6 @@
 package dev.millrace.workloads.closed;
 
-import dev.millrace.workloads.report.MeasurementOrigin;
+import dev.millrace.report.ReportOrigin;
 import java.util.List;
 
 /**
@@ -12,7 +12,7 @@ import java.util.List;
  * @param workload as it was resolved, as YAML
  */
 public record ClosedReport(
-        int format, String kind, String name, MeasurementOrigin origin, String workload, List<ClosedCurve> curves) {
+        int format, String kind, String name, ReportOrigin origin, String workload, List<ClosedCurve> curves) {
     /** What is written now. */
     public static final int FORMAT = 1;
     /** The value of {@code kind}. */

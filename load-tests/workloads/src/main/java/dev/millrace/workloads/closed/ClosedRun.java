@@ -1,5 +1,6 @@
 package dev.millrace.workloads.closed;
 
+import dev.millrace.workloads.report.SettingsLabel;
 import java.util.List;
 import java.util.Map;
 import java.util.function.ToDoubleFunction;
@@ -121,12 +122,6 @@ public record ClosedRun(
 
     /** How it is called in tables and pictures. */
     public String label() {
-        return settings.isEmpty()
-                ? "as it is"
-                : String.join(
-                        ", ",
-                        settings.entrySet().stream()
-                                .map(e -> e.getKey().substring(e.getKey().lastIndexOf('.') + 1) + " " + e.getValue())
-                                .toList());
+        return SettingsLabel.of(settings);
     }
 }

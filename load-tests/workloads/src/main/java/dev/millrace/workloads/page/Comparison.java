@@ -1,13 +1,18 @@
 package dev.millrace.workloads.page;
 
+import dev.millrace.report.Column;
+import dev.millrace.report.Report;
+import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.Section;
+import dev.millrace.report.Table;
 import dev.millrace.workloads.knee.Knee;
 import dev.millrace.workloads.point.PointResult;
 import dev.millrace.workloads.sweep.Curve;
 import dev.millrace.workloads.sweep.LoadReport;
-import java.io.PrintWriter;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
-import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 
 /**
@@ -18,7 +23,7 @@ import java.util.Optional;
  * the lowest rate that was not followed lies above the highest that was, in the report where that is more, and at least 10 %.
  */
 public final class Comparison {
-    private static final double LEAST_NOISE = 0.10;
+    static final double LEAST_NOISE = 0.10;
 
     private Comparison() {}
 
@@ -41,9 +46,13 @@ public final class Comparison {
 
         /** What the difference means. */
         public String verdict() {
-            double change = kneeOfBaseline - 1;
-            return Math.abs(change) <= noise ? "within noise" : change > 0 ? "faster" : "SLOWER";
+            return Comparison.verdict(kneeOfBaseline - 1, noise);
         }
+    }
+
+    /** What a relative change means. */
+    static String verdict(double change, double noise) {
+        return Math.abs(change) <= noise ? "within noise" : change > 0 ? "faster" : "SLOWER";
     }
 
     /** Of the curves that both have. */
@@ -56,22 +65,6 @@ public final class Comparison {
             before.ifPresent(curve -> rows.add(row(curve, after)));
         }
         return rows;
-    }
-
-    /** Labels of the curves that one report has and the other has not. */
-    private static List<String> missing(LoadReport in, LoadReport of) {
-        return of.curves().stream()
-                .filter(curve ->
-                        in.curves().stream().noneMatch(other -> other.settings().equals(curve.settings())))
-                .map(Curve::label)
-                .toList();
-    }
-
-    /** Nothing is left out without a word. */
-    static void alone(String report, List<String> curves, PrintWriter out) {
-        if (!curves.isEmpty()) {
-            out.println("not compared, because only the " + report + " report has them: " + String.join("; ", curves));
-        }
     }
 
     private static Row row(Curve before, Curve after) {
@@ -93,7 +86,7 @@ public final class Comparison {
     private static double p99(Curve curve) {
         return curve.points().stream()
                 .filter(Comparison::followed)
-                .max(java.util.Comparator.comparingDouble(PointResult::offered))
+                .max(Comparator.comparingDouble(PointResult::offered))
                 .map(point -> point.endToEnd().p99())
                 .orElse(0.0);
     }
@@ -112,33 +105,47 @@ public final class Comparison {
         return highest > 0 && above > 0 ? above / highest - 1 : 0;
     }
 
-    /** A table for a terminal. */
-    public static void print(LoadReport old, LoadReport now, PrintWriter out) {
-        out.printf(
-                Locale.ROOT,
-                "old: %s, commit %s; new: %s, commit %s%n%n",
-                old.origin().startedAt(),
-                old.origin().commit(),
-                now.origin().startedAt(),
-                now.origin().commit());
-        out.println("| curve | knee old | knee new | new/old | by baseline | p99 old, new ms | noise | |");
-        out.println("| --- | --- | --- | --- | --- | --- | --- | --- |");
-        for (Row row : of(old, now)) {
-            out.printf(
-                    Locale.ROOT,
-                    "| %s | %.0f | %.0f | %.2f | %.2f | %.0f, %.0f | %.0f %% | %s |%n",
-                    row.curve(),
-                    row.oldKnee(),
-                    row.newKnee(),
-                    row.knee(),
-                    row.kneeOfBaseline(),
-                    row.oldP99Ms(),
-                    row.newP99Ms(),
-                    100 * row.noise(),
-                    row.verdict());
-        }
-        alone("old", missing(now, old), out);
-        alone("new", missing(old, now), out);
-        out.flush();
+    private static final List<Column<Row>> COLUMNS = List.of(
+            Column.text("curve", Row::curve),
+            Column.number("knee old", 0, Row::oldKnee),
+            Column.number("knee new", 0, Row::newKnee),
+            Column.number("new/old", 2, Row::knee),
+            Column.number("by baseline", 2, Row::kneeOfBaseline),
+            Column.<Row>number("p99 old", 0, Row::oldP99Ms).in("ms"),
+            Column.<Row>number("p99 new", 0, Row::newP99Ms).in("ms"),
+            Column.percent("noise", 0, Row::noise),
+            Column.text("verdict", Row::verdict));
+
+    /** Both reports side by side. */
+    public static Report report(LoadReport old, LoadReport now) {
+        return report(
+                old.origin(),
+                now.origin(),
+                Table.of("", COLUMNS, of(old, now)),
+                missing(old.curves(), now.curves()),
+                missing(now.curves(), old.curves()));
+    }
+
+    private static List<String> missing(List<Curve> of, List<Curve> in) {
+        return of.stream()
+                .filter(curve -> in.stream().noneMatch(other -> other.settings().equals(curve.settings())))
+                .map(Curve::label)
+                .toList();
+    }
+
+    /** Two reports: nothing is left out without a word. */
+    static Report report(ReportOrigin old, ReportOrigin now, Table table, List<String> onlyOld, List<String> onlyNew) {
+        List<String> alone = new ArrayList<>();
+        Map.of("old", onlyOld, "new", onlyNew).forEach((report, labels) -> {
+            if (!labels.isEmpty()) {
+                alone.add(
+                        "not compared, because only the " + report + " report has them: " + String.join("; ", labels));
+            }
+        });
+        return Report.of(
+                        "Comparison",
+                        List.of("old: " + old.startedAt() + ", commit " + old.commit() + "; new: " + now.startedAt()
+                                + ", commit " + now.commit()))
+                .with(Section.of("").with(table).noting(alone));
     }
 }

@@ -1,6 +1,7 @@
 package dev.millrace.workloads.point;
 
 import dev.millrace.workloads.lag.LagSample;
+import dev.millrace.workloads.report.SettingsLabel;
 import java.util.List;
 import java.util.Map;
 
@@ -55,12 +56,6 @@ public record PointResult(
 
     /** How a point is called in tables. */
     public String label() {
-        return settings.isEmpty()
-                ? "as it is"
-                : String.join(
-                        ", ",
-                        settings.entrySet().stream()
-                                .map(e -> e.getKey().substring(e.getKey().lastIndexOf('.') + 1) + " " + e.getValue())
-                                .toList());
+        return SettingsLabel.of(settings);
     }
 }

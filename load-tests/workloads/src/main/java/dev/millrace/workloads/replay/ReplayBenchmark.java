@@ -10,12 +10,12 @@ import dev.millrace.replay.StepRange;
 import dev.millrace.replay.TaskVerdict;
 import dev.millrace.replay.WhatIf;
 import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.report.ReportOrigin;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.topology.MillraceTopology;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.workloads.report.Goal;
-import dev.millrace.workloads.report.MeasurementOrigin;
 import dev.millrace.workloads.report.Sample;
 import dev.millrace.workloads.synthetic.Backlog;
 import dev.millrace.workloads.synthetic.LoadException;
@@ -34,6 +34,7 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.function.ToDoubleFunction;
+import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * How fast a run is replayed beside how fast the live topology made it: a backlog of rollouts and scores becomes batches, and
@@ -82,8 +83,7 @@ public final class ReplayBenchmark {
     public record Plan(List<Integer> responseTokens, List<Integer> megabytes, int repetitions) {}
 
     /** What was measured, and what it means. */
-    public record Report(
-            MeasurementOrigin origin, int threads, int partitions, List<Result> results, List<Goal> goals) {}
+    public record Report(ReportOrigin origin, int threads, int partitions, List<Result> results, List<Goal> goals) {}
 
     /**
      * One length of responses and size of runs.
@@ -112,7 +112,7 @@ public final class ReplayBenchmark {
 
     /** Measures everything, one after the other. */
     public Report run(String command) throws InterruptedException {
-        MeasurementOrigin origin = MeasurementOrigin.here(command);
+        ReportOrigin origin = ReportOrigin.here(command, AppInfoParser.getVersion());
         List<Result> results = new ArrayList<>();
         try (BrokerProcess broker =
                 BrokerProcess.start(scratch.resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx1g"))) {

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.PropertyNamingStrategies;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import com.fasterxml.jackson.databind.json.JsonMapper;
+import dev.millrace.report.WholeFile;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -17,10 +18,9 @@ public final class JsonFile {
 
     private JsonFile() {}
 
-    /** Writes a record, and the directories that lead to it. */
+    /** Writes a record, and the directories that lead to it; the file is whole when it has its name. */
     public static void write(Path file, Object record) throws IOException {
-        Files.createDirectories(file.toAbsolutePath().getParent());
-        Files.writeString(file, text(record) + "\n");
+        WholeFile.write(file, text(record) + "\n");
     }
 
     /** The text that {@link #write} writes. */

@@ -2,6 +2,7 @@ package dev.millrace.workloads.report;
 
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 
 /**
  * Repeated measurements of one quantity.
@@ -19,5 +20,11 @@ public record Sample(double median, double min, double max, int count) {
         }
         double median = (sorted[(sorted.length - 1) / 2] + sorted[sorted.length / 2]) / 2;
         return new Sample(median, sorted[0], Arrays.stream(sorted).max().getAsDouble(), sorted.length);
+    }
+
+    /** The median, and in brackets the least and the largest. */
+    public String range(int decimals) {
+        String one = "%." + decimals + "f";
+        return String.format(Locale.ROOT, one + " (" + one + " to " + one + ")", median, min, max);
     }
 }

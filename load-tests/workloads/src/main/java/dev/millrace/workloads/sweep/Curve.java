@@ -3,6 +3,7 @@ package dev.millrace.workloads.sweep;
 import dev.millrace.workloads.knee.Knee;
 import dev.millrace.workloads.point.Baseline;
 import dev.millrace.workloads.point.PointResult;
+import dev.millrace.workloads.report.SettingsLabel;
 import java.util.List;
 import java.util.Map;
 
@@ -15,12 +16,6 @@ import java.util.Map;
 public record Curve(Map<String, String> settings, Baseline baseline, List<PointResult> points, Knee knee) {
     /** How a curve is called in tables and pictures. */
     public String label() {
-        return settings.isEmpty()
-                ? "as it is"
-                : String.join(
-                        ", ",
-                        settings.entrySet().stream()
-                                .map(e -> e.getKey().substring(e.getKey().lastIndexOf('.') + 1) + " " + e.getValue())
-                                .toList());
+        return SettingsLabel.of(settings);
     }
 }

@@ -1,6 +1,6 @@
 package dev.millrace.workloads.sweep;
 
-import dev.millrace.workloads.report.MeasurementOrigin;
+import dev.millrace.report.ReportOrigin;
 import java.util.List;
 
 /**
@@ -10,7 +10,7 @@ import java.util.List;
  * @param name of the workload
  * @param workload as it was resolved, as YAML
  */
-public record LoadReport(int format, String name, MeasurementOrigin origin, String workload, List<Curve> curves) {
+public record LoadReport(int format, String name, ReportOrigin origin, String workload, List<Curve> curves) {
     /** What is written now. */
     public static final int FORMAT = 1;
 }

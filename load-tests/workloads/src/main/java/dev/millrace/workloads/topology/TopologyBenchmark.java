@@ -3,9 +3,9 @@ package dev.millrace.workloads.topology;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.BrokerProcess;
 import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.report.ReportOrigin;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.workloads.report.Goal;
-import dev.millrace.workloads.report.MeasurementOrigin;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.EnumSet;
@@ -14,6 +14,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
+import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * The topology with its full join and default corrections, exactly once, against its goals on a broker in a process of its
@@ -103,7 +104,7 @@ public final class TopologyBenchmark {
 
     /** What was measured, and what it means. */
     public record Report(
-            MeasurementOrigin origin,
+            ReportOrigin origin,
             TopologyConfigFacts config,
             List<Throughput.Result> throughput,
             List<AddedLatency.Result> latency,
@@ -123,7 +124,7 @@ public final class TopologyBenchmark {
 
     /** Measures everything, one after the other. */
     public Report run(String command) throws InterruptedException {
-        MeasurementOrigin origin = MeasurementOrigin.here(command);
+        ReportOrigin origin = ReportOrigin.here(command, AppInfoParser.getVersion());
         TopologyConfig config = TopologyConfig.defaults();
         TopicsConfig topics = TopicsConfig.defaults();
         List<Throughput.Result> throughput = new ArrayList<>();

@@ -4,13 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.millrace.workloads.page.ClosedPages;
-import dev.millrace.workloads.page.ReportFiles;
+import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.ReportText;
+import dev.millrace.workloads.page.ClosedComparison;
+import dev.millrace.workloads.page.ClosedLoopReport;
+import dev.millrace.workloads.page.OpenLoopReport;
 import dev.millrace.workloads.report.JsonFile;
-import dev.millrace.workloads.report.MeasurementOrigin;
 import dev.millrace.workloads.synthetic.Distribution;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -104,22 +104,21 @@ class ClosedLoopTest {
                 ClosedReport.FORMAT,
                 ClosedReport.KIND,
                 "eta",
-                new MeasurementOrigin("c", "abc", "m", 2, "j", "4", "now", 1),
+                new ReportOrigin("c", "abc", "m", 2, "j", "4", "now", 1),
                 "# </script>",
                 loop(List.of(Setting.of(0, "64"), Setting.of(2, "64"))));
-        ClosedPages.write(report, directory);
-        assertThat(JsonFile.read(directory.resolve(ReportFiles.JSON), ClosedReport.class))
+        ClosedLoopReport.write(report, directory, line -> {});
+        assertThat(JsonFile.read(directory.resolve(OpenLoopReport.JSON), ClosedReport.class))
                 .isEqualTo(report);
         assertThat(Files.readString(directory.resolve("report.html")))
-                .doesNotContain("__", "# </script>")
-                .contains("function chart(", "\"speed_up\" : 2.0");
+                .doesNotContain("# </script>")
+                .contains("2.00 times the tokens per second of the synchronous run");
         assertThat(Files.readAllLines(directory.resolve("runs.csv"))).hasSize(3);
         assertThat(Files.readAllLines(directory.resolve("steps.csv"))).hasSize(21);
-        StringWriter said = new StringWriter();
-        ClosedPages.compare(report, report, new PrintWriter(said));
-        ClosedPages.print(report, new PrintWriter(said));
-        assertThat(said.toString())
-                .contains("within noise", "| eta 0, batch_sequences 64 (synchronous) | 10 | 20.0 | 50 | 1.00 |");
+
+        String said = ReportText.markdown(ClosedComparison.report(report, report))
+                + ReportText.markdown(ClosedLoopReport.of(report));
+        assertThat(said).contains("within noise", "(synchronous)");
     }
 
     @Test

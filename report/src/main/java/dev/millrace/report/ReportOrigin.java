@@ -1,4 +1,4 @@
-package dev.millrace.workloads.report;
+package dev.millrace.report;
 
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -7,19 +7,21 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
-import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * Where, when and with what something was measured.
  *
  * @param command as it was typed, nearly
  * @param commit of the checkout it was started in, with {@code +} where files differ from it; {@code unknown} outside of one
+ * @param kafka version of the clients; null where none took part
  * @param loadAverage of the last minute when it began; negative where the system does not say
  */
-public record MeasurementOrigin(
+public record ReportOrigin(
         String command,
         String commit,
         String machine,
@@ -31,17 +33,37 @@ public record MeasurementOrigin(
 
     private static final Path CPUINFO = Path.of("/proc/cpuinfo");
 
-    /** Here and now. */
-    public static MeasurementOrigin here(String command) {
-        return new MeasurementOrigin(
+    /**
+     * Here and now.
+     *
+     * @param kafka version of the clients; null where none takes part
+     */
+    public static ReportOrigin here(String command, String kafka) {
+        return new ReportOrigin(
                 command,
                 commitHere(),
                 machineHere(),
                 Runtime.getRuntime().availableProcessors(),
                 System.getProperty("java.vm.name") + " " + Runtime.version(),
-                AppInfoParser.getVersion(),
+                kafka,
                 Instant.now().truncatedTo(ChronoUnit.SECONDS).toString(),
                 ManagementFactory.getOperatingSystemMXBean().getSystemLoadAverage());
+    }
+
+    /** All of it in sentences, for the head of a text or the foot of a page. */
+    public List<String> lines() {
+        return List.of(
+                String.format(
+                        Locale.ROOT,
+                        "%s, %d processors%s; %s%s; commit %s; %s",
+                        machine,
+                        processors,
+                        loadAverage < 0 ? "" : String.format(Locale.ROOT, ", load average %.1f", loadAverage),
+                        jvm,
+                        kafka == null ? "" : "; Kafka " + kafka,
+                        commit,
+                        startedAt),
+                command);
     }
 
     private static String commitHere() {

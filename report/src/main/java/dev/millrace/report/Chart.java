@@ -1,0 +1,49 @@
+package dev.millrace.report;
+
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/**
+ * Curves over one x axis.
+ *
+ * @param title what is shown
+ * @param marks places on the x axis where something happened
+ */
+public record Chart(String title, Axis x, Axis y, List<Series> series, List<Mark> marks) {
+    /** A place on the x axis, and what happened there. */
+    public record Mark(double at, String what) {}
+
+    public Chart {
+        series = List.copyOf(series);
+        marks = List.copyOf(marks);
+        List<String> names = series.stream().map(Series::name).toList();
+        if (names.stream().distinct().count() < names.size()) {
+            throw new IllegalArgumentException("curves of one chart need different names: " + names);
+        }
+    }
+
+    /** Curves, and nothing that happened. A curve that is called like one before it gets a number. */
+    public static Chart of(String title, Axis x, Axis y, List<Series> series) {
+        List<Series> named = new ArrayList<>();
+        Set<String> names = new HashSet<>();
+        for (Series one : series) {
+            String name = one.name();
+            for (int again = 2; !names.add(name); again++) {
+                name = one.name() + " (" + again + ")";
+            }
+            named.add(new Series(name, one.style(), one.x(), one.y()));
+        }
+        return new Chart(title, x, y, named, List.of());
+    }
+
+    /** The same with marks. */
+    public Chart marked(List<Mark> happened) {
+        return new Chart(title, x, y, series, happened);
+    }
+
+    boolean isEmpty() {
+        return series.stream().allMatch(Series::isEmpty);
+    }
+}

@@ -1,0 +1,50 @@
+package dev.millrace.report;
+
+import java.util.Locale;
+
+/**
+ * How a person sees a value.
+ *
+ * @param kind of value
+ * @param digits after the point, or significant ones
+ */
+public record Format(Kind kind, int digits) {
+    /** What stands where there is no value. */
+    public static final String ABSENT = "-";
+
+    /** Kinds of values. */
+    public enum Kind {
+        /** As it is, from the left. */
+        TEXT,
+        /** A whole number. */
+        COUNT,
+        /** A number with so many digits after the point. */
+        DECIMALS,
+        /** A number with so many significant digits. */
+        SIGNIFICANT,
+        /** A share of one, shown in percent. */
+        PERCENT
+    }
+
+    /** The value in words; {@value #ABSENT} for null and for a number that is not finite. */
+    public String shown(Object value) {
+        if (isAbsent(value)) {
+            return ABSENT;
+        }
+        if (!(value instanceof Number number)) {
+            return value.toString();
+        }
+        return switch (kind) {
+            case TEXT -> value.toString();
+            case COUNT -> String.format(Locale.ROOT, "%,d", number.longValue());
+            case DECIMALS -> String.format(Locale.ROOT, "%." + digits + "f", number.doubleValue());
+            case SIGNIFICANT -> String.format(Locale.ROOT, "%." + digits + "g", number.doubleValue());
+            case PERCENT -> String.format(Locale.ROOT, "%." + digits + "f %%", 100 * number.doubleValue());
+        };
+    }
+
+    /** Whether there is no value to show: null, or a number that is not finite. */
+    static boolean isAbsent(Object value) {
+        return value == null || value instanceof Double number && !Double.isFinite(number);
+    }
+}

@@ -1,0 +1,82 @@
+package dev.millrace.report;
+
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/** Text in lines that fit a terminal of {@value #WIDTH} columns, as it should also be when it is piped. */
+public final class Lines {
+    public static final int WIDTH = 80;
+    private static final int LABEL = 12;
+    private static final DateTimeFormatter TIME =
+            DateTimeFormatter.ofPattern("uuuu-MM-dd HH:mm:ss.SSS").withZone(ZoneOffset.UTC);
+
+    private Lines() {}
+
+    /** The text broken at spaces; the first line begins with {@code indent}, the others with two columns more. */
+    public static List<String> wrapped(String indent, String text) {
+        return wrapped(indent, indent + "  ", text);
+    }
+
+    /** Two columns, a label, and the text beside it. */
+    public static List<String> labelled(String label, String text) {
+        String first = "  " + label + " ".repeat(Math.max(1, LABEL - label.length()));
+        return wrapped(first, " ".repeat(2 + LABEL), text);
+    }
+
+    /** The text broken at spaces into lines of at most so many characters; a longer word stays whole. */
+    static List<String> broken(String text, int width) {
+        return wrapped("", "", text, width);
+    }
+
+    private static List<String> wrapped(String first, String others, String text) {
+        return wrapped(first, others, text, WIDTH);
+    }
+
+    /** A word longer than a line stays whole: it is a name that somebody may want to copy. */
+    private static List<String> wrapped(String first, String others, String text, int width) {
+        List<String> lines = new ArrayList<>();
+        StringBuilder line = new StringBuilder(first);
+        boolean empty = true;
+        for (String word : text.strip().split("\\s+")) {
+            if (!empty && line.length() + 1 + word.length() > width) {
+                lines.add(line.toString());
+                line = new StringBuilder(others);
+                empty = true;
+            }
+            line.append(empty ? "" : " ").append(word);
+            empty = false;
+        }
+        lines.add(line.toString());
+        return lines;
+    }
+
+    /** A time as a person reads it and a program can: UTC, to the millisecond. */
+    public static String time(long ms) {
+        return TIME.format(Instant.ofEpochMilli(ms));
+    }
+
+    /** A duration as a person says it: 340 ms, 12.3 s, 4 min 10 s, 3 h 20 min, 2 d 3 h. */
+    public static String duration(long ms) {
+        if (ms < 0) {
+            return "-" + duration(-ms);
+        }
+        if (ms < 1000) {
+            return ms + " ms";
+        }
+        if (ms < 60_000) {
+            return String.format(Locale.ROOT, "%.1f s", ms / 1e3);
+        }
+        long seconds = ms / 1000;
+        if (seconds < 3600) {
+            return seconds / 60 + " min " + seconds % 60 + " s";
+        }
+        long minutes = seconds / 60;
+        return minutes < 24 * 60
+                ? minutes / 60 + " h " + minutes % 60 + " min"
+                : minutes / (24 * 60) + " d " + minutes / 60 % 24 + " h";
+    }
+}

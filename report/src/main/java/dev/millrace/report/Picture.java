@@ -1,0 +1,160 @@
+package dev.millrace.report;
+
+import dev.millrace.report.Series.Style;
+import java.awt.BasicStroke;
+import java.awt.Color;
+import java.awt.Graphics2D;
+import java.awt.image.BufferedImage;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import javax.imageio.ImageIO;
+import org.knowm.xchart.BitmapEncoder;
+import org.knowm.xchart.XYChart;
+import org.knowm.xchart.XYChartBuilder;
+import org.knowm.xchart.XYSeries;
+import org.knowm.xchart.XYSeries.XYSeriesRenderStyle;
+import org.knowm.xchart.style.Styler.LegendLayout;
+import org.knowm.xchart.style.Styler.LegendPosition;
+import org.knowm.xchart.style.markers.Marker;
+import org.knowm.xchart.style.markers.SeriesMarkers;
+
+/**
+ * Charts as one PNG, in the colours that the report's page gives to the same names. The legend stands below the curves. A chart
+ * without a value is left out.
+ */
+public final class Picture {
+    /** Okabe and Ito's, which also who cannot tell red from green can tell apart; the page's script has the same. */
+    private static final Color[] COLOURS = {
+        new Color(0x0072b2),
+        new Color(0xd55e00),
+        new Color(0x009e73),
+        new Color(0xcc79a7),
+        new Color(0xe69f00),
+        new Color(0x56b4e9),
+        Color.BLACK
+    };
+
+    private static final float[][] DASHES = {{1}, {7, 4}, {2, 3}, {9, 3, 2, 3}};
+    private static final Marker[] MARKERS = {
+        SeriesMarkers.CIRCLE,
+        SeriesMarkers.SQUARE,
+        SeriesMarkers.TRIANGLE_UP,
+        SeriesMarkers.DIAMOND,
+        SeriesMarkers.CROSS
+    };
+    private static final int MARKED_POINTS = 40;
+    private static final int WIDTH = 900;
+    private static final int HALF_WIDTH = 600;
+    private static final int HEIGHT = 340;
+
+    private Picture() {}
+
+    /**
+     * Writes charts, one or two in a row.
+     *
+     * @throws IOException if the file cannot be written, no chart has a value, or this machine cannot draw text (no fonts)
+     */
+    public static void write(Report report, List<Chart> charts, int columns, Path file) throws IOException {
+        List<Chart> drawn = charts.stream().filter(chart -> !chart.isEmpty()).toList();
+        if (drawn.isEmpty()) {
+            throw new IOException("there is nothing to draw: no chart has a value");
+        }
+        try {
+            List<String> names = Stream.concat(report.seriesNames().stream(), Report.seriesNames(drawn))
+                    .distinct()
+                    .toList();
+            int width = columns == 1 ? WIDTH : HALF_WIDTH;
+            int rows = (drawn.size() + columns - 1) / columns;
+            BufferedImage image = new BufferedImage(width * columns, HEIGHT * rows, BufferedImage.TYPE_INT_RGB);
+            Graphics2D paper = image.createGraphics();
+            paper.setColor(Color.WHITE);
+            paper.fillRect(0, 0, image.getWidth(), image.getHeight());
+            for (int i = 0; i < drawn.size(); i++) {
+                BufferedImage panel = BitmapEncoder.getBufferedImage(panel(drawn.get(i), names, width));
+                paper.drawImage(panel, i % columns * width, i / columns * HEIGHT, null);
+            }
+            paper.dispose();
+            WholeFile.write(file, beside -> {
+                try (OutputStream out = Files.newOutputStream(beside)) {
+                    ImageIO.write(image, "png", out);
+                }
+            });
+        } catch (LinkageError | NullPointerException | IllegalStateException e) {
+            // what AWT throws where there is no font to draw a label with
+            throw new IOException("this machine has no fonts that Java can draw with (" + e.getMessage() + ")", e);
+        }
+    }
+
+    private static XYChart panel(Chart of, List<String> names, int width) {
+        XYChart chart = new XYChartBuilder()
+                .width(width)
+                .height(HEIGHT)
+                .title(of.title())
+                .xAxisTitle(of.x().title())
+                .yAxisTitle(of.y().title())
+                .build();
+        chart.getStyler()
+                .setLegendPosition(LegendPosition.OutsideS)
+                .setLegendLayout(LegendLayout.Horizontal)
+                .setLegendBorderColor(Color.WHITE)
+                .setLegendVisible(of.series().size() > 1)
+                .setChartBackgroundColor(Color.WHITE)
+                .setPlotBorderVisible(false)
+                .setChartTitleVisible(!of.title().isEmpty())
+                .setAntiAlias(true);
+        chart.getStyler()
+                .setXAxisLogarithmic(of.x().log())
+                .setYAxisLogarithmic(of.y().log())
+                .setXAxisTitleVisible(!of.x().title().isEmpty())
+                .setYAxisTitleVisible(!of.y().title().isEmpty())
+                .setXAxisMaxLabelCount(8)
+                .setPlotGridVerticalLinesVisible(false)
+                .setXAxisMin(of.x().from())
+                .setXAxisMax(of.x().to())
+                .setYAxisMin(of.y().from())
+                .setYAxisMax(of.y().to());
+        of.series().stream()
+                .filter(series -> !series.isEmpty())
+                .forEach(series -> draw(chart, series, names.indexOf(series.name()), of));
+        return chart;
+    }
+
+    private static void draw(XYChart chart, Series of, int index, Chart in) {
+        int[] places = IntStream.range(0, of.x().size())
+                .filter(i -> of.x().get(i) != null && (!in.x().log() || of.x().get(i) > 0))
+                .toArray();
+        XYSeries drawn = chart.addSeries(
+                of.name(),
+                IntStream.of(places).mapToDouble(i -> of.x().get(i)).toArray(),
+                IntStream.of(places)
+                        .mapToDouble(i -> {
+                            Double y = of.y().get(i);
+                            return y == null || in.y().log() && y <= 0 ? Double.NaN : y;
+                        })
+                        .toArray());
+        if (of.style() == Style.REFERENCE) {
+            drawn.setMarker(SeriesMarkers.NONE);
+            drawn.setLineColor(Color.GRAY);
+            drawn.setLineStyle(stroke(1f, DASHES[1]));
+            return;
+        }
+        Color colour = COLOURS[index % COLOURS.length];
+        boolean alone = of.style() == Style.POINTS;
+        drawn.setXYSeriesRenderStyle(alone ? XYSeriesRenderStyle.Scatter : XYSeriesRenderStyle.Line);
+        drawn.setLineColor(colour);
+        drawn.setLineStyle(stroke(1.8f, DASHES[index % DASHES.length]));
+        drawn.setMarkerColor(colour);
+        drawn.setMarker(alone || places.length <= MARKED_POINTS ? MARKERS[index % MARKERS.length] : SeriesMarkers.NONE);
+    }
+
+    private static BasicStroke stroke(float width, float[] dash) {
+        return dash.length == 1
+                ? new BasicStroke(width)
+                : new BasicStroke(width, BasicStroke.CAP_BUTT, BasicStroke.JOIN_ROUND, 10, dash, 0);
+    }
+}

@@ -1,0 +1,55 @@
+package dev.millrace.report;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/** A report for a terminal, or as Markdown: origin, verdict, and the open sections' notes and tables. */
+public final class ReportText {
+    private ReportText() {}
+
+    /** For a terminal of {@value Lines#WIDTH} columns; without the title, which the command has said already. */
+    public static List<String> lines(Report report) {
+        List<String> lines = new ArrayList<>();
+        if (report.origin() != null) {
+            report.origin().lines().forEach(line -> lines.addAll(Lines.wrapped("", line)));
+        }
+        report.verdict().forEach(sentence -> lines.addAll(Lines.wrapped("", sentence)));
+        for (Section section : open(report)) {
+            lines.add("");
+            if (!section.title().isEmpty()) {
+                lines.addAll(Lines.wrapped("", section.title()));
+            }
+            for (Table table : section.tables()) {
+                lines.addAll(TableText.lines(table));
+            }
+            section.notes().forEach(note -> lines.addAll(Lines.wrapped("  ", note)));
+        }
+        return lines;
+    }
+
+    /** As Markdown. */
+    public static String markdown(Report report) {
+        StringBuilder text = new StringBuilder();
+        if (report.origin() != null) {
+            text.append(String.join("\n", report.origin().lines())).append("\n\n");
+        }
+        report.verdict().forEach(sentence -> text.append(sentence).append("\n\n"));
+        for (Section section : open(report)) {
+            if (!section.title().isEmpty()) {
+                text.append(section.title()).append("\n\n");
+            }
+            section.tables()
+                    .forEach(table -> text.append(TableText.markdown(table)).append('\n'));
+            section.notes().forEach(note -> text.append(note).append("\n\n"));
+        }
+        return text.toString();
+    }
+
+    private static List<Section> open(Report report) {
+        return report.sections().stream()
+                .filter(section -> !section.closed())
+                .filter(section ->
+                        !section.tables().isEmpty() || !section.notes().isEmpty())
+                .toList();
+    }
+}

@@ -1,0 +1,2 @@
+/** One model of a report, and every way in which it is shown: text, Markdown, CSV, JSON, a page, a picture. */
+package dev.millrace.report;

@@ -1,0 +1,66 @@
+package dev.millrace.report;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class TableTextTest {
+    private record Row(String name, long steps, double reward, double seconds) {}
+
+    private static final List<Column<Row>> COLUMNS = List.of(
+            Column.text("run", Row::name),
+            Column.count("steps", Row::steps),
+            Column.percent("reward", 1, Row::reward),
+            Column.<Row>number("time", 2, Row::seconds).in("s"));
+
+    private static final List<Row> ROWS =
+            List.of(new Row("first", 1234, 0.5, 2), new Row("the | other", 7, Double.NaN, 10.25));
+
+    @Test
+    void shouldAlignColumnsAndShowWhatIsAbsentAsAbsent() {
+        assertThat(TableText.lines(Table.of("Runs", COLUMNS, ROWS)))
+                .containsExactly(
+                        "Runs",
+                        "run          steps  reward  time, s",
+                        "first        1,234  50.0 %     2.00",
+                        "the | other      7       -    10.25");
+    }
+
+    @Test
+    void shouldBreakLongHeadingsAtWords() {
+        Table table = Table.of("", List.of(Column.number("cosine to the update", 2, Row::reward)), ROWS.subList(0, 1));
+        assertThat(TableText.lines(table)).containsExactly("cosine", "to the", "update", "  0.50");
+    }
+
+    @Test
+    void shouldGoOnBelowItselfWhereTheScreenIsNarrow() {
+        assertThat(TableText.lines(Table.of("", COLUMNS, ROWS), 30))
+                .containsExactly(
+                        "run          steps  reward",
+                        "first        1,234  50.0 %",
+                        "the | other      7       -",
+                        "",
+                        "run          time, s",
+                        "first           2.00",
+                        "the | other    10.25");
+    }
+
+    @Test
+    void shouldBeMarkdownThatCanBeReadAsItIs() {
+        assertThat(TableText.markdown(Table.of("", COLUMNS, ROWS))).isEqualTo("""
+                        | run          | steps | reward | time, s |
+                        | ------------ | ----: | -----: | ------: |
+                        | first        | 1,234 | 50.0 % |    2.00 |
+                        | the \\| other |     7 |      - |   10.25 |
+                        """);
+    }
+
+    @Test
+    void shouldRefuseARowThatDoesNotFitItsHead() {
+        assertThatThrownBy(() ->
+                        new Table("", COLUMNS.stream().map(Column::heading).toList(), List.of(List.of("first", 1L))))
+                .hasMessageContaining("values=2, columns=4");
+    }
+}
