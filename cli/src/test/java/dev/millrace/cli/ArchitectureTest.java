@@ -21,6 +21,7 @@ class ArchitectureTest {
     private static final String API = "dev.millrace.api..";
     private static final String CORRECTIONS = "dev.millrace.corrections..";
     private static final String POLICY = "dev.millrace.policy..";
+    private static final String REPORT = "dev.millrace.report..";
     private static final String CONTRACTS = "dev.millrace.schemas..";
     private static final String LOG = "dev.millrace.log..";
     private static final String INFRA = "dev.millrace.infra..";
@@ -40,6 +41,7 @@ class ArchitectureTest {
     /** What each module may see of ours, itself apart. The command line sees all of them, and none sees it. */
     private static final Map<String, List<String>> MAY_SEE = Map.ofEntries(
             Map.entry(API, List.of()),
+            Map.entry(REPORT, List.of()),
             Map.entry(CORRECTIONS, List.of()),
             Map.entry(CONTRACTS, List.of()),
             Map.entry(INFRA, List.of()),
@@ -57,6 +59,7 @@ class ArchitectureTest {
                     RUNTIME,
                     List.of(
                             API,
+                            REPORT,
                             CONTRACTS,
                             LOG,
                             INFRA,
@@ -73,6 +76,7 @@ class ArchitectureTest {
                     WORKLOADS,
                     List.of(
                             API,
+                            REPORT,
                             CONTRACTS,
                             LOG,
                             INFRA,
@@ -88,6 +92,7 @@ class ArchitectureTest {
                     EXPERIMENTS,
                     List.of(
                             API,
+                            REPORT,
                             CONTRACTS,
                             LOG,
                             POLICY,
@@ -98,7 +103,7 @@ class ArchitectureTest {
                             REPLAY,
                             GENERATOR,
                             RUNTIME)),
-            Map.entry(CONFORMANCE, List.of(CORRECTIONS)));
+            Map.entry(CONFORMANCE, List.of(REPORT, CORRECTIONS)));
 
     @Test
     void shouldKeepEveryModuleToWhatItMaySee() {

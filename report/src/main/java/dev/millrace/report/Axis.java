@@ -1,6 +1,7 @@
 package dev.millrace.report;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
+import org.jspecify.annotations.Nullable;
 
 /**
  * An axis of a chart.
@@ -12,7 +13,12 @@ import com.fasterxml.jackson.annotation.JsonInclude;
  * @param to its largest value; null for that of the data
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
-public record Axis(String name, String unit, boolean log, Double from, Double to) {
+public record Axis(
+        String name,
+        String unit,
+        boolean log,
+        @Nullable Double from,
+        @Nullable Double to) {
     /** An axis that fits its data. */
     public static Axis of(String name) {
         return new Axis(name, "", false, null, null);

@@ -5,6 +5,7 @@ import java.util.Locale;
 import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A column of a table or of a CSV file: what it is called, and how its value is read from a row.
@@ -13,10 +14,10 @@ import java.util.function.ToLongFunction;
  * @param value of a row: a string, a number, a boolean; null or a number that is not finite where there is none
  * @param <R> row
  */
-public record Column<R>(Heading heading, Function<? super R, ?> value) {
+public record Column<R>(Heading heading, Function<? super R, ? extends @Nullable Object> value) {
 
     /** Text, and whatever is shown as it is. */
-    public static <R> Column<R> text(String name, Function<? super R, ?> value) {
+    public static <R> Column<R> text(String name, Function<? super R, ? extends @Nullable Object> value) {
         return of(name, Kind.TEXT, 0, value);
     }
 
@@ -40,7 +41,8 @@ public record Column<R>(Heading heading, Function<? super R, ?> value) {
         return of(name, Kind.PERCENT, decimals, value::applyAsDouble);
     }
 
-    private static <R> Column<R> of(String name, Kind kind, int digits, Function<? super R, ?> value) {
+    private static <R> Column<R> of(
+            String name, Kind kind, int digits, Function<? super R, ? extends @Nullable Object> value) {
         return new Column<>(new Heading(key(name), name, "", new Format(kind, digits)), value);
     }
 
@@ -54,6 +56,7 @@ public record Column<R>(Heading heading, Function<? super R, ?> value) {
     }
 
     /** The value of a row; null where there is none. */
+    @Nullable
     Object of(R row) {
         Object read = value.apply(row);
         return Format.isAbsent(read) ? null : read;

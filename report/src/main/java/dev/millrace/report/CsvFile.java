@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Rows as CSV, written one by one: a head with the columns' keys, numbers in full precision, an empty field where there is no value.
@@ -51,7 +52,7 @@ public final class CsvFile<R> implements AutoCloseable {
 
     /** Writes a row. */
     public void write(R row) throws IOException {
-        List<Object> values = new ArrayList<>();
+        List<@Nullable Object> values = new ArrayList<>();
         columns.forEach(column -> values.add(column.of(row)));
         out.write(values);
     }

@@ -1,6 +1,7 @@
 package dev.millrace.report;
 
 import java.util.Locale;
+import org.jspecify.annotations.Nullable;
 
 /**
  * How a person sees a value.
@@ -27,7 +28,7 @@ public record Format(Kind kind, int digits) {
     }
 
     /** The value in words; {@value #ABSENT} for null and for a number that is not finite. */
-    public String shown(Object value) {
+    public String shown(@Nullable Object value) {
         if (isAbsent(value)) {
             return ABSENT;
         }
@@ -44,7 +45,7 @@ public record Format(Kind kind, int digits) {
     }
 
     /** Whether there is no value to show: null, or a number that is not finite. */
-    static boolean isAbsent(Object value) {
+    static boolean isAbsent(@Nullable Object value) {
         return value == null || value instanceof Double number && !Double.isFinite(number);
     }
 }

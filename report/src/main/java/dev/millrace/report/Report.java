@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.PropertyNamingStrategies;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import java.util.List;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Everything that a replay, an experiment, a load test or a run says.
@@ -16,7 +17,12 @@ import java.util.stream.Stream;
  * @param origin where it was made; null if nobody asked
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
-public record Report(int format, String title, List<String> verdict, ReportOrigin origin, List<Section> sections) {
+public record Report(
+        int format,
+        String title,
+        List<String> verdict,
+        @Nullable ReportOrigin origin,
+        List<Section> sections) {
     /** What is written now. */
     public static final int FORMAT = 1;
 

@@ -12,6 +12,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Where, when and with what something was measured.
@@ -27,7 +28,7 @@ public record ReportOrigin(
         String machine,
         int processors,
         String jvm,
-        String kafka,
+        @Nullable String kafka,
         String startedAt,
         double loadAverage) {
 
@@ -38,7 +39,7 @@ public record ReportOrigin(
      *
      * @param kafka version of the clients; null where none takes part
      */
-    public static ReportOrigin here(String command, String kafka) {
+    public static ReportOrigin here(String command, @Nullable String kafka) {
         return new ReportOrigin(
                 command,
                 commitHere(),

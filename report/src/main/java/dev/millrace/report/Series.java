@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A curve: values over places on the x axis. Where a value is null the curve has a gap.
@@ -13,7 +14,7 @@ import java.util.List;
  * @param x places, in order
  * @param y a value or null for each
  */
-public record Series(String name, Style style, List<Double> x, List<Double> y) {
+public record Series(String name, Style style, List<@Nullable Double> x, List<@Nullable Double> y) {
     /** How a series is drawn. */
     public enum Style {
         /** Joined. */
@@ -48,7 +49,7 @@ public record Series(String name, Style style, List<Double> x, List<Double> y) {
         return new Series(name, Style.REFERENCE, finite(x), finite(y));
     }
 
-    private static List<Double> finite(double[] values) {
+    private static List<@Nullable Double> finite(double[] values) {
         return Arrays.stream(values)
                 .mapToObj(value -> Double.isFinite(value) ? (Double) value : null)
                 .toList();

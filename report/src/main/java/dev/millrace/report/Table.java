@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Rows under headings.
@@ -12,7 +13,7 @@ import java.util.List;
  * @param columns their heads
  * @param rows a value for each column; null where there is none
  */
-public record Table(String title, List<Heading> columns, List<List<Object>> rows) {
+public record Table(String title, List<Heading> columns, List<List<@Nullable Object>> rows) {
     public Table {
         columns = List.copyOf(columns);
         int width = columns.size();
@@ -35,8 +36,8 @@ public record Table(String title, List<Heading> columns, List<List<Object>> rows
                 of.stream().map(row -> values(columns, row)).toList());
     }
 
-    private static <R> List<Object> values(List<Column<R>> columns, R row) {
-        List<Object> values = new ArrayList<>();
+    private static <R> List<@Nullable Object> values(List<Column<R>> columns, R row) {
+        List<@Nullable Object> values = new ArrayList<>();
         columns.forEach(column -> values.add(column.of(row)));
         return values;
     }
