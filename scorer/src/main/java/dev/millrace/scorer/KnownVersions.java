@@ -68,7 +68,7 @@ final class KnownVersions {
             if (version > newestVersion) {
                 feed.awaitAtLeast(version, wait); // a generator may have heard of it a moment before us
             }
-            weights = feed.load(version, this::atHand);
+            weights = feed.load(version, this::cached);
         } catch (VersionUnavailableException | CorruptVersionException e) {
             return new Answer(null, e.getMessage());
         }
@@ -80,7 +80,7 @@ final class KnownVersions {
         return new Answer(weights, null);
     }
 
-    private Weights atHand(long version) {
+    private Weights cached(long version) {
         return version == newestVersion ? newestWeights : kept.get(version);
     }
 

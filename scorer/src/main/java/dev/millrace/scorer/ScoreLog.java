@@ -89,7 +89,7 @@ final class ScoreLog implements AutoCloseable {
     }
 
     /** Aborts what a predecessor of the same id left open, shuts it out, and joins the group. */
-    void takeOver() {
+    void fenceOthers() {
         producer.initTransactions();
         consumer.subscribe(List.of(topics.rollouts()));
     }

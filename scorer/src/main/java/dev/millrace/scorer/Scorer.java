@@ -139,7 +139,7 @@ public final class Scorer implements AutoCloseable {
         try (Scoring scoring = purpose == ScorerPurpose.LEARNER
                 ? BatchScoring.open(connection, feed, engine, config, shape)
                 : FixedScoring.open(connection, feed, engine, purpose, config, shape)) {
-            log.takeOver();
+            log.fenceOthers();
             while (!stopped) {
                 ConsumerRecords<byte[], byte[]> read = read();
                 List<Scorable> scorable = scorable(read, check);

@@ -23,7 +23,7 @@ public final class WeightCache {
         this(feed::load, capacity);
     }
 
-    /** @param loader loads a version; may ask {@link #atHand} for those that it can be made from */
+    /** @param loader loads a version; may ask {@link #cached} for those that it can be made from */
     public WeightCache(LongFunction<Weights> loader, int capacity) {
         if (capacity < 1) {
             throw new IllegalArgumentException("weight_cache_versions must be at least 1: " + capacity);
@@ -70,7 +70,7 @@ public final class WeightCache {
     }
 
     /** The weights of a version if they are here, without loading or waiting; else null. */
-    public Weights atHand(long version) {
+    public Weights cached(long version) {
         CompletableFuture<Weights> there;
         synchronized (loaded) {
             there = loaded.get(version);

@@ -7,7 +7,7 @@ import java.util.Objects;
  * the policy waiting.
  *
  * @param tokens what it says, inserted after the policy's token with mask 0 and never trained on; owned by the
- *     reaction from here on, so hand over an array that nobody writes to any more
+ *     result from here on, so hand over an array that nobody writes to any more
  * @param ends true if the response is over after these tokens
  * @param later true if the environment is not done yet, and is to be asked again about the same transcript; then it says
  *     nothing and ends nothing
@@ -27,18 +27,18 @@ public record StepResult(int[] tokens, boolean ends, boolean later) {
     public StepResult {
         Objects.requireNonNull(tokens, "tokens");
         if (later && (ends || tokens.length > 0)) {
-            throw new IllegalArgumentException("a reaction that comes later neither ends nor says anything yet: ends="
+            throw new IllegalArgumentException("a result that comes later neither ends nor says anything yet: ends="
                     + ends + ", " + tokens.length + " tokens");
         }
     }
 
     /** The environment says something and the policy goes on. */
-    public static StepResult say(int... tokens) {
+    public static StepResult insert(int... tokens) {
         return new StepResult(tokens, false, false);
     }
 
     /** The environment has the last word. */
-    public static StepResult sayAndEnd(int... tokens) {
+    public static StepResult insertAndEnd(int... tokens) {
         return new StepResult(tokens, true, false);
     }
 }

@@ -16,7 +16,7 @@ import picocli.CommandLine.Spec;
             "",
             "millrace dead-letters list --run-dir runs/<run id>",
             "millrace dead-letters show 17 --run-dir runs/<run id>",
-            "millrace dead-letters replay --reason reward --dry-run --run-dir runs/<run id>"
+            "millrace dead-letters redrive --reason reward --dry-run --run-dir runs/<run id>"
         })
 public final class DeadLettersCommand implements Runnable {
     @Spec

@@ -106,9 +106,9 @@ final class ListCommand implements Callable<Integer> {
                                     + (letter.rolloutId().isEmpty() ? "" : ", rollout " + letter.rolloutId()))
                     .forEach(out::println);
             Lines.labelled("", letter.message()).forEach(out::println);
-            if (listed.isPutBack()) {
+            if (listed.isRedriven()) {
                 Lines.labelled(
-                                "put back",
+                                "redriven",
                                 "as " + without(prefix, letter.sourceTopic()) + "-" + letter.sourcePartition() + "@"
                                         + listed.newOffset())
                         .forEach(out::println);
@@ -121,13 +121,13 @@ final class ListCommand implements Callable<Integer> {
                         "",
                         String.format(
                                 Locale.ROOT,
-                                "%,d refused record%s%s, %,d of them put back%s",
+                                "%,d refused record%s%s, %,d of them redriven%s",
                                 listing.count(),
                                 listing.count() == 1 ? "" : "s",
                                 listing.count() > listing.newest().size()
                                         ? ", the newest " + listing.newest().size() + " shown"
                                         : "",
-                                listing.putBack(),
+                                listing.redriven(),
                                 listing.byReason().isEmpty()
                                         ? ""
                                         : "; still refused: "
@@ -144,7 +144,7 @@ final class ListCommand implements Callable<Integer> {
 
     private static ObjectNode json(Listing listing) {
         ObjectNode json = new ObjectMapper().createObjectNode();
-        json.put("count", listing.count()).put("put_back", listing.putBack());
+        json.put("count", listing.count()).put("redriven", listing.redriven());
         ObjectNode reasons = json.putObject("still_refused");
         listing.byReason().forEach(reasons::put);
         var letters = json.putArray("letters");
@@ -166,9 +166,9 @@ final class ListCommand implements Callable<Integer> {
                 .put("timestamp_ms", letter.sourceTimestampMs());
         json.put("run_id", letter.runId()).put("rollout_id", letter.rolloutId());
         if (newOffset >= 0) {
-            json.put("put_back_offset", newOffset);
+            json.put("redriven_offset", newOffset);
         } else {
-            json.putNull("put_back_offset");
+            json.putNull("redriven_offset");
         }
     }
 }

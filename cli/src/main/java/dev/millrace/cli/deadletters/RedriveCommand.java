@@ -22,25 +22,25 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace dead-letters replay}. */
+/** {@code millrace dead-letters redrive}. */
 @Command(
-        name = "replay",
+        name = "redrive",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
             "Puts refused records back on the topics they came from, as they were: key, value, headers, time.",
-            "Each is put back once: the record and a mark beside the letter are one transaction. What is still wrong with it",
+            "Each is redriven once: the record and a mark beside the letter are one transaction. What is still wrong with it",
             "is refused again, as a new letter."
         },
         footer = {
             "",
-            "millrace dead-letters replay 17 18 --run-dir runs/<run id>",
-            "millrace dead-letters replay --reason reward --dry-run --bootstrap-servers kafka:9092 --run my-run",
+            "millrace dead-letters redrive 17 18 --run-dir runs/<run id>",
+            "millrace dead-letters redrive --reason reward --dry-run --bootstrap-servers kafka:9092 --run my-run",
             "",
-            "Exit codes: 0 all of them are put back; 4 some could not be; 5 there are none; 1 a failure; 2 a mistake."
+            "Exit codes: 0 all of them are redriven; 4 some could not be; 5 there are none; 1 a failure; 2 a mistake."
         })
 final class RedriveCommand implements Callable<Integer> {
-    /** Exit status if some of the letters could not be put back. */
+    /** Exit status if some of the letters could not be redriven. */
     static final int NOT_ALL = 4;
 
     private static final int NAMED = 20;
@@ -68,10 +68,10 @@ final class RedriveCommand implements Callable<Integer> {
             description = "Only those from this topic, such as rollouts.")
     private String source;
 
-    @Option(names = "--all", description = "All of them; those that were put back already stay as they are.")
+    @Option(names = "--all", description = "All of them; those that were redriven already stay as they are.")
     private boolean all;
 
-    @Option(names = "--dry-run", description = "Say what would be put back, and write nothing.")
+    @Option(names = "--dry-run", description = "Say what would be redriven, and write nothing.")
     private boolean dryRun;
 
     @Spec
@@ -91,9 +91,9 @@ final class RedriveCommand implements Callable<Integer> {
         try (AuditedRun audited = run.open()) {
             String prefix = audited.connection().topics().prefix();
             DeadLetterFilter choice = new DeadLetterFilter(names, reason, source, prefix);
-            Redrive putBack = new Redrive(audited.connection(), ListCommand.PATIENCE);
-            Redrive.Done done = dryRun ? putBack.rehearse(choice) : putBack.put(choice);
-            if (done.putBack().isEmpty() && done.refused().isEmpty()) {
+            Redrive redrive = new Redrive(audited.connection(), ListCommand.PATIENCE);
+            Redrive.Done done = dryRun ? redrive.plan(choice) : redrive.put(choice);
+            if (done.redriven().isEmpty() && done.refused().isEmpty()) {
                 throw new NotFoundException("there is no such dead letter in run "
                         + audited.connection().run().runId()
                         + "; 'millrace dead-letters list' prints those that there are");
@@ -101,21 +101,21 @@ final class RedriveCommand implements Callable<Integer> {
             print(done, prefix, out);
             out.flush();
             boolean onlyDoneBefore =
-                    all && done.refused().values().stream().allMatch(why -> why.startsWith("it was put back already"));
+                    all && done.refused().values().stream().allMatch(why -> why.startsWith("it was redriven already"));
             return done.refused().isEmpty() || onlyDoneBefore ? 0 : NOT_ALL;
         }
     }
 
     private void print(Redrive.Done done, String prefix, PrintWriter out) {
         Map<String, Long> bySource = new TreeMap<>();
-        done.putBack()
+        done.redriven()
                 .forEach(letter -> bySource.merge(ListCommand.without(prefix, letter.sourceTopic()), 1L, Long::sum));
-        String verb = dryRun ? "would be put back" : done.putBack().size() == 1 ? "is put back" : "are put back";
+        String verb = dryRun ? "would be redriven" : done.redriven().size() == 1 ? "is redriven" : "are redriven";
         out.println(String.format(
                 Locale.ROOT,
                 "%,d record%s %s%s",
-                done.putBack().size(),
-                done.putBack().size() == 1 ? "" : "s",
+                done.redriven().size(),
+                done.redriven().size() == 1 ? "" : "s",
                 verb,
                 bySource.isEmpty()
                         ? ""

@@ -118,7 +118,7 @@ final class ShowCommand implements Callable<Integer> {
         if (opened.newOffset() >= 0) {
             label(
                     out,
-                    "put back",
+                    "redriven",
                     "as " + ListCommand.without(prefix, letter.sourceTopic()) + "-" + letter.sourcePartition() + "@"
                             + opened.newOffset());
         }

@@ -1,4 +1,4 @@
-/** {@code millrace dead-letters}: listing, showing and putting back what was refused. */
+/** {@code millrace dead-letters}: listing, showing and redriving what was refused. */
 @NullMarked
 package dev.millrace.cli.deadletters;
 

@@ -31,7 +31,7 @@ final class LedgerJson {
             }
             put(row, tally);
         });
-        json.put("put_back", balance.putBack());
+        json.put("redriven", balance.redriven());
         reasons(json.putObject("other_dead_letters"), balance.otherDeadLetters());
         var oldest = json.putArray("oldest_waiting");
         balance.oldestWaiting()

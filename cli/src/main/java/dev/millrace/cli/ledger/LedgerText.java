@@ -75,12 +75,12 @@ final class LedgerText {
             }
             detail(
                     lines,
-                    "put back",
+                    "redriven",
                     String.format(
                             Locale.ROOT,
                             "%,d refused rollouts, which count as what became of them since",
-                            balance.putBack()),
-                    balance.putBack());
+                            balance.redriven()),
+                    balance.redriven());
             detail(
                     lines,
                     "beside",

@@ -12,16 +12,16 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/** Steps learnt again, evaluations and gradients, a line for each step and course; an empty field is a number that there is not. */
+/** Steps learnt again, evaluations and gradients, a line for each step and variant; an empty field is a number that there is not. */
 final class CounterfactualCsv {
     private CounterfactualCsv() {}
 
     /** {@code retrain.csv} and {@code evaluations.csv}. */
     static void write(Path folder, RetrainSeeds found) throws IOException {
         List<String> lines = new ArrayList<>(List.of(
-                "seed,rollouts,version,batch,recorded_reward,recorded_staleness,course,as_recorded,weights_sha256,"
+                "seed,rollouts,version,batch,recorded_reward,recorded_staleness,variant,as_recorded,weights_sha256,"
                         + VariantFigure.STEP.stream().map(VariantFigure::key).collect(Collectors.joining(","))));
-        List<String> tried = new ArrayList<>(List.of("seed,rollouts,version,course,reward"));
+        List<String> tried = new ArrayList<>(List.of("seed,rollouts,version,variant,reward"));
         for (int seed = 0; seed < found.each().size(); seed++) {
             String start = (seed + 1) + "," + (found.live() ? "own" : "recorded") + ",";
             steps(start, found.each().get(seed), lines);
@@ -34,7 +34,7 @@ final class CounterfactualCsv {
     private static void steps(String start, RetrainRecord found, List<String> lines) {
         for (RetrainedStep step : found.steps()) {
             for (int c = 0; c < found.names().size(); c++) {
-                Optional<VariantStep> one = step.courses().get(c);
+                Optional<VariantStep> one = step.variants().get(c);
                 if (one.isPresent()) {
                     lines.add(start + step.version() + "," + step.batchId() + "," + step.recordedReward() + ","
                             + step.recordedStaleness() + ","
@@ -60,7 +60,7 @@ final class CounterfactualCsv {
     static void write(Path folder, GradientRecord found) throws IOException {
         List<String> lines =
                 new ArrayList<>(List.of("version,batch,recorded_reward,update_norm,reference_sequences,reference_norm,"
-                        + "reference_signal,reference_noise,course,"
+                        + "reference_signal,reference_noise,variant,"
                         + VariantFigure.GRADIENT.stream()
                                 .map(VariantFigure::key)
                                 .collect(Collectors.joining(","))));
@@ -69,7 +69,7 @@ final class CounterfactualCsv {
                     .map(of -> of.sequences() + "," + of.norm() + "," + of.signal() + "," + of.noise())
                     .orElse(",,,");
             for (int c = 0; c < found.names().size(); c++) {
-                Optional<VariantGradient> one = step.courses().get(c);
+                Optional<VariantGradient> one = step.variants().get(c);
                 if (one.isPresent()) {
                     lines.add(step.version() + "," + step.batchId() + "," + step.recordedReward() + ","
                             + step.updateNorm() + "," + reference + ","

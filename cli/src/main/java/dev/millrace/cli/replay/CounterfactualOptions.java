@@ -18,7 +18,7 @@ final class CounterfactualOptions {
     @Option(
             names = "--live",
             description = {
-                "With --retrain: each course samples its own rollouts, of the recorded prompts and as many versions behind as the",
+                "With --retrain: each variant samples its own rollouts, of the recorded prompts and as many versions behind as the",
                 "recorded ones were, in place of the recorded rollouts, which another policy sampled once it has parted from the run."
             })
     private boolean live;

@@ -31,7 +31,7 @@ final class CounterfactualReplay {
     private final ReplayedRun replayed;
     private final CounterfactualOptions options;
     private final StepRangeOptions range;
-    private final List<Variant> courses;
+    private final List<Variant> variants;
     private final PrintWriter out;
     private final PrintWriter err;
 
@@ -45,20 +45,20 @@ final class CounterfactualReplay {
         this.replayed = replayed;
         this.options = options;
         this.range = range;
-        this.courses = courses(corrections, replayed.config());
+        this.variants = variants(corrections, replayed.config());
         this.out = out;
         this.err = err;
     }
 
-    private static List<Variant> courses(List<String> corrections, MillraceConfig config) {
-        List<Variant> courses = new ArrayList<>(List.of(new Variant(
+    private static List<Variant> variants(List<String> corrections, MillraceConfig config) {
+        List<Variant> variants = new ArrayList<>(List.of(new Variant(
                 "recorded", config.topology().corrections(), config.learner().step())));
-        corrections.forEach(named -> courses.add(VariantOption.parse(named, config)));
-        List<String> names = courses.stream().map(Variant::name).toList();
+        corrections.forEach(named -> variants.add(VariantOption.parse(named, config)));
+        List<String> names = variants.stream().map(Variant::name).toList();
         if (new HashSet<>(names).size() < names.size()) {
             throw new ConfigException("--corrections names two that are called alike: " + names);
         }
-        return courses;
+        return variants;
     }
 
     /**
@@ -226,9 +226,9 @@ final class CounterfactualReplay {
             Optional<FreshRolloutOptions> live,
             AtomicLong before) {
         RetrainRecord found =
-                new RetrainRecord(courses.stream().map(Variant::name).toList());
+                new RetrainRecord(variants.stream().map(Variant::name).toList());
         Retraining retraining =
-                new Retraining(replayed.recorded(), versions, engine, courses, live, task, options.evaluateEvery());
+                new Retraining(replayed.recorded(), versions, engine, variants, live, task, options.evaluateEvery());
         ProgressLine.during(
                 "learning again",
                 () -> before.get() + retraining.passed(),
@@ -249,8 +249,8 @@ final class CounterfactualReplay {
             CounterfactualReport report)
             throws IOException {
         GradientRecord found =
-                new GradientRecord(courses.stream().map(Variant::name).toList());
-        StepGradients gradients = new StepGradients(replayed.recorded(), versions, engine, courses, task);
+                new GradientRecord(variants.stream().map(Variant::name).toList());
+        StepGradients gradients = new StepGradients(replayed.recorded(), versions, engine, variants, task);
         List<Long> at = options.atVersions();
         long start = System.nanoTime();
         ProgressLine.during(

@@ -136,10 +136,10 @@ final class CounterfactualReport {
     }
 
     private interface Curve {
-        double[] of(int course);
+        double[] of(int variant);
     }
 
-    /** A course that ended early has no reward from there on. */
+    /** A variant that ended early has no reward from there on. */
     private static double[] padded(double[] values, int length) {
         double[] padded = Arrays.copyOf(values, length);
         Arrays.fill(padded, values.length, length, Double.NaN);

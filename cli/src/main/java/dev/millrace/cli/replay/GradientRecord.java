@@ -33,16 +33,16 @@ final class GradientRecord {
     }
 
     /** A number over steps; NaN where there is none. */
-    double[] curve(int course, ToDoubleFunction<VariantGradient> of) {
+    double[] curve(int variant, ToDoubleFunction<VariantGradient> of) {
         return steps.stream()
                 .mapToDouble(step ->
-                        step.courses().get(course).map(of::applyAsDouble).orElse(Double.NaN))
+                        step.variants().get(variant).map(of::applyAsDouble).orElse(Double.NaN))
                 .toArray();
     }
 
     /** Its mean over the steps that have it; NaN if none has. */
-    double mean(int course, ToDoubleFunction<VariantGradient> of) {
-        return Arrays.stream(curve(course, of))
+    double mean(int variant, ToDoubleFunction<VariantGradient> of) {
+        return Arrays.stream(curve(variant, of))
                 .filter(Double::isFinite)
                 .average()
                 .orElse(Double.NaN);

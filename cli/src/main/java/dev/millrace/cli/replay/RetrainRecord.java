@@ -15,7 +15,7 @@ import java.util.TreeMap;
 import java.util.function.ToDoubleFunction;
 
 /**
- * What a re-train found, kept for text and page: some hundred bytes a step and course, where a step takes tens of
+ * What a re-train found, kept for text and page: some hundred bytes a step and variant, where a step takes tens of
  * milliseconds or more.
  */
 final class RetrainRecord implements RetrainListener {
@@ -34,7 +34,7 @@ final class RetrainRecord implements RetrainListener {
     public void step(RetrainedStep step) {
         steps.add(step);
         if (parted.isEmpty()
-                && !step.courses().get(0).map(VariantStep::isAsRecorded).orElse(false)) {
+                && !step.variants().get(0).map(VariantStep::isAsRecorded).orElse(false)) {
             parted = OptionalLong.of(step.version());
         }
     }
@@ -46,8 +46,8 @@ final class RetrainRecord implements RetrainListener {
     }
 
     @Override
-    public void ended(int course, long version, String why) {
-        endings.put(course, "ended at version " + version + ": " + why);
+    public void ended(int variant, long version, String why) {
+        endings.put(variant, "ended at version " + version + ": " + why);
     }
 
     List<String> names() {
@@ -58,7 +58,7 @@ final class RetrainRecord implements RetrainListener {
         return steps;
     }
 
-    /** The first version at which the run's own course made other weights than the run; empty if it never did. */
+    /** The first version at which the run's own variant made other weights than the run; empty if it never did. */
     OptionalLong parted() {
         return parted;
     }
@@ -68,68 +68,69 @@ final class RetrainRecord implements RetrainListener {
         return steps.stream().mapToLong(RetrainedStep::sequences).sum();
     }
 
-    /** Those of them that the run's own course learnt from as recorded. */
+    /** Those of them that the run's own variant learnt from as recorded. */
     long sameRollouts() {
         return steps.stream()
-                .mapToLong(step -> step.courses()
+                .mapToLong(step -> step.variants()
                         .get(0)
                         .map(VariantStep::rolloutsAsRecorded)
                         .orElse(0))
                 .sum();
     }
 
-    /** Why a course ended early; null if it did not. */
-    String ending(int course) {
-        return endings.get(course);
+    /** Why a variant ended early; null if it did not. */
+    String ending(int variant) {
+        return endings.get(variant);
     }
 
     double[] evaluatedAt() {
         return evaluatedAt.stream().mapToDouble(Long::doubleValue).toArray();
     }
 
-    /** Rewards of a course's policies, as far as it went. */
-    double[] rewards(int course) {
+    /** Rewards of a variant's policies, as far as it went. */
+    double[] rewards(int variant) {
         return evaluations.stream()
-                .map(rewards -> rewards.get(course))
+                .map(rewards -> rewards.get(variant))
                 .filter(OptionalDouble::isPresent)
                 .mapToDouble(OptionalDouble::getAsDouble)
                 .toArray();
     }
 
     /** Mean of the last evaluations, as many as the rule of a collapse looks at. */
-    double lastReward(int course) {
-        double[] all = rewards(course);
+    double lastReward(int variant) {
+        double[] all = rewards(variant);
         return Arrays.stream(all)
                 .skip(Math.max(0, all.length - Collapse.STAYS))
                 .average()
                 .orElse(Double.NaN);
     }
 
-    /** The version from which a course's reward did not come back; empty if it did not collapse. */
-    OptionalLong collapsedAt(int course) {
-        OptionalInt at = Collapse.at(rewards(course));
+    /** The version from which a variant's reward did not come back; empty if it did not collapse. */
+    OptionalLong collapsedAt(int variant) {
+        OptionalInt at = Collapse.at(rewards(variant));
         return at.isPresent() ? OptionalLong.of(evaluatedAt.get(at.getAsInt())) : OptionalLong.empty();
     }
 
     /** A number over steps; NaN where there is none. */
-    double[] curve(int course, ToDoubleFunction<VariantStep> of) {
+    double[] curve(int variant, ToDoubleFunction<VariantStep> of) {
         return steps.stream()
                 .mapToDouble(step ->
-                        step.courses().get(course).map(of::applyAsDouble).orElse(Double.NaN))
+                        step.variants().get(variant).map(of::applyAsDouble).orElse(Double.NaN))
                 .toArray();
     }
 
     /** Its mean over the steps that have it; NaN if none has. */
-    double mean(int course, ToDoubleFunction<VariantStep> of) {
-        return Arrays.stream(curve(course, of))
+    double mean(int variant, ToDoubleFunction<VariantStep> of) {
+        return Arrays.stream(curve(variant, of))
                 .filter(Double::isFinite)
                 .average()
                 .orElse(Double.NaN);
     }
 
     /** Its last; NaN if there is none. */
-    double last(int course, ToDoubleFunction<VariantStep> of) {
-        double[] all = Arrays.stream(curve(course, of)).filter(Double::isFinite).toArray();
+    double last(int variant, ToDoubleFunction<VariantStep> of) {
+        double[] all =
+                Arrays.stream(curve(variant, of)).filter(Double::isFinite).toArray();
         return all.length == 0 ? Double.NaN : all[all.length - 1];
     }
 }

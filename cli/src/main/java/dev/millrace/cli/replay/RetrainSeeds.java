@@ -12,7 +12,7 @@ import java.util.stream.DoubleStream;
  * A re-train with one set of draws or several: curves are means over those that have a value.
  *
  * @param each one for each set of draws; the recorded ones first
- * @param live whether courses learnt from rollouts of their own
+ * @param live whether variants learnt from rollouts of their own
  */
 record RetrainSeeds(List<RetrainRecord> each, boolean live) {
 
@@ -37,14 +37,14 @@ record RetrainSeeds(List<RetrainRecord> each, boolean live) {
         return first().evaluatedAt();
     }
 
-    /** Rewards of a course's policies in the task; NaN where none is left that was tried. */
-    double[] rewards(int course) {
-        return means(record -> record.rewards(course), evaluatedAt().length);
+    /** Rewards of a variant's policies in the task; NaN where none is left that was tried. */
+    double[] rewards(int variant) {
+        return means(record -> record.rewards(variant), evaluatedAt().length);
     }
 
     /** A number over steps. */
-    double[] curve(int course, ToDoubleFunction<VariantStep> of) {
-        return means(record -> record.curve(course, of), steps().size());
+    double[] curve(int variant, ToDoubleFunction<VariantStep> of) {
+        return means(record -> record.curve(variant, of), steps().size());
     }
 
     /** Mean of a number over the sets of draws that have it. */
@@ -61,7 +61,7 @@ record RetrainSeeds(List<RetrainRecord> each, boolean live) {
                             padded,
                             Math.min(values.length, length),
                             length,
-                            Double.NaN); // a course that ended early has no more
+                            Double.NaN); // a variant that ended early has no more
                     return padded;
                 })
                 .toList();

@@ -30,7 +30,7 @@ final class RetrainText {
             lines.addAll(
                     Lines.wrapped(
                             "",
-                            "live: every course samples its own rollouts, of the recorded prompts and as many versions behind"
+                            "live: every variant samples its own rollouts, of the recorded prompts and as many versions behind"
                                     + " as the recorded ones were"
                                     + (found.each().size() == 1
                                             ? ""
@@ -82,7 +82,7 @@ final class RetrainText {
                 number(found.mean(one -> one.last(c, VariantStep::distance))));
     }
 
-    /** Whether the run's own course is the run. */
+    /** Whether the run's own variant is the run. */
     static String proof(RetrainSeeds found, VersionInterval range) {
         if (found.first().parted().isEmpty()) {
             return "as recorded: the run's own settings " + (found.live() ? sampledAgain(found.first()) + ", and " : "")
@@ -96,7 +96,7 @@ final class RetrainText {
                     + ", and the weights part from the recorded ones at version "
                     + parted
                     + ". Without --live the replay says whether it is the sampling: keys and values that outlived a swap, another kind of machine,"
-                    + " or other settings of the generator; what follows is still one course against another";
+                    + " or other settings of the generator; what follows is still one variant against another";
         }
         return "not as recorded: under these settings the weights part from the recorded ones at version " + parted
                 + ". The run had another configuration (give it with --config), another kind of machine or another number of learner.step.shards;"
@@ -114,44 +114,44 @@ final class RetrainText {
                         found.sequences());
     }
 
-    /** What became of a course, in words. */
-    static String fate(RetrainSeeds found, int course) {
+    /** What became of a variant, in words. */
+    static String fate(RetrainSeeds found, int variant) {
         if (found.each().size() == 1) {
-            return fate(found.first(), course);
+            return fate(found.first(), variant);
         }
-        if (found.each().stream().allMatch(one -> one.ending(course) == null && one.rewards(course).length == 0)) {
+        if (found.each().stream().allMatch(one -> one.ending(variant) == null && one.rewards(variant).length == 0)) {
             return "not tried in the task";
         }
         long collapsed = found.each().stream()
                 .filter(one ->
-                        one.ending(course) == null && one.collapsedAt(course).isPresent())
+                        one.ending(variant) == null && one.collapsedAt(variant).isPresent())
                 .count();
         long all = found.each().size();
         return "collapsed with "
                 + (collapsed == 0 ? "none of " + all : collapsed == all ? "all " + all : collapsed + " of " + all)
                 + " seeds; reward at the end "
-                + found.each().stream().map(one -> brief(one, course)).collect(Collectors.joining(", "));
+                + found.each().stream().map(one -> brief(one, variant)).collect(Collectors.joining(", "));
     }
 
-    private static String brief(RetrainRecord one, int course) {
-        if (one.ending(course) != null) {
-            return "- (" + one.ending(course) + ")";
+    private static String brief(RetrainRecord one, int variant) {
+        if (one.ending(variant) != null) {
+            return "- (" + one.ending(variant) + ")";
         }
-        return reward(one.lastReward(course))
-                + (one.collapsedAt(course).isPresent()
-                        ? " (from " + one.collapsedAt(course).getAsLong() + " on)"
+        return reward(one.lastReward(variant))
+                + (one.collapsedAt(variant).isPresent()
+                        ? " (from " + one.collapsedAt(variant).getAsLong() + " on)"
                         : "");
     }
 
-    private static String fate(RetrainRecord found, int course) {
-        if (found.ending(course) != null) {
-            return found.ending(course);
+    private static String fate(RetrainRecord found, int variant) {
+        if (found.ending(variant) != null) {
+            return found.ending(variant);
         }
-        if (found.rewards(course).length == 0) {
+        if (found.rewards(variant).length == 0) {
             return "not tried in the task";
         }
-        return found.collapsedAt(course).isPresent()
-                ? "collapsed: from version " + found.collapsedAt(course).getAsLong()
+        return found.collapsedAt(variant).isPresent()
+                ? "collapsed: from version " + found.collapsedAt(variant).getAsLong()
                         + " on its reward stays below half of its best"
                 : "did not collapse";
     }

@@ -29,27 +29,27 @@ final class VariantOption {
         StepConfig step = ofRun.learner().step();
         Path file = Path.of(named);
         ObjectNode tree = Files.isRegularFile(file) ? ConfigTree.read(file) : ConfigTree.empty();
-        Variant course;
+        Variant variant;
         if (tree.has(CORRECTIONS) || tree.has(STEP)) {
             refuseOthers(tree, named);
-            course = new Variant(
+            variant = new Variant(
                     file.getFileName().toString(),
                     tree.has(CORRECTIONS) ? ConfigBinder.bind(corrections, tree.get(CORRECTIONS)) : corrections,
                     tree.has(STEP) ? ConfigBinder.bind(step, tree.get(STEP)) : step);
         } else {
             Alternative alternative = CorrectionsOption.parse(named, corrections);
-            course = new Variant(alternative.name(), alternative.corrections(), step);
+            variant = new Variant(alternative.name(), alternative.corrections(), step);
         }
         try {
             MillraceConfig.requireConsistentRatios(
-                    course.corrections().rolloutCorrection(), course.step().objective());
+                    variant.corrections().rolloutCorrection(), variant.step().objective());
         } catch (ConfigException e) {
             throw new ConfigException(
                     "--corrections " + named + ": " + e.getMessage()
                             + ". A file with the sections corrections and step can change the objective with them",
                     e);
         }
-        return course;
+        return variant;
     }
 
     private static void refuseOthers(ObjectNode tree, String named) {

@@ -309,7 +309,7 @@ final class RolloutEvents {
         details.add(source + " for " + letter.reason() + (letter.field().isEmpty() ? "" : " of " + letter.field())
                 + ": " + letter.message());
         if (found.newOffset() >= 0) {
-            details.add("put back since, as " + source.substring(0, source.indexOf('@')) + "@" + found.newOffset());
+            details.add("redriven since, as " + source.substring(0, source.indexOf('@')) + "@" + found.newOffset());
         }
         add(
                 letter.writtenAtMs(),
@@ -321,7 +321,7 @@ final class RolloutEvents {
                         .put("field", letter.field())
                         .put("message", letter.message())
                         .put("source", source)
-                        .put("put_back_offset", found.newOffset()));
+                        .put("redriven_offset", found.newOffset()));
     }
 
     static String number(double value) {

@@ -242,7 +242,7 @@ class AuditIT {
         assertThat(rewards.out)
                 .contains("reward (reward)")
                 .contains("rollout 1-3/0")
-                .contains("2 refused records, 0 of them put back");
+                .contains("2 refused records, 0 of them redriven");
         assertThat(millrace("dead-letters", "list", "--source", "scores", "--json")
                         .json()
                         .path("count")
@@ -280,22 +280,22 @@ class AuditIT {
     void shouldPutBackOnceAndSayWhyNotTheRest() throws Exception {
         assertThat(millrace("dead-letters", "replay").status).isEqualTo(2);
         assertThat(millrace("dead-letters", "replay", "--reason", "reward", "--dry-run").out)
-                .contains("2 records would be put back: 2 on rollouts");
-        assertThat(ledger().path("put_back").asInt()).isZero();
+                .contains("2 records would be redriven: 2 on rollouts");
+        assertThat(ledger().path("redriven").asInt()).isZero();
 
         Said put = millrace("dead-letters", "replay", "--reason", "reward");
         assertThat(put.status).as(put.toString()).isZero();
-        assertThat(put.out).contains("2 records are put back: 2 on rollouts");
+        assertThat(put.out).contains("2 records are redriven: 2 on rollouts");
         Said again = millrace("dead-letters", "replay", "--reason", "reward");
         assertThat(again.status).isEqualTo(4);
-        assertThat(again.out).contains("0 records").contains("it was put back already");
+        assertThat(again.out).contains("0 records").contains("it was redriven already");
         Said foreign = millrace("dead-letters", "replay", "--reason", "wrong-epoch");
         assertThat(foreign.status).isEqualTo(4);
         assertThat(foreign.out).contains("it is of another epoch than 1");
         assertThat(millrace("dead-letters", "replay", "4711").status).isEqualTo(5);
 
         JsonNode ledger = ledger();
-        assertThat(ledger.path("put_back").asInt()).isEqualTo(2);
+        assertThat(ledger.path("redriven").asInt()).isEqualTo(2);
         assertThat(ledger.at("/all/generated").asInt()).isEqualTo(11);
         assertThat(ledger.at("/all/dead_lettered/reward").isMissingNode()).isTrue();
         assertThat(ledger.at("/all/in_flight/waiting_for_score").asInt()).isEqualTo(2);
@@ -311,11 +311,11 @@ class AuditIT {
             run.scoreAt(
                     rollout,
                     letter.at("/source/partition").asInt(),
-                    letter.path("put_back_offset").asLong());
+                    letter.path("redriven_offset").asLong());
         }
         withTopology(
                 settings(2),
-                "the batch of what was put back",
+                "the batch of what was redriven",
                 () -> ledger().at("/all/in_flight/waiting_for_step").asInt() == 2);
         run.step(1, 2);
 

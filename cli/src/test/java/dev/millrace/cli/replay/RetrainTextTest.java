@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 class RetrainTextTest {
     private static final VersionInterval RANGE = new VersionInterval(10, 12);
 
-    /** Two steps on two rollouts each, and five tries of two courses. */
+    /** Two steps on two rollouts each, and five tries of two variants. */
     private static RetrainRecord record(boolean isAsRecorded, int sameRollouts, double... rewardsOfTheFirst) {
         RetrainRecord record = new RetrainRecord(List.of("recorded", "other"));
         for (int i = 1; i <= 2; i++) {
@@ -56,8 +56,8 @@ class RetrainTextTest {
         ended.ended(0, 11, "the loss is NaN");
         assertThat(text(new RetrainSeeds(List.of(fell, held, ended), true)))
                 .contains(
-                        "2 courses, 3 seeds in 1.5 s",
-                        "live: every course samples its own",
+                        "2 variants, 3 seeds in 1.5 s",
+                        "live: every variant samples its own",
                         "recorded: collapsed with 1 of 3 seeds; reward at the end 0.20 (from 11 on), 0.60, - (ended at version 11: the loss is NaN)",
                         "other: collapsed with none of 3 seeds; reward at the end 0.75, 0.75, 0.75");
         assertThat(text(new RetrainSeeds(List.of(fell), false)))

@@ -18,22 +18,22 @@ class VariantOptionTest {
     @TempDir
     private Path folder;
 
-    private Variant course(String yaml) throws Exception {
+    private Variant variant(String yaml) throws Exception {
         return VariantOption.parse(
                 Files.writeString(folder.resolve("other.yaml"), yaml).toString(), RUN);
     }
 
     @Test
     void shouldPutTheSectionsOverTheRunsOwn() throws Exception {
-        Variant course =
-                course("corrections: {m2po: {enabled: false}}\nstep: {objective: {kind: decoupled_ppo}, epochs: 2}\n");
-        assertThat(course.name()).isEqualTo("other.yaml");
-        assertThat(course.corrections().m2po().enabled()).isFalse();
-        assertThat(course.corrections().ess())
+        Variant variant =
+                variant("corrections: {m2po: {enabled: false}}\nstep: {objective: {kind: decoupled_ppo}, epochs: 2}\n");
+        assertThat(variant.name()).isEqualTo("other.yaml");
+        assertThat(variant.corrections().m2po().enabled()).isFalse();
+        assertThat(variant.corrections().ess())
                 .isEqualTo(RUN.topology().corrections().ess());
-        assertThat(course.step().objective()).isInstanceOf(DecoupledPpoConfig.class);
-        assertThat(course.step().epochs()).isEqualTo(2);
-        assertThat(course.step().optimizer()).isEqualTo(RUN.learner().step().optimizer());
+        assertThat(variant.step().objective()).isInstanceOf(DecoupledPpoConfig.class);
+        assertThat(variant.step().epochs()).isEqualTo(2);
+        assertThat(variant.step().optimizer()).isEqualTo(RUN.learner().step().optimizer());
     }
 
     @Test
@@ -42,7 +42,7 @@ class VariantOptionTest {
                 .isFalse();
         assertThat(VariantOption.parse("none", RUN).step())
                 .isEqualTo(RUN.learner().step());
-        assertThat(course("m2po: {threshold: 0.1}\n").corrections().m2po().threshold())
+        assertThat(variant("m2po: {threshold: 0.1}\n").corrections().m2po().threshold())
                 .isEqualTo(0.1);
         assertThat(VariantOption.parse("decoupled_geo_rs", RUN)
                         .corrections()
@@ -53,14 +53,14 @@ class VariantOptionTest {
 
     @Test
     void shouldRefuseWhatCorrectsTwiceAndSayWhatToDo() throws Exception {
-        assertThatThrownBy(() -> course("step: {objective: {kind: ppo_clip}}\n"))
+        assertThatThrownBy(() -> variant("step: {objective: {kind: ppo_clip}}\n"))
                 .isInstanceOf(ConfigException.class)
                 .hasMessageContaining("learner.step.objective.kind is ppo_clip")
                 .hasMessageContaining("sections corrections and step");
-        assertThatThrownBy(() -> course("corrections: {}\ntopologie: {}\n"))
+        assertThatThrownBy(() -> variant("corrections: {}\ntopologie: {}\n"))
                 .isInstanceOf(ConfigException.class)
                 .hasMessageContaining("has the section topologie beside corrections and step; leave it out");
-        assertThatThrownBy(() -> course("step: {epoch: 2}\n"))
+        assertThatThrownBy(() -> variant("step: {epoch: 2}\n"))
                 .isInstanceOf(ConfigException.class)
                 .hasMessageContaining("did you mean epochs");
     }

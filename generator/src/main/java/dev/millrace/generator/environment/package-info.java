@@ -9,7 +9,7 @@
  *     a rollout and its request can then verify the reward again.</li>
  * <li>Decide how a response ends. {@code endToken()} if the policy says so, {@code StepResult.END} if the environment
  *     does; the token limit of the request always holds.</li>
- * <li>To answer in between, return {@code StepResult.say(...)}: the tokens are inserted behind the policy's newest token,
+ * <li>To answer in between, return {@code StepResult.insert(...)}: the tokens are inserted behind the policy's newest token,
  *     get mask 0 and log-prob 0, and the policy goes on after them. If the limit leaves no room for them, the response
  *     ends there and is verified as it stands. What takes time is answered with {@code StepResult.LATER} until it is there;
  *     other sequences go on meanwhile.</li>

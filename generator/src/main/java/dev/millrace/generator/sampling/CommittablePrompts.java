@@ -76,7 +76,7 @@ final class CommittablePrompts {
     }
 
     /** Hands out the offsets of these partitions again, because they could not be committed. */
-    void putBack(Set<TopicPartition> notCommitted) {
+    void requeue(Set<TopicPartition> notCommitted) {
         for (TopicPartition partition : notCommitted) {
             Partition of = partitions.get(partition);
             if (of != null) {

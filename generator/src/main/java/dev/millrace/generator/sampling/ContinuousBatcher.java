@@ -100,7 +100,7 @@ final class ContinuousBatcher implements AutoCloseable {
      * @param who goes on under this version; the others stay as they are
      */
     boolean advance(Weights weights, long version, Predicate<RunningSequence> who, Consumer<RunningSequence> finished) {
-        boolean heard = hearEnvironments(finished);
+        boolean heard = stepEnvironments(finished);
         if (!prepare(version, who)) {
             return heard;
         }
@@ -108,13 +108,13 @@ final class ContinuousBatcher implements AutoCloseable {
         for (int slot = 0; slot < slots.length; slot++) {
             if (advancing[slot]) {
                 take(slot, done, version);
-                handOverIfFinished(slot, finished);
+                emitIfFinished(slot, finished);
             }
         }
         return true;
     }
 
-    private void handOverIfFinished(int slot, Consumer<RunningSequence> finished) {
+    private void emitIfFinished(int slot, Consumer<RunningSequence> finished) {
         RunningSequence sequence = slots[slot];
         if (sequence.finishReason() != null) {
             free(slot);
@@ -123,14 +123,14 @@ final class ContinuousBatcher implements AutoCloseable {
     }
 
     /** Asks the environments that are waited for; says whether one of them has reacted. */
-    private boolean hearEnvironments(Consumer<RunningSequence> finished) {
+    private boolean stepEnvironments(Consumer<RunningSequence> finished) {
         boolean heard = false;
         for (int slot = 0; slot < slots.length; slot++) {
             RunningSequence sequence = slots[slot];
             if (sequence != null && sequence.waits()) {
-                sequence.hear();
+                sequence.stepEnvironment();
                 heard |= !sequence.waits();
-                handOverIfFinished(slot, finished);
+                emitIfFinished(slot, finished);
             }
         }
         return heard;
@@ -201,7 +201,7 @@ final class ContinuousBatcher implements AutoCloseable {
     }
 
     /** Gives up every sequence whose prompt came from one of these partitions. */
-    void drop(Set<TopicPartition> partitions) {
+    void revoke(Set<TopicPartition> partitions) {
         for (int slot = 0; slot < slots.length; slot++) {
             if (slots[slot] != null && partitions.contains(slots[slot].prompt().partition())) {
                 free(slot);

@@ -78,7 +78,7 @@ public final class Generator implements AutoCloseable {
         if (first.isEmpty()) {
             return;
         }
-        writer.takeOver();
+        writer.fenceOthers();
         DecoderShape shape = PolicyFeed.shapeOf(first.get());
         PromptCheck check = new PromptCheck(
                 connection, environments, first.get().getTokenizerHash(), shape.vocabSize(), config.capacityTokens());

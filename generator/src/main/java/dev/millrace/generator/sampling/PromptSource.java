@@ -49,7 +49,7 @@ final class PromptSource implements AutoCloseable {
     private final Moves moves;
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final Deque<AcceptedPrompt> queue = new ArrayDeque<>();
-    private final CommittablePrompts ledger = new CommittablePrompts();
+    private final CommittablePrompts committable = new CommittablePrompts();
     private List<RefusedPrompt> refused = new ArrayList<>();
     private int nextSample; // of the prompt at the head of the queue
     private long queuedSamples;
@@ -106,10 +106,10 @@ final class PromptSource implements AutoCloseable {
         if (reading instanceof AcceptedPrompt prompt) {
             queue.add(prompt);
             queuedSamples += prompt.request().getSamples();
-            ledger.read(partition, record.offset(), prompt.request().getSamples());
+            committable.read(partition, record.offset(), prompt.request().getSamples());
         } else {
             refused.add((RefusedPrompt) reading);
-            ledger.read(partition, record.offset(), 0);
+            committable.read(partition, record.offset(), 0);
         }
     }
 
@@ -152,7 +152,7 @@ final class PromptSource implements AutoCloseable {
     }
 
     void finished(RunningSequence sequence) {
-        ledger.finished(sequence.prompt().partition(), sequence.prompt().offset());
+        committable.finished(sequence.prompt().partition(), sequence.prompt().offset());
     }
 
     boolean hasRefused() {
@@ -168,7 +168,7 @@ final class PromptSource implements AutoCloseable {
 
     /** Up to where prompts are finished, as far as it was not handed out before. */
     Map<TopicPartition, OffsetAndMetadata> takeOffsets() {
-        return ledger.takeOffsets();
+        return committable.takeOffsets();
     }
 
     ConsumerGroupMetadata groupMetadata() {
@@ -176,9 +176,9 @@ final class PromptSource implements AutoCloseable {
     }
 
     /** Makes refused prompts and offsets due again that were handed out and could not be committed. */
-    void putBack(List<RefusedPrompt> notWritten, Set<TopicPartition> notCommitted) {
+    void requeue(List<RefusedPrompt> notWritten, Set<TopicPartition> notCommitted) {
         refused.addAll(0, notWritten);
-        ledger.putBack(notCommitted);
+        committable.requeue(notCommitted);
     }
 
     private void forget(Set<TopicPartition> gone) {
@@ -192,7 +192,7 @@ final class PromptSource implements AutoCloseable {
                         .mapToLong(prompt -> prompt.request().getSamples())
                         .sum()
                 - nextSample;
-        ledger.forget(gone);
+        committable.forget(gone);
     }
 
     /** Makes a waiting {@link #poll} return. Thread-safe. */

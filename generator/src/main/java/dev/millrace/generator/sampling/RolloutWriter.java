@@ -96,7 +96,7 @@ final class RolloutWriter implements AutoCloseable {
     }
 
     /** Aborts what a predecessor of the same id left open, and shuts it out. */
-    void takeOver() {
+    void fenceOthers() {
         producer.initTransactions();
     }
 

@@ -137,7 +137,7 @@ final class RunningSequence implements Transcript {
             finishReason = FinishReason.STOP;
             return false;
         }
-        return hear();
+        return stepEnvironment();
     }
 
     /** Whether the environment has not reacted to the newest token yet. */
@@ -150,25 +150,25 @@ final class RunningSequence implements Transcript {
      *
      * @return whether the policy goes on at once, with nothing said in between
      */
-    boolean hear() {
-        StepResult reaction = episode.afterToken(this);
-        waits = reaction.later();
+    boolean stepEnvironment() {
+        StepResult result = episode.afterToken(this);
+        waits = result.later();
         if (waits) {
             return false;
         }
-        boolean fits = length + reaction.tokens().length <= maxTokens;
+        boolean fits = length + result.tokens().length <= maxTokens;
         if (fits) {
-            say(reaction.tokens());
+            insert(result.tokens());
         }
-        if (reaction.ends()) {
+        if (result.ends()) {
             finishReason = FinishReason.ENVIRONMENT;
         } else if (!fits || length == maxTokens) {
             finishReason = FinishReason.LENGTH;
         }
-        return finishReason == null && reaction.tokens().length == 0;
+        return finishReason == null && result.tokens().length == 0;
     }
 
-    private void say(int[] tokens) {
+    private void insert(int[] tokens) {
         for (int token : tokens) {
             if (token < 0 || token >= vocabSize) {
                 throw new IllegalStateException(

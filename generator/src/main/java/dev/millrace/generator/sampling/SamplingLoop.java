@@ -20,7 +20,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What the sampling thread does, over and over: read prompts, take up weights, fill slots, advance, commit.
+ * What the sampling thread does, over and over: read prompts, take up weights, fill batcher, advance, commit.
  *
  * <p>Owned by that thread, with everything in it.
  */
@@ -38,7 +38,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private final Clock clock;
     private final RolloutWriter writer;
     private final NewestWeights weights;
-    private final ContinuousBatcher slots;
+    private final ContinuousBatcher batcher;
     private final int vocabSize;
     private final PromptSource prompts;
     private List<Finished> finished = new ArrayList<>();
@@ -63,7 +63,7 @@ final class SamplingLoop implements PromptSource.Moves {
             Clock clock,
             RolloutWriter writer,
             NewestWeights weights,
-            ContinuousBatcher slots,
+            ContinuousBatcher batcher,
             int vocabSize,
             PromptCheck check) {
         this.run = connection.run();
@@ -72,7 +72,7 @@ final class SamplingLoop implements PromptSource.Moves {
         this.clock = clock;
         this.writer = writer;
         this.weights = weights;
-        this.slots = slots;
+        this.batcher = batcher;
         this.vocabSize = vocabSize;
         this.prompts = new PromptSource(connection, config, check, this);
     }
@@ -96,7 +96,7 @@ final class SamplingLoop implements PromptSource.Moves {
 
     private void readPrompts() {
         long now = clock.millis();
-        if (slots.active() == 0 && (heldBack || prompts.isEmpty())) {
+        if (batcher.active() == 0 && (heldBack || prompts.isEmpty())) {
             long from = System.nanoTime();
             prompts.poll(
                     heldBack
@@ -110,7 +110,7 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     private boolean nothingToSample() {
-        return slots.active() == 0 && prompts.isEmpty();
+        return batcher.active() == 0 && prompts.isEmpty();
     }
 
     private void takeUpNewestWeights() {
@@ -118,7 +118,7 @@ final class SamplingLoop implements PromptSource.Moves {
         boolean isNew = serving == null || newest.version() != serving.version();
         updateIsDue = isNew
                 && config.weightUpdate() == WeightUpdate.GROUP_END
-                && (slots.active() > 0 || prompts.hasBegunGroup());
+                && (batcher.active() > 0 || prompts.hasBegunGroup());
         if (isNew && !updateIsDue) {
             meters.serving(newest.version(), serving != null);
             serving = newest;
@@ -128,12 +128,12 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     private void fillSlots() {
-        while (slots.hasRoom()
+        while (batcher.hasRoom()
                 && !prompts.isEmpty()
                 && (prompts.hasBegunGroup() || !updateIsDue && mayBegin(prompts.nextAdmittedVersion()))) {
-            slots.add(prompts.next(vocabSize, clock.millis()));
+            batcher.add(prompts.next(vocabSize, clock.millis()));
         }
-        heldBack = slots.hasRoom() && !prompts.isEmpty();
+        heldBack = batcher.hasRoom() && !prompts.isEmpty();
     }
 
     /**
@@ -164,17 +164,17 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     private void advance() {
-        if (slots.active() == 0) {
+        if (batcher.active() == 0) {
             return;
         }
-        if (!slots.advance(serving.weights(), serving.version(), this::finish)) {
+        if (!batcher.advance(serving.weights(), serving.version(), this::finish)) {
             long from = System.nanoTime();
             awaitEnvironments();
             meters.idle(System.nanoTime() - from);
         }
-        meters.tokens(slots.sampledTokens() - totalTokens, slots.forcedTokens() - totalForced);
-        totalTokens = slots.sampledTokens();
-        totalForced = slots.forcedTokens();
+        meters.tokens(batcher.sampledTokens() - totalTokens, batcher.forcedTokens() - totalForced);
+        totalTokens = batcher.sampledTokens();
+        totalForced = batcher.forcedTokens();
     }
 
     /** A moment in which every sequence waits for its environment. */
@@ -228,7 +228,7 @@ final class SamplingLoop implements PromptSource.Moves {
 
     /** A rollout that moves from here to the log does so in the transaction that no longer names it here. */
     private Long oldestInFlight() {
-        OptionalLong oldest = slots.oldestVersion();
+        OptionalLong oldest = batcher.oldestVersion();
         return oldest.isPresent() ? oldest.getAsLong() : null;
     }
 
@@ -238,27 +238,27 @@ final class SamplingLoop implements PromptSource.Moves {
             List<Finished> again = new ArrayList<>(notWritten.rollouts());
             again.addAll(finished);
             finished = again;
-            prompts.putBack(notWritten.refused(), notWritten.offsets().keySet());
+            prompts.requeue(notWritten.refused(), notWritten.offsets().keySet());
         });
     }
 
     private void drain() {
         prompts.dropNotBegun();
         long deadline = clock.millis() + config.drainMs();
-        while ((slots.active() > 0 || !prompts.isEmpty()) && clock.millis() < deadline) {
+        while ((batcher.active() > 0 || !prompts.isEmpty()) && clock.millis() < deadline) {
             fillSlots();
             advance();
             commitIfDue();
         }
-        if (slots.active() > 0 || !prompts.isEmpty()) {
+        if (batcher.active() > 0 || !prompts.isEmpty()) {
             LOG.info(
                     "generator {} gives up {} rollouts in flight after {} ms (drain_ms); they will be sampled again",
                     config.id(),
-                    slots.active(),
+                    batcher.active(),
                     config.drainMs());
         }
         settle();
-        slots.dropAll(); // what is left is sampled again by whoever takes its prompts
+        batcher.dropAll(); // what is left is sampled again by whoever takes its prompts
         leaving = true;
         commit(true);
         settle();
@@ -274,7 +274,7 @@ final class SamplingLoop implements PromptSource.Moves {
     @Override
     public void moved(Set<TopicPartition> partitions) {
         settle(); // or what it puts back could belong to somebody else by then
-        slots.drop(partitions);
+        batcher.revoke(partitions);
         finished.removeIf(f -> partitions.contains(f.sequence().prompt().partition()));
     }
 }

@@ -15,7 +15,7 @@ import java.util.stream.Collectors;
  *
  * @param nextOrdinal ordinal of the next request
  * @param released samples asked for, lost ones included; begins at what the policy had consumed before the run
- * @param lost samples that will never reach a batch; below 0 where one that was lost before this counts was put back
+ * @param lost samples that will never reach a batch; below 0 where one that was lost before this counts was redriven
  * @param again prompts to be released once more, in this order, before new ones; at most {@value #MAX_AGAIN}
  */
 record ControllerState(long nextOrdinal, long released, long lost, List<ResampleRequest> again) {
@@ -33,12 +33,12 @@ record ControllerState(long nextOrdinal, long released, long lost, List<Resample
         this(nextOrdinal, released, lost, List.of());
     }
 
-    ControllerState releasing(long groups, int groupSize) {
+    ControllerState withReleased(long groups, int groupSize) {
         List<ResampleRequest> left = again.subList((int) Math.min(groups, again.size()), again.size());
         return new ControllerState(nextOrdinal + groups, released + groups * groupSize, lost, left);
     }
 
-    ControllerState losing(long samples) {
+    ControllerState withLost(long samples) {
         return new ControllerState(nextOrdinal, released, lost + samples, again);
     }
 

@@ -21,7 +21,7 @@ import org.slf4j.LoggerFactory;
  *
  * <p>An outcome is one sample, unless it is about something that was surplus: a repetition, or a partner without a
  * rollout. A dead letter counts if it is of this run and can be attributed: one sample for a rollout that says which it
- * is, a whole group for a prompt. When it is put back, its mark takes that back. Everything else, such as garbage that a
+ * is, a whole group for a prompt. When it is redriven, its mark takes that back. Everything else, such as garbage that a
  * stranger wrote, was never released and is not
  * missed.
  */
@@ -51,7 +51,7 @@ final class LostSamples {
     }
 
     /** The request whose prompt is to be released once more, if the record asks for that. */
-    Optional<RequestName> toSampleAgain(ConsumerRecord<byte[], byte[]> record) {
+    Optional<RequestName> toResample(ConsumerRecord<byte[], byte[]> record) {
         return outcomeOf(record)
                 .filter(outcome -> outcome.getReason().equals("resample"))
                 .flatMap(outcome -> RequestName.parse(outcome.getGroupId()));
@@ -96,9 +96,9 @@ final class LostSamples {
         if (!run.runId().equals(DeadLetters.text(record.headers(), DeadLetters.RUN_ID))) {
             return 0;
         }
-        Optional<RedriveMark> putBack = RedriveMark.of(record);
-        if (putBack.isPresent()) {
-            return -putBack.get().samples();
+        Optional<RedriveMark> redriven = RedriveMark.of(record);
+        if (redriven.isPresent()) {
+            return -redriven.get().samples();
         }
         String source = DeadLetters.text(record.headers(), DeadLetters.SOURCE_TOPIC);
         if (topics.rollouts().equals(source)) {

@@ -123,7 +123,7 @@ public final class StalenessController implements AutoCloseable {
                     consumedSamples);
             while (!stopped) {
                 for (ConsumerRecord<byte[], byte[]> record : log.poll(POLL)) {
-                    lose(record);
+                    countLost(record);
                 }
                 newest = follow(newest);
                 release(newest.getVersion());
@@ -135,14 +135,14 @@ public final class StalenessController implements AutoCloseable {
         }
     }
 
-    private void lose(ConsumerRecord<byte[], byte[]> record) {
+    private void countLost(ConsumerRecord<byte[], byte[]> record) {
         long lost = lostSamples.in(record);
         if (lost == 0) {
             return;
         }
-        state = state.losing(lost);
+        state = state.withLost(lost);
         if (lostSamples.isOfZeroVariance(record)) {
-            loseAlike(record, lost);
+            countSilentlyLost(record, lost);
         }
         if (record.topic().equals(connection.topics().deadLetters())) {
             deadLetteredSinceVersion += lost;
@@ -156,7 +156,7 @@ public final class StalenessController implements AutoCloseable {
         }
     }
 
-    private void loseAlike(ConsumerRecord<byte[], byte[]> record, long lost) {
+    private void countSilentlyLost(ConsumerRecord<byte[], byte[]> record, long lost) {
         alikeSinceVersion += lost;
         if (alikeSinceVersion > (long) config.zeroVarianceLimitBatches() * config.batchSequences()) {
             throw new IllegalStateException(
@@ -165,7 +165,7 @@ public final class StalenessController implements AutoCloseable {
                             + " batches of zero_variance_limit_batches; the policy learns nothing from these prompts any more: end the run,"
                             + " change the task, or set topology.groups.zero_variance=keep");
         }
-        Optional<RequestName> again = lostSamples.toSampleAgain(record);
+        Optional<RequestName> again = lostSamples.toResample(record);
         if (again.isPresent() && again.get().attempt() < config.maxResamples() && state.hasRoomToSampleAgain()) {
             state = state.sampling(
                     new ResampleRequest(again.get().prompt(), again.get().attempt() + 1));
@@ -201,7 +201,7 @@ public final class StalenessController implements AutoCloseable {
                     : RequestName.first(connection.run().epoch(), ordinal);
             prompts.add(request(name, admittedVersion));
         }
-        ControllerState after = state.releasing(groups, config.groupSize());
+        ControllerState after = state.withReleased(groups, config.groupSize());
         log.release(prompts, after);
         state = after;
     }

@@ -13,11 +13,11 @@ public final class WrittenResponse implements Transcript {
     /** The policy samples a token; what the environment says to it is written too. */
     public StepResult policy(int token, Episode episode) {
         append(token, true);
-        StepResult reaction = episode.afterToken(this);
-        for (int said : reaction.tokens()) {
+        StepResult result = episode.afterToken(this);
+        for (int said : result.tokens()) {
             append(said, false);
         }
-        return reaction;
+        return result;
     }
 
     public WrittenResponse append(int token, boolean policy) {

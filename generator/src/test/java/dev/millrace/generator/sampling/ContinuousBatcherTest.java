@@ -134,31 +134,33 @@ class ContinuousBatcherTest {
 
     @Test
     void shouldGiveUpTheSequencesOfPartitionsThatMoved() {
-        try (ContinuousBatcher pool = new ContinuousBatcher(Engine.cpu(), SHAPE, config(4, 2, CacheOnSwap.RECOMPUTE))) {
-            samples(3, PLAIN).forEach(pool::add);
-            pool.advance(version(0), 0, sequence -> {});
-            pool.drop(Set.of(new TopicPartition("prompts", 1)));
-            assertThat(pool.active()).isEqualTo(3);
-            pool.drop(Set.of(new TopicPartition("prompts", 0)));
-            assertThat(pool.active()).isZero();
-            samples(4, PLAIN).forEach(pool::add);
-            assertThat(pool.hasRoom()).isFalse();
+        try (ContinuousBatcher batcher =
+                new ContinuousBatcher(Engine.cpu(), SHAPE, config(4, 2, CacheOnSwap.RECOMPUTE))) {
+            samples(3, PLAIN).forEach(batcher::add);
+            batcher.advance(version(0), 0, sequence -> {});
+            batcher.revoke(Set.of(new TopicPartition("prompts", 1)));
+            assertThat(batcher.active()).isEqualTo(3);
+            batcher.revoke(Set.of(new TopicPartition("prompts", 0)));
+            assertThat(batcher.active()).isZero();
+            samples(4, PLAIN).forEach(batcher::add);
+            assertThat(batcher.hasRoom()).isFalse();
         }
     }
 
     @Test
     void shouldCountWhatWasSampledAndWhatWasForced() {
-        try (ContinuousBatcher pool = new ContinuousBatcher(Engine.cpu(), SHAPE, config(1, 4, CacheOnSwap.RECOMPUTE))) {
-            pool.add(inc(0, Requests.sampling(1, 0, 1, 5))); // a prompt of 4, an answer of 2
+        try (ContinuousBatcher batcher =
+                new ContinuousBatcher(Engine.cpu(), SHAPE, config(1, 4, CacheOnSwap.RECOMPUTE))) {
+            batcher.add(inc(0, Requests.sampling(1, 0, 1, 5))); // a prompt of 4, an answer of 2
             List<RunningSequence> finished = new ArrayList<>();
-            pool.advance(version(0), 0, finished::add); // 3 forced, 1 sampled
-            assertThat(pool.forcedTokens()).isEqualTo(3);
-            assertThat(pool.sampledTokens()).isEqualTo(1);
-            pool.advance(version(1), 1, finished::add); // again from the first: 4 forced
-            assertThat(pool.forcedTokens()).isEqualTo(7);
+            batcher.advance(version(0), 0, finished::add); // 3 forced, 1 sampled
+            assertThat(batcher.forcedTokens()).isEqualTo(3);
+            assertThat(batcher.sampledTokens()).isEqualTo(1);
+            batcher.advance(version(1), 1, finished::add); // again from the first: 4 forced
+            assertThat(batcher.forcedTokens()).isEqualTo(7);
             assertThat(finished).isEmpty();
-            pool.advance(version(1), 1, finished::add);
-            assertThat(pool.sampledTokens()).isEqualTo(2);
+            batcher.advance(version(1), 1, finished::add);
+            assertThat(batcher.sampledTokens()).isEqualTo(2);
             assertThat(finished)
                     .singleElement()
                     .satisfies(sequence -> assertThat(sequence.spans().toRecords(2))
@@ -179,21 +181,23 @@ class ContinuousBatcherTest {
 
     @Test
     void shouldLetOthersGoOnWhileOneWaitsForItsEnvironment() {
-        try (ContinuousBatcher pool = new ContinuousBatcher(Engine.cpu(), SHAPE, config(2, 6, CacheOnSwap.RECOMPUTE))) {
+        try (ContinuousBatcher batcher =
+                new ContinuousBatcher(Engine.cpu(), SHAPE, config(2, 6, CacheOnSwap.RECOMPUTE))) {
             Map<String, Integer> finishedAt = new HashMap<>();
-            pool.add(sequence(0, 0, new IncPrompts(2).prompt(1, 0), new Slow(new FixedAnswer(), 3), PLAIN));
+            batcher.add(sequence(0, 0, new IncPrompts(2).prompt(1, 0), new Slow(new FixedAnswer(), 3), PLAIN));
             for (int call = 0; call < 4; call++) {
                 if (call < 2) {
-                    pool.add(inc(3 * (call + 1), PLAIN));
+                    batcher.add(inc(3 * (call + 1), PLAIN));
                 }
                 int now = call;
-                boolean advanced = pool.advance(version(0), 0, sequence -> finishedAt.put(sequence.rolloutId(), now));
+                boolean advanced =
+                        batcher.advance(version(0), 0, sequence -> finishedAt.put(sequence.rolloutId(), now));
                 assertThat(advanced)
                         .as("call %d", call)
                         .isEqualTo(call != 2); // in the third all that is left is to wait
             }
             assertThat(finishedAt.values()).containsExactlyInAnyOrder(0, 1, 3);
-            assertThat(pool.active()).isZero();
+            assertThat(batcher.active()).isZero();
         }
     }
 
@@ -220,8 +224,8 @@ class ContinuousBatcherTest {
                 public StepResult afterToken(Transcript response) {
                     asked = response.length() == askedAt ? asked + 1 : 0;
                     askedAt = response.length();
-                    StepResult reaction = episode.afterToken(response);
-                    return reaction.equals(StepResult.GO_ON) || asked == times ? reaction : StepResult.LATER;
+                    StepResult result = episode.afterToken(response);
+                    return result.equals(StepResult.GO_ON) || asked == times ? result : StepResult.LATER;
                 }
 
                 @Override
@@ -235,13 +239,13 @@ class ContinuousBatcherTest {
     /** Samples everything, with a new version at every {@code versionEvery}-th call if there is more than one. */
     private List<RunningSequence> sample(Deque<RunningSequence> samples, GeneratorConfig config, int versionCount) {
         List<RunningSequence> finished = new ArrayList<>();
-        try (ContinuousBatcher pool = new ContinuousBatcher(Engine.cpu(), SHAPE, config)) {
-            for (int call = 0; !samples.isEmpty() || pool.active() > 0; call++) {
-                while (pool.hasRoom() && !samples.isEmpty()) {
-                    pool.add(samples.remove());
+        try (ContinuousBatcher batcher = new ContinuousBatcher(Engine.cpu(), SHAPE, config)) {
+            for (int call = 0; !samples.isEmpty() || batcher.active() > 0; call++) {
+                while (batcher.hasRoom() && !samples.isEmpty()) {
+                    batcher.add(samples.remove());
                 }
                 long version = versionCount == 1 ? 0 : call / 4;
-                pool.advance(version(version), version, finished::add);
+                batcher.advance(version(version), version, finished::add);
                 assertThat(call).as("calls").isLessThan(10_000);
             }
         }

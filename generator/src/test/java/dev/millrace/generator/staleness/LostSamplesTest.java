@@ -66,7 +66,7 @@ class LostSamplesTest {
 
     @Test
     void shouldKeepALossThatIsBelowNothing() {
-        ControllerState state = new ControllerState(4, 32, 0).losing(-1);
+        ControllerState state = new ControllerState(4, 32, 0).withLost(-1);
         assertThat(ControllerState.parse(state.text())).isEqualTo(state);
     }
 }

@@ -29,7 +29,8 @@ class StalenessControllerConfigTest {
 
     @Test
     void shouldKeepItsStateAsText() {
-        ControllerState state = new ControllerState(40, 320, 17).releasing(2, 8).losing(3);
+        ControllerState state =
+                new ControllerState(40, 320, 17).withReleased(2, 8).withLost(3);
         assertThat(state).isEqualTo(new ControllerState(42, 336, 20));
         assertThat(ControllerState.parse(state.text())).isEqualTo(state);
         assertThatThrownBy(() -> ControllerState.parse("")).hasMessageContaining("not the state of an admission");
@@ -55,8 +56,8 @@ class StalenessControllerConfigTest {
                 .sampling(new ResampleRequest(7, 1))
                 .sampling(new ResampleRequest(31, 2));
         assertThat(ControllerState.parse(state.text())).isEqualTo(state);
-        assertThat(state.releasing(1, 8).again()).containsExactly(new ResampleRequest(31, 2));
-        assertThat(state.releasing(5, 8)).isEqualTo(new ControllerState(45, 360, 17));
+        assertThat(state.withReleased(1, 8).again()).containsExactly(new ResampleRequest(31, 2));
+        assertThat(state.withReleased(5, 8)).isEqualTo(new ControllerState(45, 360, 17));
         ControllerState full = new ControllerState(0, 0, 0);
         while (full.hasRoomToSampleAgain()) {
             full = full.sampling(new ResampleRequest(999_999_999_999L, 1_000_000));

@@ -106,7 +106,7 @@ public final class EmbeddedBroker implements AutoCloseable {
         try {
             home.formatIfNew(member, BrokerProperties.CONTROLLER_LISTENER);
             started = new EmbeddedBroker(absolute, config, port, controllerPort, member, faults);
-            started.comeUp(member);
+            started.startUp(member);
             return started;
         } catch (RuntimeException e) {
             if (started != null) {
@@ -146,7 +146,7 @@ public final class EmbeddedBroker implements AutoCloseable {
         if (!closed.compareAndSet(false, true)) {
             return;
         }
-        BoundedTask stop = new BoundedTask("stop of the broker in " + directory, this::goDown);
+        BoundedTask stop = new BoundedTask("stop of the broker in " + directory, this::shutDown);
         try {
             if (!stop.await(config.stopTimeoutMs())) {
                 LOG.error(
@@ -162,7 +162,7 @@ public final class EmbeddedBroker implements AutoCloseable {
         }
     }
 
-    private void comeUp(Membership member) {
+    private void startUp(Membership member) {
         BoundedTask start = new BoundedTask("start of the broker in " + directory, () -> {
             controller.startup(); // first, because the broker asks it for the cluster's metadata
             if (member
@@ -188,7 +188,7 @@ public final class EmbeddedBroker implements AutoCloseable {
         }
     }
 
-    private void goDown() {
+    private void shutDown() {
         // after a fault nobody may be there to approve an orderly leave
         long limitMs = faults.fatal().isDone() ? AFTER_FAULT_MS : config.stopTimeoutMs() / 2;
         broker.shutdown(Duration.ofMillis(limitMs)); // first: its leave goes through the controller

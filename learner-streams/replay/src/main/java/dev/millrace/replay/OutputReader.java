@@ -21,7 +21,7 @@ import org.apache.kafka.common.TopicPartition;
 final class OutputReader implements AutoCloseable {
 
     /** A record of the run, and what its task had seen. */
-    record Output(ConsumerRecord<byte[], byte[]> record, SeenHeader sighting) {
+    record Output(ConsumerRecord<byte[], byte[]> record, SeenHeader seen) {
         String place() {
             return record.topic() + "-" + record.partition() + "@" + record.offset();
         }
@@ -32,7 +32,7 @@ final class OutputReader implements AutoCloseable {
     private final String task;
     private final List<RecordCursor> cursors = new ArrayList<>();
     private final PriorityQueue<Head> heads = new PriorityQueue<>(
-            Comparator.comparingLong((Head head) -> head.output().sighting().number()));
+            Comparator.comparingLong((Head head) -> head.output().seen().number()));
 
     OutputReader(RecordedRun run, String task, List<String> topics) {
         this.task = task;

@@ -130,17 +130,17 @@ final class TaskReplay<A extends Observation> {
     }
 
     private void replay(Output output) {
-        if (output.sighting().number() != number) {
+        if (output.seen().number() != number) {
             throw new ReplayDifferenceException(new ReplayDifference(
                     name,
                     "record number " + number,
                     "",
-                    "none; the next is number " + output.sighting().number() + " at " + output.place(),
+                    "none; the next is number " + output.seen().number() + " at " + output.place(),
                     "not looked for it"));
         }
         current = output;
-        output.sighting().settings().forEach(each -> recorded.put(each.fingerprint(), each));
-        List<TaskEvent> events = output.sighting().since();
+        output.seen().settings().forEach(each -> recorded.put(each.fingerprint(), each));
+        List<TaskEvent> events = output.seen().since();
         for (int i = 0; i < events.size(); i++) {
             happen(events.get(i), i == events.size() - 1);
         }
@@ -158,7 +158,7 @@ final class TaskReplay<A extends Observation> {
                 Taken<A> next = reader.next()
                         .orElseThrow(() -> new UnprovableReplayException(reader.partition() + " ends before what "
                                 + described(current) + " was made of: it was made when offset "
-                                + (current.sighting().positions().get(arrivals.input()) - 1) + " had been read"));
+                                + (current.seen().positions().get(arrivals.input()) - 1) + " had been read"));
                 take(next, isLastEvent ? arrivals.input() : -1);
             }
         } else if (event instanceof TaskEvent.Told fact) {
@@ -232,7 +232,7 @@ final class TaskReplay<A extends Observation> {
     private void take(Taken<A> next, int lastOfInput) {
         taken++;
         if (lastOfInput >= 0) {
-            long position = current.sighting().positions().get(lastOfInput);
+            long position = current.seen().positions().get(lastOfInput);
             if (next.arrival().offset() + 1 != position) {
                 throw new UnprovableReplayException("when " + described(current) + " was made, "
                         + reader(lastOfInput).partition()
@@ -247,30 +247,30 @@ final class TaskReplay<A extends Observation> {
         Optional<Output> next = outputs.peek();
         boolean isOfNow = isLastEvent
                 && next.isPresent()
-                && (next.get() == current || next.get().sighting().since().isEmpty());
+                && (next.get() == current || next.get().seen().since().isEmpty());
         if (!isOfNow) {
             throw new ReplayDifferenceException(new ReplayDifference(
                     name, "before " + described(next.orElse(current)), "", "no record", "one for " + made.topic()));
         }
         Output recorded = next.get();
-        if (recorded.sighting().number() != number) {
+        if (recorded.seen().number() != number) {
             throw new ReplayDifferenceException(new ReplayDifference(
                     name,
                     "record number " + number,
                     "",
-                    "none; the next is number " + recorded.sighting().number() + " at " + recorded.place(),
+                    "none; the next is number " + recorded.seen().number() + " at " + recorded.place(),
                     "one for " + made.topic()));
         }
         comparison.compare(recorded.record(), made).ifPresent(where -> {
             throw new ReplayDifferenceException(
                     new ReplayDifference(name, described(recorded), where.field(), where.recorded(), where.replayed()));
         });
-        if (recorded.sighting().activityMs() != task.nowMs()) {
+        if (recorded.seen().activityMs() != task.nowMs()) {
             throw new ReplayDifferenceException(new ReplayDifference(
                     name,
                     described(recorded),
                     "activity clock",
-                    recorded.sighting().activityMs() + " ms",
+                    recorded.seen().activityMs() + " ms",
                     task.nowMs() + " ms"));
         }
         same.merge(recorded.record().topic(), 1L, Long::sum);
@@ -279,7 +279,7 @@ final class TaskReplay<A extends Observation> {
     }
 
     private static String described(Output output) {
-        return output.place() + " (number " + output.sighting().number() + ")";
+        return output.place() + " (number " + output.seen().number() + ")";
     }
 
     private void close() {

@@ -40,23 +40,23 @@ final class GroupSetup {
         if (config.rebalanceProtocol() == RebalanceProtocol.CLASSIC) {
             return false;
         }
-        Optional<String> obstacle = obstacle();
-        if (obstacle.isEmpty()) {
+        Optional<String> unsupportedReason = unsupportedReason();
+        if (unsupportedReason.isEmpty()) {
             LOG.info(
                     "the topology shares its partitions by the broker's streams group {}",
                     connection.scoped("topology"));
             return true;
         }
         if (config.rebalanceProtocol() == RebalanceProtocol.STREAMS) {
-            throw new TopologyException("rebalance_protocol is streams, and " + obstacle.get()
+            throw new TopologyException("rebalance_protocol is streams, and " + unsupportedReason.get()
                     + "; set rebalance_protocol=classic or auto");
         }
-        LOG.info("the topology shares its partitions by the classic protocol, since {}", obstacle.get());
+        LOG.info("the topology shares its partitions by the classic protocol, since {}", unsupportedReason.get());
         return false;
     }
 
     /** Why there can be no streams group; empty if there is one now, as configured. */
-    private Optional<String> obstacle() {
+    private Optional<String> unsupportedReason() {
         if (!config.instanceId().isEmpty()) {
             return Optional.of(
                     "instance_id is '" + config.instanceId() + "' and a streams group has no static members");

@@ -45,7 +45,7 @@ public final class TopologyRunner implements AutoCloseable {
     private volatile @Nullable KafkaStreams engine;
     private final MeterRegistry registry;
     private final WaitBoard waits;
-    private final StallAlarms bell;
+    private final StallAlarms alarms;
     private final String guarantee;
     private final CountDownLatch ended = new CountDownLatch(1);
     private final CountDownLatch running = new CountDownLatch(1);
@@ -82,7 +82,7 @@ public final class TopologyRunner implements AutoCloseable {
         this.stateDirectory = stateDirectory;
         this.meters = new TopologyMeters(registry);
         this.waits = meters.waits();
-        this.bell = new StallAlarms(config.runtime().alarmAfterMs(), registry);
+        this.alarms = new StallAlarms(config.runtime().alarmAfterMs(), registry);
     }
 
     /** Asks the broker how instances are to share the partitions, and makes the engine accordingly. */
@@ -171,12 +171,12 @@ public final class TopologyRunner implements AutoCloseable {
     private void watch(KafkaStreams streams) {
         List<Wait> all = new ArrayList<>(waits.all());
         all.addAll(InputWaits.of(streams));
-        bell.look(all, TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
+        alarms.check(all, TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
     }
 
     /** What stages wait for without progress, for too long by {@code alarm_after_ms}; a sentence each. Thread-safe. */
     public List<String> alarms() {
-        return bell.sentences();
+        return alarms.sentences();
     }
 
     /** Ends {@link #run} as soon as what is being done is committed; returns at once, from any thread. */

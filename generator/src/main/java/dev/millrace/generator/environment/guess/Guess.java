@@ -17,9 +17,9 @@ import java.util.Map;
  * higher than the guess.
  */
 public final class Guess implements Environment {
-    private static final StepResult HIGHER = StepResult.say(Symbols.HIGHER);
-    private static final StepResult LOWER = StepResult.say(Symbols.LOWER);
-    private static final StepResult FOUND = StepResult.sayAndEnd(Symbols.FOUND);
+    private static final StepResult HIGHER = StepResult.insert(Symbols.HIGHER);
+    private static final StepResult LOWER = StepResult.insert(Symbols.LOWER);
+    private static final StepResult FOUND = StepResult.insertAndEnd(Symbols.FOUND);
 
     @Override
     public String name() {

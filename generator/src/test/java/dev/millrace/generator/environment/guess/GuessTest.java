@@ -61,11 +61,11 @@ class GuessTest {
             WrittenResponse halving = new WrittenResponse();
             int low = 0;
             int high = 9;
-            StepResult reaction = StepResult.GO_ON;
-            while (!reaction.ends()) {
+            StepResult result = StepResult.GO_ON;
+            while (!result.ends()) {
                 int guess = (low + high) / 2;
-                reaction = halving.policy(Symbols.digit(guess), game);
-                if (reaction.tokens().length > 0 && reaction.tokens()[0] == Symbols.HIGHER) {
+                result = halving.policy(Symbols.digit(guess), game);
+                if (result.tokens().length > 0 && result.tokens()[0] == Symbols.HIGHER) {
                     low = guess + 1;
                 } else {
                     high = guess - 1;
@@ -131,10 +131,10 @@ class GuessTest {
     }
 
     private StepResult guess(Episode game, int... digits) {
-        StepResult reaction = null;
+        StepResult result = null;
         for (int digit : digits) {
-            reaction = response.policy(Symbols.digit(digit), game);
+            result = response.policy(Symbols.digit(digit), game);
         }
-        return reaction;
+        return result;
     }
 }

@@ -10,8 +10,8 @@ import java.util.TreeMap;
  * What became of the rollouts of a run.
  *
  * @param byOrigin by epoch and policy version
- * @param putBack dead letters of rollouts that were put back; their first records are in no tally
- * @param otherDeadLetters refused records that are no rollouts and were not put back, by topic
+ * @param redriven dead letters of rollouts that were redriven; their first records are in no tally
+ * @param otherDeadLetters refused records that are no rollouts and were not redriven, by topic
  * @param oldestWaiting what has waited longest, in each stage in which something waits
  * @param contradictions sentences, each about a record that is accounted for twice or missing; at most
  *     {@value Ledger#NAMED_CONTRADICTIONS}
@@ -20,7 +20,7 @@ import java.util.TreeMap;
  */
 public record Balance(
         SortedMap<RolloutOrigin, Tally> byOrigin,
-        long putBack,
+        long redriven,
         Map<String, Long> otherDeadLetters,
         List<OldestPending> oldestWaiting,
         List<String> contradictions,

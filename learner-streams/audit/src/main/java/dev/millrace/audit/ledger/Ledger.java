@@ -53,7 +53,7 @@ public final class Ledger {
     private long contradictionCount;
     private long untoldBeforeMs = Long.MIN_VALUE;
     private long deletedDecisions;
-    private long putBack;
+    private long redriven;
     private boolean recordsBegun;
 
     /** @param rollouts which offsets of each partition of the rollouts topic are looked at */
@@ -111,22 +111,22 @@ public final class Ledger {
         otherDeadLetters.merge(topic, 1L, Long::sum);
     }
 
-    /** The dead letter of anything else was put back. */
-    public void otherPutBack(String topic) {
+    /** The dead letter of anything else was redriven. */
+    public void otherRedriven(String topic) {
         otherDeadLetters.merge(topic, -1L, Long::sum);
     }
 
-    /** The dead letter of a rollout record was put back, to lie at {@code newOffset} of the same partition. */
-    public void putBack(int partition, long offset, long newOffset) {
+    /** The dead letter of a rollout record was redriven, to lie at {@code newOffset} of the same partition. */
+    public void redriven(int partition, long offset, long newOffset) {
         if (!states.holds(partition, newOffset)) {
             return; // committed a moment ago: as long as its record is not to be seen, the letter stands for it
         }
-        putBack++;
+        redriven++;
         undo(partition, offset, RolloutEnds.SUPERSEDED);
     }
 
-    /** The dead letter of a trajectory of this rollout record was put back. */
-    public void trajectoryPutBack(int partition, long offset) {
+    /** The dead letter of a trajectory of this rollout record was redriven. */
+    public void trajectoryRedriven(int partition, long offset) {
         undo(partition, offset, RolloutEnds.NONE);
     }
 
@@ -246,7 +246,7 @@ public final class Ledger {
         otherDeadLetters.values().removeIf(count -> count <= 0);
         return new Balance(
                 tallies,
-                putBack,
+                redriven,
                 otherDeadLetters,
                 List.copyOf(oldest.values()),
                 contradictions.stream().map(this::sentence).toList(),

@@ -178,7 +178,7 @@ public final class LedgerReader {
             noteFirst(record);
             Optional<RedriveMark> mark = RedriveMark.of(record);
             if (mark.isPresent()) {
-                putBack(mark.get());
+                redriven(mark.get());
                 return;
             }
             String source = DeadLetters.text(record.headers(), DeadLetters.SOURCE_TOPIC);
@@ -199,13 +199,13 @@ public final class LedgerReader {
             }
         }
 
-        private void putBack(RedriveMark mark) {
+        private void redriven(RedriveMark mark) {
             if (mark.sourceTopic().equals(topics.rollouts())) {
-                ledger.putBack(mark.sourcePartition(), mark.sourceOffset(), mark.newOffset());
+                ledger.redriven(mark.sourcePartition(), mark.sourceOffset(), mark.newOffset());
             } else {
-                ledger.otherPutBack(mark.sourceTopic());
+                ledger.otherRedriven(mark.sourceTopic());
                 RolloutPlace.parse(mark.rolloutPlace())
-                        .ifPresent(place -> ledger.trajectoryPutBack(place.partition(), place.offset()));
+                        .ifPresent(place -> ledger.trajectoryRedriven(place.partition(), place.offset()));
             }
         }
 

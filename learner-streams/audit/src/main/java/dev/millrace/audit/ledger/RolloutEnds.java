@@ -19,7 +19,7 @@ final class RolloutEnds {
     static final int BATCHED = 1;
 
     static final int TRAINED = 2;
-    /** Refused, put back, and on the topic once more: this record of it does not count. */
+    /** Refused, redriven, and on the topic once more: this record of it does not count. */
     static final int SUPERSEDED = 3;
 
     private static final int FIRST_NAMED = 4;
@@ -80,7 +80,7 @@ final class RolloutEnds {
             case NONE -> "not decided about";
             case BATCHED -> "in a batch";
             case TRAINED -> "trained on";
-            case SUPERSEDED -> "put back";
+            case SUPERSEDED -> "redriven";
             default ->
                 named.get(end - FIRST_NAMED).kind().verb
                         + named.get(end - FIRST_NAMED).reason();

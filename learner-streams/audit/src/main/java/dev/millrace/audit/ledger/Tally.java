@@ -7,11 +7,11 @@ import java.util.TreeMap;
  * How many rollouts came to which end: {@code generated = trained + masked + dropped + dead-lettered + in flight}, and
  * those whose end the log no longer tells.
  *
- * @param generated records on the rollouts topic, without those that were put back and lie on it once more
+ * @param generated records on the rollouts topic, without those that were redriven and lie on it once more
  * @param trained in a trained batch, with at least one trained token
  * @param masked in a trained batch without one, by the stage that masked the last of its tokens
  * @param dropped left before a batch, by reason
- * @param deadLettered refused, by reason; without those that were put back
+ * @param deadLettered refused, by reason; without those that were redriven
  * @param waitingForScore no score of this record is on the log
  * @param waitingForBatch scored, and not in a batch yet: on its way through join, group or queue
  * @param waitingForStep in a batch that no step has trained on

@@ -17,7 +17,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 /**
  * Reads the dead letters of a run.
  *
- * <p>Each reading goes over the whole topic twice; it keeps one entry for each letter that was put back, and what was asked
+ * <p>Each reading goes over the whole topic twice; it keeps one entry for each letter that was redriven, and what was asked
  * for. Owned by one thread.
  */
 public final class DeadLetterTopic {
@@ -33,11 +33,11 @@ public final class DeadLetterTopic {
     /**
      * A letter and what became of it.
      *
-     * @param newOffset where its record lies since it was put back, on the same partition; -1 if it was not
+     * @param newOffset where its record lies since it was redriven, on the same partition; -1 if it was not
      */
     public record Listed(DeadLetter letter, long newOffset) {
-        /** Whether it was put back. */
-        public boolean isPutBack() {
+        /** Whether it was redriven. */
+        public boolean isRedriven() {
             return newOffset >= 0;
         }
     }
@@ -47,10 +47,10 @@ public final class DeadLetterTopic {
      *
      * @param newest the newest of those that were asked for, oldest first
      * @param count how many were asked for in all
-     * @param putBack how many of them were put back
+     * @param redriven how many of them were redriven
      * @param byReason how many of those that were not, by reason
      */
-    public record Listing(List<Listed> newest, long count, long putBack, Map<String, Long> byReason) {}
+    public record Listing(List<Listed> newest, long count, long redriven, Map<String, Long> byReason) {}
 
     /** The letters of a choice, of which the newest {@code limit} are named. */
     public Listing list(DeadLetterFilter choice, int limit) {

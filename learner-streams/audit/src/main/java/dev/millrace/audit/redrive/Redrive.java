@@ -35,7 +35,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  * and a mark beside the letter, in one transaction.
  *
  * <p>Transactions hold up to {@value #PER_TRANSACTION} letters or {@value #BYTES_PER_TRANSACTION} bytes. Killed in between,
- * those that are committed are put back and the others are not, and the same call goes on with these. Owned by one thread.
+ * those that are committed are redriven and the others are not, and the same call goes on with these. Owned by one thread.
  */
 public final class Redrive {
     private static final int PER_TRANSACTION = 500;
@@ -60,13 +60,13 @@ public final class Redrive {
     /**
      * What was done.
      *
-     * @param putBack letters that were put back, or would be
+     * @param redriven letters that were redriven, or would be
      * @param refused letters that were not, with a sentence why
      */
-    public record Done(List<DeadLetter> putBack, Map<DeadLetter, String> refused) {}
+    public record Done(List<DeadLetter> redriven, Map<DeadLetter, String> refused) {}
 
     /** What would be done; writes nothing. */
-    public Done rehearse(DeadLetterFilter choice) {
+    public Done plan(DeadLetterFilter choice) {
         Work work = new Work(Optional.empty());
         work.run(choice);
         return work.done();
@@ -93,13 +93,13 @@ public final class Redrive {
                 new ByteArraySerializer())) {
             Work work = new Work(Optional.of(producer));
             try {
-                producer.initTransactions(); // from here on nobody else puts back, and every mark is committed or never
+                producer.initTransactions(); // from here on nobody else redrives, and every mark is committed or never
                 // will be
                 work.run(choice);
             } catch (ProducerFencedException | InvalidProducerEpochException e) {
                 throw new IllegalStateException(
                         "somebody else has begun to put dead letters of this run back; "
-                                + work.done().putBack().size() + " were put back before that",
+                                + work.done().redriven().size() + " were redriven before that",
                         e);
             } finally {
                 producer.close(CLOSE_LIMIT);
@@ -111,7 +111,7 @@ public final class Redrive {
     /** One call, with a producer if anything is to be written. */
     private final class Work {
         private final Optional<KafkaProducer<byte[], byte[]>> producer;
-        private final List<DeadLetter> putBack = new ArrayList<>();
+        private final List<DeadLetter> redriven = new ArrayList<>();
         private final Map<DeadLetter, String> refused = new LinkedHashMap<>();
         private final Map<String, Long> marks = new HashMap<>();
         private final Map<DeadLetter, ConsumerRecord<byte[], byte[]>> waiting = new LinkedHashMap<>();
@@ -122,7 +122,7 @@ public final class Redrive {
         }
 
         Done done() {
-            return new Done(List.copyOf(putBack), new LinkedHashMap<>(refused));
+            return new Done(List.copyOf(redriven), new LinkedHashMap<>(refused));
         }
 
         void run(DeadLetterFilter choice) {
@@ -150,9 +150,9 @@ public final class Redrive {
 
         private void take(DeadLetter letter, ConsumerRecord<byte[], byte[]> record, RedriveCheck check) {
             long newOffset = marks.getOrDefault(RedriveMark.place(letter.partition(), letter.offset()), -1L);
-            Optional<String> whyNot = check.whyNot(letter, newOffset);
-            if (whyNot.isPresent()) {
-                refused.put(letter, whyNot.get());
+            Optional<String> refusal = check.refusal(letter, newOffset);
+            if (refusal.isPresent()) {
+                refused.put(letter, refusal.get());
                 return;
             }
             waiting.put(letter, record);
@@ -165,7 +165,7 @@ public final class Redrive {
         private void flush() {
             if (!waiting.isEmpty()) {
                 producer.ifPresent(this::commit);
-                putBack.addAll(waiting.keySet());
+                redriven.addAll(waiting.keySet());
                 waiting.clear();
                 waitingBytes = 0;
             }

@@ -8,7 +8,7 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * Whether a letter can be put back on the topic it came from. Pure: what is known goes in, a sentence why not comes out.
+ * Whether a letter can be redriven on the topic it came from. Pure: what is known goes in, a sentence why not comes out.
  */
 final class RedriveCheck {
     private final RunIdentity run;
@@ -25,11 +25,11 @@ final class RedriveCheck {
     /**
      * Why not; empty if it can.
      *
-     * @param newOffset where its record lies since it was put back; -1 if it was not
+     * @param newOffset where its record lies since it was redriven; -1 if it was not
      */
-    Optional<String> whyNot(DeadLetter letter, long newOffset) {
+    Optional<String> refusal(DeadLetter letter, long newOffset) {
         if (newOffset >= 0) {
-            return Optional.of("it was put back already and lies at " + letter.sourceTopic() + "-"
+            return Optional.of("it was redriven already and lies at " + letter.sourceTopic() + "-"
                     + letter.sourcePartition() + "@" + newOffset);
         }
         if (letter.sourceTopic().equals(topics.batches())) {
@@ -39,7 +39,7 @@ final class RedriveCheck {
         if (letter.sourceTopic().equals(topics.policyVersions())) {
             return Optional.of("only the learner publishes versions; it does so again when it is restarted");
         }
-        if (!takesBack().contains(letter.sourceTopic())) {
+        if (!accepts().contains(letter.sourceTopic())) {
             return Optional.of(
                     "it came from " + letter.sourceTopic() + ", which is no topic of this run that takes records back");
         }
@@ -65,7 +65,7 @@ final class RedriveCheck {
         return Optional.empty();
     }
 
-    private Set<String> takesBack() {
+    private Set<String> accepts() {
         return Set.of(
                 topics.prompts(),
                 topics.rollouts(),

@@ -31,7 +31,7 @@ final class Findings {
     private final List<Found<TrainingStep>> steps = new ArrayList<>();
     private final List<Found<Outcome>> outcomes = new ArrayList<>();
     private final List<DeadLetter> letters = new ArrayList<>();
-    /** By the place of a letter, where its record was put back to. */
+    /** By the place of a letter, where its record was redriven to. */
     private final Map<String, Long> marks = new HashMap<>();
 
     Findings(RunTopics topics) {
@@ -86,7 +86,7 @@ final class Findings {
         return letters;
     }
 
-    /** Where a letter's record was put back to; -1 if it was not. */
+    /** Where a letter's record was redriven to; -1 if it was not. */
     long newOffset(DeadLetter letter) {
         return marks.getOrDefault(RedriveMark.place(letter.partition(), letter.offset()), -1L);
     }

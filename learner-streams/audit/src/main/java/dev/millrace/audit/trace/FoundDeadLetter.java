@@ -5,6 +5,6 @@ import dev.millrace.audit.redrive.DeadLetter;
 /**
  * A dead letter that was found.
  *
- * @param newOffset where its record lies since it was put back; -1 if it was not
+ * @param newOffset where its record lies since it was redriven; -1 if it was not
  */
 public record FoundDeadLetter(DeadLetter letter, long newOffset) {}

@@ -21,7 +21,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  *
  * <p>Admission names a group {@code epoch-ordinal} and releases them in this order, so the place is bisected down to
  * {@value #NEAR} offsets, which are then read. Where that does not find it, because the name was made otherwise or the
- * prompt was put back later, the whole partition is read.
+ * prompt was redriven later, the whole partition is read.
  */
 final class PromptSearch {
     private static final int NEAR = 2048;

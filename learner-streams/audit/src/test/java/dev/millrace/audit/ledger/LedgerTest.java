@@ -136,18 +136,18 @@ class LedgerTest {
     void shouldCountARolloutThatWasPutBackOnceAsWhatBecameOfIt() {
         ledger.batched(0, 9, 3, null, true);
         ledger.deadLettered(0, 7, "reward");
-        ledger.putBack(0, 7, 9);
+        ledger.redriven(0, 7, 9);
         rollouts(0, 7, 10, FIRST);
         assertThat(balance().byOrigin().get(FIRST))
                 .isEqualTo(new Tally(2, 1, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0));
-        assertThat(balance().putBack()).isEqualTo(1);
+        assertThat(balance().redriven()).isEqualTo(1);
         assertThat(balance().addsUp()).isTrue();
     }
 
     @Test
     void shouldCountALetterAsLongAsItsRecordThatWasPutBackIsNotToBeSeen() {
         ledger.deadLettered(0, 7, "reward");
-        ledger.putBack(0, 7, 100);
+        ledger.redriven(0, 7, 100);
         rollouts(0, 7, 10, FIRST);
         assertThat(balance().all().deadLettered()).isEqualTo(Map.of("reward", 1L));
         assertThat(balance().all().generated()).isEqualTo(3);
@@ -159,7 +159,7 @@ class LedgerTest {
         ledger.trajectoryDeadLettered(0, 0, "siblings");
         ledger.trajectoryDeadLettered(0, 1, "siblings"); // a stranger's copy
         ledger.trajectoryDeadLettered(0, 2, "siblings");
-        ledger.trajectoryPutBack(0, 2);
+        ledger.trajectoryRedriven(0, 2);
         rollouts(0, 0, 3, FIRST);
         assertThat(balance().all()).isEqualTo(new Tally(3, 1, Map.of(), Map.of(), Map.of("siblings", 1L), 1, 0, 0, 0));
         assertThat(balance().addsUp()).isTrue();

@@ -33,39 +33,39 @@ class RedriveCheckTest {
 
     @Test
     void shouldTakeBackWhatCanBeMended() {
-        assertThat(check.whyNot(letter(TOPICS.rollouts(), 3, "reward", "run-1"), -1))
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 3, "reward", "run-1"), -1))
                 .isEmpty();
-        assertThat(check.whyNot(letter(TOPICS.scores(), 0, "unreadable", ""), -1))
+        assertThat(check.refusal(letter(TOPICS.scores(), 0, "unreadable", ""), -1))
                 .isEmpty();
     }
 
     @Test
     void shouldSayWhyNot() {
-        assertThat(check.whyNot(letter(TOPICS.rollouts(), 3, "reward", "run-1"), 99))
-                .contains("it was put back already and lies at millrace.rollouts-3@99");
-        assertThat(check.whyNot(letter(TOPICS.rollouts(), 4, "reward", "run-1"), -1))
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 3, "reward", "run-1"), 99))
+                .contains("it was redriven already and lies at millrace.rollouts-3@99");
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 4, "reward", "run-1"), -1))
                 .contains("its source millrace.rollouts-4 is gone; the topic has 4 partitions");
-        assertThat(check.whyNot(letter(TOPICS.trajectories(), 0, "reward", "run-1"), -1))
+        assertThat(check.refusal(letter(TOPICS.trajectories(), 0, "reward", "run-1"), -1))
                 .contains("its source millrace.trajectories-0 is gone");
-        assertThat(check.whyNot(letter(TOPICS.rollouts(), 0, "wrong-run", "run-2"), -1)
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "wrong-run", "run-2"), -1)
                         .orElseThrow())
                 .startsWith("it is of run 'run-2'");
-        assertThat(check.whyNot(letter(TOPICS.rollouts(), 0, "reward", "run-2"), -1)
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "reward", "run-2"), -1)
                         .orElseThrow())
                 .startsWith("it is of run 'run-2'");
-        assertThat(check.whyNot(letter(TOPICS.rollouts(), 0, "wrong-epoch", "run-1"), -1)
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "wrong-epoch", "run-1"), -1)
                         .orElseThrow())
                 .startsWith("it is of another epoch than 2");
-        assertThat(check.whyNot(letter(TOPICS.rollouts(), 0, "too-large", "run-1"), -1)
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "too-large", "run-1"), -1)
                         .orElseThrow())
                 .contains("as a duplicate");
-        assertThat(check.whyNot(letter(TOPICS.batches(), 0, "unreadable", ""), -1)
+        assertThat(check.refusal(letter(TOPICS.batches(), 0, "unreadable", ""), -1)
                         .orElseThrow())
                 .contains("its turn in a sequence");
-        assertThat(check.whyNot(letter(TOPICS.policyVersions(), 0, "unreadable", ""), -1)
+        assertThat(check.refusal(letter(TOPICS.policyVersions(), 0, "unreadable", ""), -1)
                         .orElseThrow())
                 .contains("only the learner");
-        assertThat(check.whyNot(letter("elsewhere", 0, "unreadable", ""), -1).orElseThrow())
+        assertThat(check.refusal(letter("elsewhere", 0, "unreadable", ""), -1).orElseThrow())
                 .contains("no topic of this run");
     }
 

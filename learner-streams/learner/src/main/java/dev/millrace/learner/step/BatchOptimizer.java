@@ -128,14 +128,14 @@ public final class BatchOptimizer implements AutoCloseable {
         } catch (NonFiniteMemberException e) {
             throw nonFinite(members, e.member(), e);
         }
-        sayStart(members, start, version, means);
+        reportStart(members, start, version, means);
         return report(members, start.decision(), rate, remembered, means);
     }
 
     /** What the recorded decisions were and how stale the batch is when the step starts, beside what is in force. */
-    private static void sayStart(StepMembers members, StepStart.Started start, long version, StepMetrics means) {
+    private static void reportStart(StepMembers members, StepStart.Started start, long version, StepMetrics means) {
         if (members.count() > 0) {
-            sayStaleness(members, version, means);
+            reportStaleness(members, version, means);
         }
         LearnerBatch batch = members.batch().batch();
         means.once("recorded.ess_ratio", batch.getEssRatio());
@@ -149,7 +149,7 @@ public final class BatchOptimizer implements AutoCloseable {
         means.once("step_scale", decision.stepScale());
     }
 
-    private static void sayStaleness(StepMembers members, long version, StepMetrics means) {
+    private static void reportStaleness(StepMembers members, long version, StepMetrics means) {
         StalenessSummary staleness = new StalenessLimit(Long.MAX_VALUE)
                 .maskTokens(members.versions(), version, new byte[members.own().tokenCount()]);
         means.once("staleness_at_step_mean", staleness.mean());
@@ -224,7 +224,7 @@ public final class BatchOptimizer implements AutoCloseable {
             ObjectiveResult result = config.needsCurrentLogProbs()
                     ? of.result()
                     : of.objective().evaluate(minibatch.input(config.objective(), scores.logProbs()));
-            sayLoss(batch, minibatch, start, of, scores, result, means);
+            reportLoss(batch, minibatch, start, of, scores, result, means);
             return config.objective().remembered(controls, result);
         } catch (NonFiniteLogProbException e) {
             throw new NonFiniteStepException(
@@ -234,7 +234,7 @@ public final class BatchOptimizer implements AutoCloseable {
         }
     }
 
-    private static void sayLoss(
+    private static void reportLoss(
             TrainingBatch batch,
             Minibatch minibatch,
             StepStart.Started start,

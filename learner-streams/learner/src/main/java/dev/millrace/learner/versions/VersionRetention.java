@@ -95,7 +95,7 @@ public final class VersionRetention implements AutoCloseable {
                 VersionRemoval removal =
                         new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), LIMIT.toMillis());
                 do {
-                    look(feed, board, unscored, removal);
+                    retain(feed, board, unscored, removal);
                 } while (pause());
             } catch (InterruptedException e) {
                 return;
@@ -117,7 +117,7 @@ public final class VersionRetention implements AutoCloseable {
         return !closed;
     }
 
-    private void look(PolicyFeed feed, ServingVersions board, UnscoredRollouts unscored, VersionRemoval removal)
+    private void retain(PolicyFeed feed, ServingVersions board, UnscoredRollouts unscored, VersionRemoval removal)
             throws InterruptedException {
         PolicyVersion newest = feed.newest().orElse(null);
         if (newest == null) {
@@ -125,7 +125,8 @@ public final class VersionRetention implements AutoCloseable {
         }
         board.update(LIMIT);
         Collection<Server> servers = board.servers(clock.millis());
-        say(unservedVersions.find(newest.getVersion(), servers, version -> publishedAt(feed, version), clock.millis()));
+        report(unservedVersions.find(
+                newest.getVersion(), servers, version -> publishedAt(feed, version), clock.millis()));
         int period = Math.max(1, config.keepVersions() / REMOVALS_PER_WINDOW);
         if (config.keepVersions() > 0 && newest.getVersion() >= lastRemoval + period) {
             try {
@@ -148,7 +149,7 @@ public final class VersionRetention implements AutoCloseable {
         }
     }
 
-    private void say(List<Unserved> unserved) {
+    private void report(List<Unserved> unserved) {
         unservedSeconds.register(
                 unserved.stream()
                         .map(alarm -> MultiGauge.Row.of(Tags.of("server", alarm.who()), alarm.ageMs() / 1e3))

@@ -46,10 +46,10 @@ public final class LiveRun implements RecordedRun {
     public LiveRun(LogConnection connection, Optional<String> configuration) {
         this.connection = connection;
         this.configuration = configuration;
-        this.ranges = look();
+        this.ranges = readRanges();
     }
 
-    private TreeMap<TopicPartition, Range> look() {
+    private TreeMap<TopicPartition, Range> readRanges() {
         TreeMap<TopicPartition, Range> found =
                 new TreeMap<>(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
         try (KafkaConsumer<byte[], byte[]> consumer = consumer()) {
@@ -140,7 +140,7 @@ public final class LiveRun implements RecordedRun {
 
     @Override
     public boolean hasGrown() {
-        Map<TopicPartition, Range> now = look();
+        Map<TopicPartition, Range> now = readRanges();
         return ranges.entrySet().stream()
                 .anyMatch(
                         each -> now.get(each.getKey()).end() != each.getValue().end());

@@ -49,7 +49,7 @@ public final class Rescorer implements AutoCloseable {
     }
 
     private Weights load(long version) {
-        return versions.load(version, cache::atHand);
+        return versions.load(version, cache::cached);
     }
 
     public Rescoring what() {

@@ -35,17 +35,17 @@ import java.util.function.LongFunction;
 import java.util.stream.Collectors;
 
 /**
- * Rollouts of a course's own, in the place of the recorded ones.
+ * Rollouts of a variant's own, in the place of the recorded ones.
  *
  * <p>For each recorded rollout one is sampled anew: the same prompt, the same place in its group and batch, and every token by
- * the version that sampled the recorded one at its position, as this course has it. Down to the version from which it is learnt
- * again that is the course's own version of that number; older ones are the run's. So a rollout is as many versions behind as
+ * the version that sampled the recorded one at its position, as this variant has it. Down to the version from which it is learnt
+ * again that is the variant's own version of that number; older ones are the run's. So a rollout is as many versions behind as
  * the recorded one was, and its old and proximal log-probs are of the same versions too. With the recorded draws, and as long
- * as a course's weights are the run's, the rollouts are the recorded ones bit for bit.
+ * as a variant's weights are the run's, the rollouts are the recorded ones bit for bit.
  *
  * <p>What stays as recorded is what depends on time: which groups meet in which batch, and how old they are in seconds.
  *
- * <p>Memory: for each course its weights of as many versions as rollouts are behind at most, the run's of as many before the
+ * <p>Memory: for each variant its weights of as many versions as rollouts are behind at most, the run's of as many before the
  * first, and a place for each group. Used by one thread.
  */
 public final class FreshRollouts implements AutoCloseable {
@@ -115,7 +115,7 @@ public final class FreshRollouts implements AutoCloseable {
     }
 
     private Weights load(RecordedVersions versions, long version) {
-        return versions.load(version, recorded::atHand);
+        return versions.load(version, recorded::cached);
     }
 
     private void requireThere(long oldest) {
@@ -131,7 +131,7 @@ public final class FreshRollouts implements AutoCloseable {
         }
     }
 
-    /** Where one course gets its rollouts. */
+    /** Where one variant gets its rollouts. */
     final class OfCourse {
         private final long draws;
         private final WeightRing made;
@@ -147,19 +147,19 @@ public final class FreshRollouts implements AutoCloseable {
             return sample(batch, draws, version -> version < firstVersion ? recorded.get(version) : made.at(version));
         }
 
-        /** The course made its next version; copied. */
+        /** The variant made its next version; copied. */
         void made(Weights weights) {
             made.add(weights);
         }
     }
 
     /**
-     * For a course at its beginning.
+     * For a variant at its beginning.
      *
      * @param first its weights; copied
      * @param draws 0 for the recorded draws, others for other ones
      */
-    OfCourse course(Weights first, long draws) {
+    OfCourse variant(Weights first, long draws) {
         return new OfCourse(first, draws);
     }
 

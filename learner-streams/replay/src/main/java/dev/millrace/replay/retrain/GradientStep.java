@@ -11,7 +11,7 @@ import java.util.Optional;
  * @param recordedReward mean over the batch's sequences
  * @param updateNorm how far the recorded step moved the weights
  * @param reference empty if the task is not at hand
- * @param courses one for each course, in their order; empty where the gradient is not finite
+ * @param variants one for each variant, in their order; empty where the gradient is not finite
  */
 public record GradientStep(
         long version,
@@ -19,9 +19,9 @@ public record GradientStep(
         double recordedReward,
         double updateNorm,
         Optional<ReferenceGradient> reference,
-        List<Optional<VariantGradient>> courses) {
+        List<Optional<VariantGradient>> variants) {
 
     public GradientStep {
-        courses = List.copyOf(courses);
+        variants = List.copyOf(variants);
     }
 }

@@ -6,22 +6,22 @@ import java.util.OptionalDouble;
 /** Takes what a re-train finds, in order, on the thread that replays. */
 public interface RetrainListener {
 
-    /** A step was taken by all courses. */
+    /** A step was taken by all variants. */
     void step(RetrainedStep step);
 
     /**
-     * The courses' policies were tried.
+     * The variants' policies were tried.
      *
      * @param version that they stand at
-     * @param rewards one for each course; empty for one that has ended
+     * @param rewards one for each variant; empty for one that has ended
      */
     void evaluated(long version, List<OptionalDouble> rewards);
 
     /**
-     * A course ended early, because it would have made numbers that are not finite.
+     * A variant ended early, because it would have made numbers that are not finite.
      *
-     * @param course its place
+     * @param variant its place
      * @param version that it stood at
      */
-    void ended(int course, long version, String why);
+    void ended(int variant, long version, String why);
 }

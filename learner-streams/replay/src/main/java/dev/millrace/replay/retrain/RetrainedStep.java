@@ -4,14 +4,14 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * A recorded step, taken again by every course.
+ * A recorded step, taken again by every variant.
  *
  * @param version that it made
  * @param batchId the batch's number
  * @param recordedReward mean over the batch's sequences
  * @param recordedStaleness mean in versions, as recorded
  * @param sequences of the batch
- * @param courses one for each course, in their order; empty for one that has ended
+ * @param variants one for each variant, in their order; empty for one that has ended
  */
 public record RetrainedStep(
         long version,
@@ -19,9 +19,9 @@ public record RetrainedStep(
         double recordedReward,
         double recordedStaleness,
         int sequences,
-        List<Optional<VariantStep>> courses) {
+        List<Optional<VariantStep>> variants) {
 
     public RetrainedStep {
-        courses = List.copyOf(courses);
+        variants = List.copyOf(variants);
     }
 }

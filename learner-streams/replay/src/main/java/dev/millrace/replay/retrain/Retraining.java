@@ -18,12 +18,12 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 
 /**
- * Learns again from the recorded batches of a run, from one of its versions on, under any number of courses side by side:
- * from the recorded rollouts, or from rollouts that each course samples by itself where those were sampled ({@link FreshRollouts}).
+ * Learns again from the recorded batches of a run, from one of its versions on, under any number of variants side by side:
+ * from the recorded rollouts, or from rollouts that each variant samples by itself where those were sampled ({@link FreshRollouts}).
  *
- * <p>The first course is the run's own: as long as its weights have the recorded hashes they are the recorded weights, by
- * which distances of the others are measured. Every course takes every batch; the recorded log-probs of a version are used
- * only where the course's weights are still that version's, and made anew elsewhere. The same bits come out of every
+ * <p>The first variant is the run's own: as long as its weights have the recorded hashes they are the recorded weights, by
+ * which distances of the others are measured. Every variant takes every batch; the recorded log-probs of a version are used
+ * only where the variant's weights are still that version's, and made anew elsewhere. The same bits come out of every
  * repetition on the same kind of machine.
  *
  * <p>Memory is that of so many learners and one batch. {@link #replay} may be called once.
@@ -32,7 +32,7 @@ public final class Retraining {
     private final RecordedRun run;
     private final RecordedVersions versions;
     private final Engine engine;
-    private final List<Variant> courses;
+    private final List<Variant> variants;
     private final Optional<FreshRolloutOptions> live;
     private final Optional<PolicyEvaluation> trials;
     private final int evaluateEvery;
@@ -42,8 +42,8 @@ public final class Retraining {
     private long recordedVersion;
 
     /**
-     * @param courses the run's own first
-     * @param live empty where the courses learn from the recorded rollouts
+     * @param variants the run's own first
+     * @param live empty where the variants learn from the recorded rollouts
      * @param trials empty if the task is not at hand
      * @param evaluateEvery steps between trials; at least 1
      */
@@ -51,7 +51,7 @@ public final class Retraining {
             RecordedRun run,
             RecordedVersions versions,
             Engine engine,
-            List<Variant> courses,
+            List<Variant> variants,
             Optional<FreshRolloutOptions> live,
             Optional<PolicyEvaluation> trials,
             int evaluateEvery) {
@@ -61,7 +61,7 @@ public final class Retraining {
         this.run = run;
         this.versions = versions;
         this.engine = engine;
-        this.courses = List.copyOf(courses);
+        this.variants = List.copyOf(variants);
         this.live = live;
         this.trials = trials;
         this.evaluateEvery = evaluateEvery;
@@ -84,13 +84,13 @@ public final class Retraining {
         Weights first = versions.load(range.from(), none -> null);
         AdamW.State state = versions.loadOptimizer(range.from());
         try {
-            for (int c = 0; c < courses.size(); c++) {
+            for (int c = 0; c < variants.size(); c++) {
                 boolean isRecorded =
-                        courses.get(c).corrections().equals(courses.get(0).corrections());
+                        variants.get(c).corrections().equals(variants.get(0).corrections());
                 VariantTraining learning = new VariantTraining(
                         engine,
                         versions.shape(),
-                        courses.get(c),
+                        variants.get(c),
                         isRecorded,
                         live,
                         first,
@@ -125,7 +125,7 @@ public final class Retraining {
                 ? Optional.of(learners.get(0).get().logProbs(step.batch()))
                 : Optional.empty();
         List<Optional<VariantStep>> taken = new ArrayList<>();
-        for (int c = 0; c < courses.size(); c++) {
+        for (int c = 0; c < variants.size(); c++) {
             boolean starts = isAsRecorded(c, recordedSha256);
             Optional<float[]> same = starts ? recorded : Optional.empty();
             taken.add(guarded(c, step.from(), listener, learning -> {
@@ -136,7 +136,7 @@ public final class Retraining {
         Optional<Weights> made = recordedWeights(
                 step, taken.get(0).filter(VariantStep::isAsRecorded).isPresent());
         for (int c = 0; c < taken.size(); c++) {
-            int course = c;
+            int variant = c;
             taken.set(
                     c,
                     taken.get(c)
@@ -145,7 +145,7 @@ public final class Retraining {
                                     recorded.isPresent(),
                                     made.map(weights -> Directions.between(
                                                             weights,
-                                                            learners.get(course)
+                                                            learners.get(variant)
                                                                     .get()
                                                                     .weights())
                                                     .l2Norm())
@@ -178,7 +178,7 @@ public final class Retraining {
                 distance);
     }
 
-    /** The weights that the run made: the first course's if they are the same, else the log's if it holds them. */
+    /** The weights that the run made: the first variant's if they are the same, else the log's if it holds them. */
     private Optional<Weights> recordedWeights(RecordedStep step, boolean firstIsRecorded) {
         if (firstIsRecorded) {
             return Optional.of(learners.get(0).get().weights());
@@ -193,8 +193,8 @@ public final class Retraining {
         }
     }
 
-    private boolean isAsRecorded(int course, String sha256) {
-        return learners.get(course)
+    private boolean isAsRecorded(int variant, String sha256) {
+        return learners.get(variant)
                 .filter(learning -> learning.sha256().equals(sha256))
                 .isPresent();
     }
@@ -204,7 +204,7 @@ public final class Retraining {
             return;
         }
         List<OptionalDouble> rewards = new ArrayList<>();
-        for (int c = 0; c < courses.size(); c++) {
+        for (int c = 0; c < variants.size(); c++) {
             int same = sameBefore(c);
             if (same >= 0) {
                 rewards.add(rewards.get(same));
@@ -217,29 +217,29 @@ public final class Retraining {
         listener.evaluated(version, rewards);
     }
 
-    /** A course before this one with the same weights, which need not be tried twice; -1 if there is none. */
-    private int sameBefore(int course) {
-        for (int c = 0; c < course && learners.get(course).isPresent(); c++) {
-            if (isAsRecorded(c, learners.get(course).get().sha256())) {
+    /** A variant before this one with the same weights, which need not be tried twice; -1 if there is none. */
+    private int sameBefore(int variant) {
+        for (int c = 0; c < variant && learners.get(variant).isPresent(); c++) {
+            if (isAsRecorded(c, learners.get(variant).get().sha256())) {
                 return c;
             }
         }
         return -1;
     }
 
-    /** What a course does, unless it has ended or ends by it. */
+    /** What a variant does, unless it has ended or ends by it. */
     private <T> Optional<T> guarded(
-            int course, long version, RetrainListener listener, Function<VariantTraining, T> work) {
-        if (learners.get(course).isEmpty()) {
+            int variant, long version, RetrainListener listener, Function<VariantTraining, T> work) {
+        if (learners.get(variant).isEmpty()) {
             return Optional.empty();
         }
-        VariantTraining learning = learners.get(course).get();
+        VariantTraining learning = learners.get(variant).get();
         try {
             return Optional.of(work.apply(learning));
         } catch (NonFiniteStepException | NonFiniteScoreException | NonFiniteLogProbException e) {
-            learners.set(course, Optional.empty());
+            learners.set(variant, Optional.empty());
             learning.close();
-            listener.ended(course, version, e.getMessage());
+            listener.ended(variant, version, e.getMessage());
             return Optional.empty();
         }
     }

@@ -26,36 +26,36 @@ import java.util.function.LongPredicate;
 
 /**
  * The gradients that recorded steps could have been taken by: of each step's batch, at the weights that the step began with,
- * under every course, held against what the run did and against what fresh on-policy groups say.
+ * under every variant, held against what the run did and against what fresh on-policy groups say.
  *
- * <p>Every step is by itself: it starts from the recorded weights, so a course's gradient at step n owes nothing to what the
- * course would have done before. Costs a gradient of the batch twice for each course, and of the fresh groups twice.
+ * <p>Every step is by itself: it starts from the recorded weights, so a variant's gradient at step n owes nothing to what the
+ * variant would have done before. Costs a gradient of the batch twice for each variant, and of the fresh groups twice.
  * {@link #replay} may be called once.
  */
 public final class StepGradients {
     private final RecordedRun run;
     private final RecordedVersions versions;
     private final Engine engine;
-    private final List<Variant> courses;
+    private final List<Variant> variants;
     private final Optional<PolicyEvaluation> trials;
     private final AtomicLong passed = new AtomicLong();
     private Weights atHand;
     private long versionAtHand = -1;
 
     /**
-     * @param courses the run's own first
+     * @param variants the run's own first
      * @param trials empty if the task is not at hand
      */
     public StepGradients(
             RecordedRun run,
             RecordedVersions versions,
             Engine engine,
-            List<Variant> courses,
+            List<Variant> variants,
             Optional<PolicyEvaluation> trials) {
         this.run = run;
         this.versions = versions;
         this.engine = engine;
-        this.courses = List.copyOf(courses);
+        this.variants = List.copyOf(variants);
         this.trials = trials;
     }
 
@@ -74,24 +74,24 @@ public final class StepGradients {
     public void replay(VersionInterval range, LongPredicate wanted, Consumer<GradientStep> taker) {
         List<BatchOptimizer> optimizers = new ArrayList<>();
         try {
-            for (Variant course : courses) {
+            for (Variant variant : variants) {
                 BatchOptimizer optimizer =
-                        new BatchOptimizer(engine, versions.shape(), course.step(), course.corrections());
+                        new BatchOptimizer(engine, versions.shape(), variant.step(), variant.corrections());
                 optimizers.add(optimizer);
                 OptionalLong reference = optimizer.referenceVersion();
                 if (reference.isPresent()) {
                     optimizer.useReference(versions.load(reference.getAsLong(), none -> null));
                 }
             }
-            BatchOptimizer onPolicy = onPolicy(courses.get(0));
+            BatchOptimizer onPolicy = onPolicy(variants.get(0));
             optimizers.add(onPolicy);
-            List<Optional<RecomputedBatch>> decisions = courses.stream()
-                    .map(course -> course.corrections().equals(courses.get(0).corrections())
+            List<Optional<RecomputedBatch>> decisions = variants.stream()
+                    .map(variant -> variant.corrections().equals(variants.get(0).corrections())
                             ? Optional.<RecomputedBatch>empty()
-                            : Optional.of(new RecomputedBatch(course.corrections())))
+                            : Optional.of(new RecomputedBatch(variant.corrections())))
                     .toList();
             new RecordedSteps(run, versions).forEach(range, wanted, step -> {
-                taker.accept(look(step, optimizers, decisions, onPolicy));
+                taker.accept(gradients(step, optimizers, decisions, onPolicy));
                 passed.incrementAndGet();
             });
         } finally {
@@ -115,7 +115,7 @@ public final class StepGradients {
                 own.corrections());
     }
 
-    private GradientStep look(
+    private GradientStep gradients(
             RecordedStep step,
             List<BatchOptimizer> optimizers,
             List<Optional<RecomputedBatch>> decisions,
@@ -134,7 +134,7 @@ public final class StepGradients {
                 weights,
                 from.getOptimizerSteps()));
         List<Optional<VariantGradient>> found = new ArrayList<>();
-        for (int c = 0; c < courses.size(); c++) {
+        for (int c = 0; c < variants.size(); c++) {
             TrainingBatch batch =
                     decisions.get(c).map(anew -> anew.of(step.batch())).orElse(step.batch());
             try {

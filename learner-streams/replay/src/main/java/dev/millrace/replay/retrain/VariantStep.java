@@ -1,7 +1,7 @@
 package dev.millrace.replay.retrain;
 
 /**
- * One step of one course. A number that there is not is NaN.
+ * One step of one variant. A number that there is not is NaN.
  *
  * @param isAsRecorded whether the weights that it made are the run's, bit for bit
  * @param weightsSha256 identity of the weights that it made
@@ -13,10 +13,10 @@ package dev.millrace.replay.retrain;
  * @param tokensTrained tokens that it trained on
  * @param batchReward mean reward of the sequences that it learnt from
  * @param rolloutsAsRecorded how many of them are the recorded ones, tokens, log-probs and reward, bit for bit
- * @param klToRecorded mean of {@code (log r)² / 2} (k2) over the batch's tokens, r = this course's policy over the recorded one
+ * @param klToRecorded mean of {@code (log r)² / 2} (k2) over the batch's tokens, r = this variant's policy over the recorded one
  *     of the same version: about KL(recorded, this) while they are close, on what recorded versions sampled; log r is kept
  *     within ±20
- * @param rewardEstimate {@code Σ w R / Σ w} over the batch's sequences, w = this course's policy over the one that sampled:
+ * @param rewardEstimate {@code Σ w R / Σ w} over the batch's sequences, w = this variant's policy over the one that sampled:
  *     what the batch says of this policy's reward
  * @param estimateEss effective sample size over number of these weights; near 0 the estimate says nothing
  * @param distance L2 distance of the weights that it made from the recorded ones

@@ -22,7 +22,7 @@ import java.util.Optional;
 import java.util.stream.IntStream;
 
 /**
- * One course on its way: weights, optimiser and controls, beginning with a recorded version's.
+ * One variant on its way: weights, optimiser and controls, beginning with a recorded version's.
  *
  * <p>Used by one thread. After a step that failed it must only be closed.
  */
@@ -30,7 +30,7 @@ final class VariantTraining implements AutoCloseable {
     private final BatchOptimizer optimizer;
     private final AdamW adamW;
     private final Weights weights;
-    /** By what batches are decided; empty where the recorded decisions are this course's. */
+    /** By what batches are decided; empty where the recorded decisions are this variant's. */
     private final Optional<RecomputedBatch> decisions;
     /** Where its rollouts come from; empty where they are the recorded ones. */
     private final Optional<FreshRollouts.OfCourse> rollouts;
@@ -50,20 +50,20 @@ final class VariantTraining implements AutoCloseable {
     VariantTraining(
             Engine engine,
             DecoderShape shape,
-            Variant course,
+            Variant variant,
             boolean isRecorded,
             Optional<FreshRolloutOptions> live,
             Weights weights,
             AdamW.State state,
             PolicyVersion from) {
-        this.optimizer = new BatchOptimizer(engine, shape, course.step(), course.corrections());
+        this.optimizer = new BatchOptimizer(engine, shape, variant.step(), variant.corrections());
         this.adamW = optimizer.newOptimizer();
         adamW.restore(state);
         this.weights = weights.copy();
         this.decisions = isRecorded && live.isEmpty()
                 ? Optional.empty()
-                : Optional.of(new RecomputedBatch(course.corrections()));
-        this.rollouts = live.map(of -> of.sampling().course(weights, of.draws()));
+                : Optional.of(new RecomputedBatch(variant.corrections()));
+        this.rollouts = live.map(of -> of.sampling().variant(weights, of.draws()));
         this.controls = new ControlState(from.getControls());
         this.sha256 = VersionHash.of(weights);
     }

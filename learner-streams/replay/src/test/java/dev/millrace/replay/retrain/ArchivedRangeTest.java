@@ -24,7 +24,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Two steps of a run, exported: what can be learnt again from the files alone, and what becomes of damaged ones. */
 class ArchivedRangeTest {
-    private static final Variant OWN = RetrainingTest.course("recorded", CorrectionConfig.defaults(), 1e-2);
+    private static final Variant OWN = RetrainingTest.variant("recorded", CorrectionConfig.defaults(), 1e-2);
     private static final LearntRun LEARNT = new LearntRun(OWN);
 
     @TempDir

@@ -29,8 +29,8 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 class FreshRolloutsTest {
-    private static final Variant OWN = RetrainingTest.course("recorded", CorrectionConfig.defaults(), 1e-2);
-    private static final Variant FASTER = RetrainingTest.course("faster", OWN.corrections(), 2e-2);
+    private static final Variant OWN = RetrainingTest.variant("recorded", CorrectionConfig.defaults(), 1e-2);
+    private static final Variant FASTER = RetrainingTest.variant("faster", OWN.corrections(), 2e-2);
     private static LearntRun learnt;
 
     /**
@@ -102,7 +102,8 @@ class FreshRolloutsTest {
         return new Replayed(run, null);
     }
 
-    static RetrainingTest.Heard live(RecordedRun run, RolloutSource source, long from, long draws, Variant... courses) {
+    static RetrainingTest.Heard live(
+            RecordedRun run, RolloutSource source, long from, long draws, Variant... variants) {
         RetrainingTest.Heard heard = new RetrainingTest.Heard();
         try (RecordedVersions versions = new RecordedVersions(run, "kafka")) {
             VersionInterval range = VersionInterval.of(from, null, versions);
@@ -111,7 +112,7 @@ class FreshRolloutsTest {
                                 run,
                                 versions,
                                 Engine.cpu(),
-                                List.of(courses),
+                                List.of(variants),
                                 Optional.of(new FreshRolloutOptions(sampling, draws)),
                                 Optional.empty(),
                                 3)
@@ -190,7 +191,7 @@ class FreshRolloutsTest {
 
     private static List<String> hashes(RetrainingTest.Heard heard) {
         return heard.steps.stream()
-                .flatMap(step -> step.courses().stream())
+                .flatMap(step -> step.variants().stream())
                 .map(step -> step.orElseThrow().weightsSha256())
                 .toList();
     }

@@ -58,7 +58,7 @@ final class LearntRun {
     final List<Trajectory> trajectories = new ArrayList<>();
     private final SchemaRegistry registry = new InMemorySchemaRegistry();
 
-    LearntRun(Variant course) {
+    LearntRun(Variant variant) {
         run = new MemoryRun(SyntheticRollouts.RUN, TOPICS, registry);
         prompts();
         LogConnection connection =
@@ -70,7 +70,7 @@ final class LearntRun {
         try (SyntheticRollouts rollouts = new SyntheticRollouts(3);
                 StretchScoring scoring = new StretchScoring(Engine.cpu(), SyntheticRollouts.SHAPE, 1024);
                 BatchOptimizer optimizer = new BatchOptimizer(
-                        Engine.cpu(), SyntheticRollouts.SHAPE, course.step(), course.corrections())) {
+                        Engine.cpu(), SyntheticRollouts.SHAPE, variant.step(), variant.corrections())) {
             Weights weights = Weights.random(SyntheticRollouts.SHAPE, SyntheticRollouts.SEED);
             AdamW adamW = optimizer.newOptimizer();
             ControlState controls = ControlState.initial();

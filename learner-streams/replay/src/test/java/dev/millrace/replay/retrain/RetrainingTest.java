@@ -27,7 +27,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 class RetrainingTest {
-    private static final Variant OWN = course("recorded", CorrectionConfig.defaults(), 1e-2);
+    private static final Variant OWN = variant("recorded", CorrectionConfig.defaults(), 1e-2);
     private static LearntRun learnt;
 
     /** What a re-train says, in order. */
@@ -49,13 +49,13 @@ class RetrainingTest {
         }
 
         @Override
-        public void ended(int course, long version, String why) {
-            endings.add(course + " at " + version + ": " + why);
+        public void ended(int variant, long version, String why) {
+            endings.add(variant + " at " + version + ": " + why);
         }
 
-        List<VariantStep> of(int course) {
+        List<VariantStep> of(int variant) {
             return steps.stream()
-                    .map(step -> step.courses().get(course).orElseThrow())
+                    .map(step -> step.variants().get(variant).orElseThrow())
                     .toList();
         }
     }
@@ -65,7 +65,7 @@ class RetrainingTest {
         learnt = new LearntRun(OWN);
     }
 
-    static Variant course(String name, CorrectionConfig corrections, double learningRate) {
+    static Variant variant(String name, CorrectionConfig corrections, double learningRate) {
         OptimizerConfig usual = OptimizerConfig.defaults();
         return new Variant(
                 name,
@@ -96,15 +96,15 @@ class RetrainingTest {
                 usual.missingOldLogProbs());
     }
 
-    private static Heard retrain(Optional<PolicyEvaluation> trials, long from, long to, Variant... courses) {
-        return retrain(learnt.run, trials, from, to, courses);
+    private static Heard retrain(Optional<PolicyEvaluation> trials, long from, long to, Variant... variants) {
+        return retrain(learnt.run, trials, from, to, variants);
     }
 
-    static Heard retrain(RecordedRun run, Optional<PolicyEvaluation> trials, long from, long to, Variant... courses) {
+    static Heard retrain(RecordedRun run, Optional<PolicyEvaluation> trials, long from, long to, Variant... variants) {
         Heard heard = new Heard();
         try (RecordedVersions versions = new RecordedVersions(run, "kafka")) {
             Retraining retraining =
-                    new Retraining(run, versions, Engine.cpu(), List.of(courses), Optional.empty(), trials, 3);
+                    new Retraining(run, versions, Engine.cpu(), List.of(variants), Optional.empty(), trials, 3);
             retraining.replay(VersionInterval.of(from, to, versions), heard);
             assertThat(retraining.passed()).isEqualTo(to - from);
         }
@@ -131,7 +131,7 @@ class RetrainingTest {
 
     @Test
     void shouldShowWhereAnotherConfigurationPartsFromTheRecord() {
-        List<VariantStep> steps = retrain(Optional.empty(), 1, 3, course("recorded", OWN.corrections(), 2e-2))
+        List<VariantStep> steps = retrain(Optional.empty(), 1, 3, variant("recorded", OWN.corrections(), 2e-2))
                 .of(0);
         assertThat(steps).noneMatch(VariantStep::isAsRecorded);
         assertThat(steps)
@@ -148,7 +148,7 @@ class RetrainingTest {
 
     @Test
     void shouldLearnSomethingElseUnderOtherCorrections() {
-        Heard heard = retrain(Optional.empty(), 0, LearntRun.STEPS, OWN, course("strict", strict(), 1e-2));
+        Heard heard = retrain(Optional.empty(), 0, LearntRun.STEPS, OWN, variant("strict", strict(), 1e-2));
         List<VariantStep> own = heard.of(0);
         List<VariantStep> strict = heard.of(1);
         assertThat(own).as("the others change nothing of it").allMatch(VariantStep::isAsRecorded);
@@ -191,8 +191,8 @@ class RetrainingTest {
                 0,
                 LearntRun.STEPS,
                 OWN,
-                course("same", OWN.corrections(), 1e-2),
-                course("strict", strict(), 1e-2));
+                variant("same", OWN.corrections(), 1e-2),
+                variant("strict", strict(), 1e-2));
         assertThat(heard.evaluatedAt).containsExactly(0L, 3L, 4L);
         assertThat(heard.rewards)
                 .allSatisfy(rewards -> assertThat(rewards).hasSize(3).allMatch(OptionalDouble::isPresent));
@@ -237,10 +237,10 @@ class RetrainingTest {
 
     @Test
     void shouldEndACourseThatMakesNoNumbersAndGoOnWithTheOthers() {
-        Heard heard = retrain(Optional.empty(), 0, LearntRun.STEPS, OWN, course("wild", OWN.corrections(), 1e38));
+        Heard heard = retrain(Optional.empty(), 0, LearntRun.STEPS, OWN, variant("wild", OWN.corrections(), 1e38));
         assertThat(heard.endings).singleElement().asString().startsWith("1 at ");
         assertThat(heard.of(0)).allMatch(VariantStep::isAsRecorded);
-        assertThat(heard.steps.get(LearntRun.STEPS - 1).courses().get(1)).isEmpty();
+        assertThat(heard.steps.get(LearntRun.STEPS - 1).variants().get(1)).isEmpty();
     }
 
     @Test
@@ -283,21 +283,21 @@ class RetrainingTest {
                     learnt.run,
                     versions,
                     Engine.cpu(),
-                    List.of(OWN, course("strict", strict(), 1e-2)),
+                    List.of(OWN, variant("strict", strict(), 1e-2)),
                     Optional.empty());
             gradients.replay(new VersionInterval(0, LearntRun.STEPS), version -> version != 2, found::add);
         }
         assertThat(found).extracting(GradientStep::version).containsExactly(0L, 1L, 3L);
         for (GradientStep step : found) {
-            VariantGradient own = step.courses().get(0).orElseThrow();
+            VariantGradient own = step.variants().get(0).orElseThrow();
             assertThat(own.norm()).isCloseTo(taken.get((int) step.version()).gradNorm(), within(1e-6 * own.norm()));
             assertThat(own.signal() + own.noise()).isCloseTo(own.norm() * own.norm(), within(1e-9));
             assertThat(own.noise()).isPositive();
             assertThat(own.sgaProgress()).as("without a reference").isNaN();
             assertThat(step.updateNorm()).isPositive();
-            assertThat(step.courses().get(1).orElseThrow().tokensTrained()).isLessThan(own.tokensTrained());
+            assertThat(step.variants().get(1).orElseThrow().tokensTrained()).isLessThan(own.tokensTrained());
         }
-        assertThat(found.get(0).courses().get(0).orElseThrow().cosineToUpdate())
+        assertThat(found.get(0).variants().get(0).orElseThrow().cosineToUpdate())
                 .as("AdamW's first step goes down the gradient's signs")
                 .isBetween(0.2, 1.0);
     }

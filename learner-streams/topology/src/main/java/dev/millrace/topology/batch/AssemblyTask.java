@@ -83,10 +83,10 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 .max()
                 .orElse(0);
         clock = new ActivityClock(settings.groups().maxGapMs(), Math.max(newestSinceMs, closed.newestMs()));
-        takeOver(restored.members());
+        restore(restored.members());
     }
 
-    private void takeOver(Map<Member, Long> members) {
+    private void restore(Map<Member, Long> members) {
         members.forEach((member, sinceMs) -> {
             lastOffset = Math.max(lastOffset, member.offset());
             Group group = open.get(member.groupId());

@@ -79,7 +79,7 @@ final class SubmissionOrder {
                 blockedSinceMs = NOT_BLOCKED;
                 break;
             }
-            if (first.getKey() > next && !patienceIsOver(nowMs, first.getKey())) {
+            if (first.getKey() > next && !isDeadlinePassed(nowMs, first.getKey())) {
                 break;
             }
             waiting.pollFirstEntry().getValue().stream()
@@ -94,7 +94,7 @@ final class SubmissionOrder {
         return next != before || blockedSinceMs != blockedBeforeMs;
     }
 
-    private boolean patienceIsOver(long nowMs, long ordinal) {
+    private boolean isDeadlinePassed(long nowMs, long ordinal) {
         if (blockedSinceMs == NOT_BLOCKED) {
             blockedSinceMs = nowMs;
         }

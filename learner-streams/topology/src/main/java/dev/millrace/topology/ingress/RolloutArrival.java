@@ -14,9 +14,9 @@ public record RolloutArrival(SampleName name, Rollout rollout, Record<byte[], by
         return JoinSide.ROLLOUT;
     }
 
-    /** Whether it was refused before and put back: nothing that the join remembers of its first coming is about it. */
-    public boolean isPutBack() {
-        return RedriveMark.isPutBack(raw.headers());
+    /** Whether it was refused before and redriven: nothing that the join remembers of its first coming is about it. */
+    public boolean isRedriven() {
+        return RedriveMark.isRedriven(raw.headers());
     }
 
     /** Newest version that sampled one of its tokens. */

@@ -58,13 +58,13 @@ final class DeduplicationStore {
     }
 
     /** What is remembered of a group; an empty memory if nothing is. */
-    DeduplicationEntry recall(String groupId) {
+    DeduplicationEntry get(String groupId) {
         byte[] value = store.get(key(groupId));
         return value == null ? new DeduplicationEntry() : DeduplicationEntry.fromBytes(value);
     }
 
     /** Remembers a group as it is now. */
-    void remember(String groupId, DeduplicationEntry memory, long nowMs) {
+    void put(String groupId, DeduplicationEntry memory, long nowMs) {
         Bytes key = key(groupId);
         boolean known = store.get(key) != null;
         memory.touch(nowMs);
@@ -82,7 +82,7 @@ final class DeduplicationStore {
     void forgetOlder(long nowMs) {
         while (!order.isEmpty() && order.peekFirst().touchedMs() + retentionMs <= nowMs) {
             Entry oldest = order.removeFirst();
-            long touchedMs = recall(oldest.groupId()).touchedMs();
+            long touchedMs = get(oldest.groupId()).touchedMs();
             if (touchedMs + retentionMs <= nowMs) {
                 store.delete(key(oldest.groupId()));
             } else {

@@ -16,7 +16,7 @@ enum FoundPartner {
     OF_ANOTHER_RECORD,
     /** It has left without the rollout, so none will come. */
     HAS_LEFT,
-    /** It has not come yet, or was of the first coming of a rollout that was refused then and is put back now. */
+    /** It has not come yet, or was of the first coming of a rollout that was refused then and is redriven now. */
     NOT_YET;
 
     static FoundPartner of(
@@ -25,6 +25,6 @@ enum FoundPartner {
             return waiting.get().aboutOffset() == rollout.offset() ? WAITS : OF_ANOTHER_RECORD;
         }
         boolean hasBeen = group.has(partner, rollout.name().sampleIndex());
-        return hasBeen && !rollout.isPutBack() ? HAS_LEFT : NOT_YET;
+        return hasBeen && !rollout.isRedriven() ? HAS_LEFT : NOT_YET;
     }
 }

@@ -120,7 +120,7 @@ final class JoinTask implements DecisionTask<Arrival> {
     }
 
     private void take(RolloutArrival rollout) {
-        DeduplicationEntry group = seen.recall(rollout.name().groupId());
+        DeduplicationEntry group = seen.get(rollout.name().groupId());
         Announcement announced = Announcement.of(rollout.rollout());
         switch (RolloutDecision.of(rollout, announced, group)) {
             case DUPLICATE ->
@@ -135,22 +135,22 @@ final class JoinTask implements DecisionTask<Arrival> {
                                 "siblings must agree: the group's first rollout has " + group.announced()
                                         + ", this one " + announced));
             case TAKE -> {
-                meetWaiting(rollout, group);
+                joinPending(rollout, group);
                 group.addRollout(rollout.name().sampleIndex(), announced);
-                seen.remember(rollout.name().groupId(), group, clock.nowMs());
+                seen.put(rollout.name().groupId(), group, clock.nowMs());
             }
         }
     }
 
     /** A rollout meets the partners that came before it, and leaves, or waits for the rest. */
-    private void meetWaiting(RolloutArrival rollout, DeduplicationEntry group) {
-        PendingJoin meeting = new PendingJoin(rollout);
+    private void joinPending(RolloutArrival rollout, DeduplicationEntry group) {
+        PendingJoin pendingJoin = new PendingJoin(rollout);
         Optional<JoinSide> left = Optional.empty();
         boolean complete = true;
         for (JoinSide kind : partners) {
             Optional<PendingRecord> waiting = pending.find(kind, rollout.name().rolloutId());
             boolean here = switch (FoundPartner.of(kind, rollout, group, waiting)) {
-                case WAITS -> meet(meeting, waiting.get(), group);
+                case WAITS -> join(pendingJoin, waiting.get(), group);
                 case OF_ANOTHER_RECORD -> {
                     dropPartner(
                             waiting.get(),
@@ -166,7 +166,7 @@ final class JoinTask implements DecisionTask<Arrival> {
                 }
                 case NOT_YET -> {
                     group.forgetPartner(
-                            kind, rollout.name().sampleIndex()); // one of its first coming, if it was put back
+                            kind, rollout.name().sampleIndex()); // one of its first coming, if it was redriven
                     yield false;
                 }
             };
@@ -181,15 +181,15 @@ final class JoinTask implements DecisionTask<Arrival> {
                     "its " + left.get().noun() + " came before it and left already");
         } else if (complete) {
             dropPartners(rollout.name().rolloutId());
-            join(meeting);
+            join(pendingJoin);
         } else {
             pending.add(rollout, clock.nowMs());
         }
     }
 
-    /** A partner that waits joins the meeting; false if it had to leave. */
-    private boolean meet(PendingJoin meeting, PendingRecord waiting, DeduplicationEntry group) {
-        RolloutArrival rollout = meeting.rollout();
+    /** A partner that waits joins the pendingJoin; false if it had to leave. */
+    private boolean join(PendingJoin pendingJoin, PendingRecord waiting, DeduplicationEntry group) {
+        RolloutArrival rollout = pendingJoin.rollout();
         Optional<Arrival> payload = pending.payload(waiting);
         if (payload.isEmpty()) {
             dropPartner(waiting, group, rollout, NOT_KEPT + "orphan_after_ms");
@@ -197,16 +197,16 @@ final class JoinTask implements DecisionTask<Arrival> {
         }
         PartnerArrival partner = (PartnerArrival) payload.get();
         if (!fits(rollout, partner)) {
-            pending.drop(waiting);
+            pending.remove(waiting);
             group.forgetPartner(waiting.kind(), rollout.name().sampleIndex());
             return false;
         }
-        meeting.add(partner);
+        pendingJoin.add(partner);
         return true;
     }
 
     private void take(PartnerArrival partner) {
-        DeduplicationEntry group = seen.recall(partner.name().groupId());
+        DeduplicationEntry group = seen.get(partner.name().groupId());
         Optional<PendingRecord> rollout =
                 pending.find(JoinSide.ROLLOUT, partner.name().rolloutId());
         switch (PartnerDecision.of(partner, group, rollout)) {
@@ -235,22 +235,22 @@ final class JoinTask implements DecisionTask<Arrival> {
                         streamTimeMs,
                         "its rollout left before it came");
             case MEET -> {
-                if (!meetWaitingRollout(partner, rollout.get())) {
+                if (!joinPendingRollout(partner, rollout.get())) {
                     return;
                 }
             }
             case WAIT -> pending.add(partner, clock.nowMs());
         }
         group.addPartner(partner.kind(), partner.name().sampleIndex());
-        seen.remember(partner.name().groupId(), group, clock.nowMs());
+        seen.put(partner.name().groupId(), group, clock.nowMs());
     }
 
     /** A partner comes to its rollout, which leaves, or goes on waiting for the rest; false if it does not fit. */
-    private boolean meetWaitingRollout(PartnerArrival partner, PendingRecord waiting) {
+    private boolean joinPendingRollout(PartnerArrival partner, PendingRecord waiting) {
         Optional<Arrival> payload = pending.payload(waiting);
         if (payload.isEmpty()) {
             dropPartners(waiting.rolloutId());
-            pending.drop(waiting);
+            pending.remove(waiting);
             out.leave(PartnerReasons.missing(partner.kind()), waiting, streamTimeMs, NOT_KEPT + "unscored_after_ms");
             return true;
         }
@@ -258,11 +258,11 @@ final class JoinTask implements DecisionTask<Arrival> {
         if (!fits(rollout, partner)) {
             return false;
         }
-        Optional<PendingJoin> meeting = gather(rollout, partner);
-        if (meeting.isPresent()) {
+        Optional<PendingJoin> pendingJoin = gather(rollout, partner);
+        if (pendingJoin.isPresent()) {
             dropPartners(waiting.rolloutId());
-            pending.drop(waiting);
-            join(meeting.get());
+            pending.remove(waiting);
+            join(pendingJoin.get());
         } else {
             pending.add(partner, clock.nowMs());
         }
@@ -271,7 +271,7 @@ final class JoinTask implements DecisionTask<Arrival> {
 
     /** The rollout with all its partners, the last of which has just come; empty if one is missing still. */
     private Optional<PendingJoin> gather(RolloutArrival rollout, PartnerArrival last) {
-        PendingJoin meeting = new PendingJoin(rollout);
+        PendingJoin pendingJoin = new PendingJoin(rollout);
         for (JoinSide kind : partners) {
             if (kind != last.kind()) {
                 Optional<PendingRecord> waiting =
@@ -284,11 +284,11 @@ final class JoinTask implements DecisionTask<Arrival> {
                 if (payload.isEmpty()) {
                     return Optional.empty();
                 }
-                meeting.add((PartnerArrival) payload.get());
+                pendingJoin.add((PartnerArrival) payload.get());
             }
         }
-        meeting.add(last);
-        return Optional.of(meeting);
+        pendingJoin.add(last);
+        return Optional.of(pendingJoin);
     }
 
     private boolean fits(RolloutArrival rollout, PartnerArrival partner) {
@@ -302,28 +302,28 @@ final class JoinTask implements DecisionTask<Arrival> {
     }
 
     /** Everybody is there and fits. */
-    private void join(PendingJoin meeting) {
+    private void join(PendingJoin pendingJoin) {
         left++;
-        for (PartnerArrival partner : meeting.partners()) {
+        for (PartnerArrival partner : pendingJoin.partners()) {
             String unavailable = partner.unavailable();
-            if (unavailable != null && !goesOnWithout(partner, meeting)) {
-                out.leave(PartnerReasons.unavailable(partner.kind()), meeting.rollout(), streamTimeMs, unavailable);
+            if (unavailable != null && !canProceedWithout(partner, pendingJoin)) {
+                out.leave(PartnerReasons.unavailable(partner.kind()), pendingJoin.rollout(), streamTimeMs, unavailable);
                 return;
             }
         }
-        if (isWithoutVerdict(meeting)) {
+        if (isWithoutVerdict(pendingJoin)) {
             out.leave(
                     OutcomeReason.UNFINISHED,
-                    meeting.rollout(),
+                    pendingJoin.rollout(),
                     streamTimeMs,
-                    unfinished(meeting.rollout().rollout()));
+                    unfinished(pendingJoin.rollout().rollout()));
             return;
         }
-        Trajectory trajectory = maker.make(meeting, out::at);
+        Trajectory trajectory = maker.make(pendingJoin, out::at);
         byte[] bytes = settings.trajectories().serialize(settings.topics().trajectories(), trajectory);
         if (bytes.length > settings.maxRecordBytes()) {
             out.refuse(
-                    meeting.rollout(),
+                    pendingJoin.rollout(),
                     Refusal.of(
                             RefusalReason.TOO_LARGE,
                             "response_tokens",
@@ -331,15 +331,15 @@ final class JoinTask implements DecisionTask<Arrival> {
                                     + settings.maxRecordBytes()
                                     + "; raise max_record_bytes and the topic's max.message.bytes, or lower max_tokens"));
         } else {
-            out.joined(meeting, bytes);
+            out.joined(pendingJoin, bytes);
         }
     }
 
     /** Its own reward says nothing of a rollout that was broken off; one that was found apart from it does. */
-    private static boolean isWithoutVerdict(PendingJoin meeting) {
-        FinishReason reason = meeting.rollout().rollout().getFinishReason();
+    private static boolean isWithoutVerdict(PendingJoin pendingJoin) {
+        FinishReason reason = pendingJoin.rollout().rollout().getFinishReason();
         return (reason == FinishReason.ABORTED || reason == FinishReason.FAILED)
-                && meeting.reward().isEmpty();
+                && pendingJoin.reward().isEmpty();
     }
 
     private static String unfinished(Rollout rollout) {
@@ -349,14 +349,14 @@ final class JoinTask implements DecisionTask<Arrival> {
     }
 
     /** A score without old log-probs, under a configuration that goes on without them; all else of a score must be there. */
-    private boolean goesOnWithout(PartnerArrival partner, PendingJoin meeting) {
+    private boolean canProceedWithout(PartnerArrival partner, PendingJoin pendingJoin) {
         return partner.kind() == JoinSide.SCORE
                 && settings.missingOld().goesOn()
-                && meeting.scored(PolicyRole.PROXIMAL).isPresent();
+                && pendingJoin.scored(PolicyRole.PROXIMAL).isPresent();
     }
 
     private void dropPartner(PendingRecord partner, DeduplicationEntry group, RolloutArrival rollout, String detail) {
-        pending.drop(partner);
+        pending.remove(partner);
         group.forgetPartner(partner.kind(), rollout.name().sampleIndex());
         out.leave(PartnerReasons.orphan(partner.kind()), partner, streamTimeMs, detail);
     }
@@ -364,7 +364,7 @@ final class JoinTask implements DecisionTask<Arrival> {
     /** Partners that have met their rollout leave with it: what becomes of it accounts for them. */
     private void dropPartners(String rolloutId) {
         for (JoinSide kind : partners) {
-            pending.find(kind, rolloutId).ifPresent(pending::drop);
+            pending.find(kind, rolloutId).ifPresent(pending::remove);
         }
     }
 
@@ -406,7 +406,7 @@ final class JoinTask implements DecisionTask<Arrival> {
         Optional<PendingRecord> oldest = pending.oldest(kind);
         while (oldest.isPresent() && clock.nowMs() - oldest.get().sinceMs() >= afterMs) {
             say.accept(oldest.get());
-            pending.drop(oldest.get());
+            pending.remove(oldest.get());
             oldest = pending.oldest(kind);
         }
     }

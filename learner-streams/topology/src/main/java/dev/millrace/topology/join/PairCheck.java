@@ -28,7 +28,7 @@ final class PairCheck {
         for (LogProbVector vector : score.getVectors()) {
             int scored = vector.getLogProbs().remaining() / Float.BYTES;
             if (scored != tokens) {
-                throw misfit(
+                throw mismatch(
                         score,
                         "vectors." + vector.getPolicy(),
                         "the rollout has " + tokens + " response tokens, the score " + scored);
@@ -53,7 +53,7 @@ final class PairCheck {
                 j++;
             }
             if (sampled.get(i).getVersion() != scored.get(j).getVersion()) {
-                throw misfit(
+                throw mismatch(
                         score,
                         "vectors.OLD.version_spans",
                         "token " + t + " was sampled by version "
@@ -63,7 +63,7 @@ final class PairCheck {
         }
     }
 
-    private static RefusedException misfit(Score score, String field, String sentence) {
+    private static RefusedException mismatch(Score score, String field, String sentence) {
         return new RefusedException(
                 new Refusal(RefusalReason.MISFIT, field, sentence, score.getRunId(), score.getRolloutId()));
     }

@@ -78,8 +78,7 @@ final class PendingStore {
             while (all.hasNext()) {
                 KeyValue<Bytes, byte[]> entry = all.next();
                 byte[] key = entry.key.get();
-                remember(PendingRecord.fromBytes(
-                        new String(key, 1, key.length - 1, StandardCharsets.UTF_8), entry.value));
+                index(PendingRecord.fromBytes(new String(key, 1, key.length - 1, StandardCharsets.UTF_8), entry.value));
             }
         }
     }
@@ -118,13 +117,13 @@ final class PendingStore {
     /** Lets an arrival wait. Nothing else of its kind may wait under its name, and only partners that belong to it. */
     void add(Arrival arrival, long sinceMs) {
         PendingRecord waiting = PendingRecord.of(arrival, sinceMs);
-        remember(waiting);
+        index(waiting);
         store.put(key(waiting), waiting.toBytes());
         keep(waiting, arrival);
     }
 
     /** Ends its wait. */
-    void drop(PendingRecord waiting) {
+    void remove(PendingRecord waiting) {
         shelves.get(waiting.kind()).remove(waiting);
         store.delete(key(waiting));
         release(waiting);
@@ -142,7 +141,7 @@ final class PendingStore {
     /** Brings back the payload that is asked for, and those behind it as far as half of the memory goes. */
     private void readAgain(PendingRecord asked) {
         Shelf shelf = shelves.get(asked.kind());
-        makeRoom(shelf);
+        evictToFit(shelf);
         List<PendingRecord> stretch = new ArrayList<>();
         long room = cacheBytes - cachedBytes;
         for (PendingRecord waiting :
@@ -161,12 +160,12 @@ final class PendingStore {
     }
 
     /** Lets go of the newest payloads until half of the memory is free, so that reading again goes in stretches. */
-    private void makeRoom(Shelf shelf) {
-        letGo(shelf);
-        shelves.values().forEach(this::letGo);
+    private void evictToFit(Shelf shelf) {
+        evictOldest(shelf);
+        shelves.values().forEach(this::evictOldest);
     }
 
-    private void letGo(Shelf shelf) {
+    private void evictOldest(Shelf shelf) {
         for (PendingRecord newest : shelf.byOffset.descendingMap().values()) {
             if (cachedBytes <= cacheBytes / 2) {
                 return;
@@ -175,7 +174,7 @@ final class PendingStore {
         }
     }
 
-    private void remember(PendingRecord waiting) {
+    private void index(PendingRecord waiting) {
         String rolloutId = waiting.rolloutId();
         boolean isRollout = waiting.kind() == JoinSide.ROLLOUT;
         shelves.get(waiting.kind())

@@ -94,13 +94,12 @@ public final class Journal {
     }
 
     /** The header's value for a record that the task makes now. */
-    public byte[] sighting(long activityMs) {
-        byte[] sighting =
-                SeenHeader.encode(task, number++, activityMs, positions, trace.toByteArray(), settings.give());
+    public byte[] seen(long activityMs) {
+        byte[] seen = SeenHeader.encode(task, number++, activityMs, positions, trace.toByteArray(), settings.give());
         trace.clear();
         isLost = false;
         keep();
-        return sighting;
+        return seen;
     }
 
     private void keep() {

@@ -25,7 +25,7 @@ final class IdleTime {
     }
 
     /** The time since the last look as far as it counts, or {@link #BUSY}. */
-    long look(long wallClockMs) {
+    long elapse(long wallClockMs) {
         long idle = isBusy ? BUSY : Math.min(Math.max(0, wallClockMs - lastLookMs), maxGapMs);
         lastLookMs = wallClockMs;
         isBusy = false;

@@ -70,7 +70,7 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
     }
 
     private void tick(long wallClockMs) {
-        long idleMs = idleTime.look(wallClockMs);
+        long idleMs = idleTime.elapse(wallClockMs);
         if (idleMs != IdleTime.BUSY) {
             journal.idled(idleMs, wallClockMs);
             if (task.idle(idleMs, wallClockMs)) {
@@ -83,8 +83,8 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
     /** What is written today is dated today, because the log deletes by date. */
     private void forward(Decision decision) {
         Headers headers = new RecordHeaders(decision.headers());
-        headers.remove(SeenHeader.HEADER); // of a dead letter that was put back and is refused again
-        headers.add(SeenHeader.HEADER, journal.sighting(task.nowMs()));
+        headers.remove(SeenHeader.HEADER); // of a dead letter that was redriven and is refused again
+        headers.add(SeenHeader.HEADER, journal.seen(task.nowMs()));
         promptCommit.made(decision.topic());
         context()
                 .forward(

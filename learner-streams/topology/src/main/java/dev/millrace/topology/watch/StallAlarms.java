@@ -11,26 +11,26 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Says aloud what the watchdog finds: a line in the log when an alarm begins and when it ends, and the gauge
+ * Says aloud what the detector finds: a line in the log when an alarm begins and when it ends, and the gauge
  * {@code millrace.alarm} by stage and partition, 1 as long as it lasts. Confined to one thread, but for {@link #sentences}.
  */
 public final class StallAlarms {
     private static final Logger LOG = LoggerFactory.getLogger(StallAlarms.class);
 
-    private final StallDetector watchdog;
+    private final StallDetector detector;
     private final MeterRegistry registry;
     private final Map<String, AtomicInteger> gauges = new HashMap<>();
     private volatile List<String> sentences = List.of();
 
     /** @param afterMs a wait may last so long without progress */
     public StallAlarms(long afterMs, MeterRegistry registry) {
-        this.watchdog = new StallDetector(afterMs);
+        this.detector = new StallDetector(afterMs);
         this.registry = registry;
     }
 
     /** Looks at everything that is waited for, and says what has changed. */
-    public void look(Collection<Wait> waits, long nowMs) {
-        StallDetector.Change change = watchdog.look(waits, nowMs);
+    public void check(Collection<Wait> waits, long nowMs) {
+        StallDetector.Change change = detector.check(waits, nowMs);
         for (StallAlarm alarm : change.begun()) {
             LOG.warn("alarm: {}", alarm.sentence(nowMs));
             gauge(alarm.what()).set(1);
@@ -43,7 +43,7 @@ public final class StallAlarms {
                     alarm.what().partition());
             gauge(alarm.what()).set(0);
         }
-        sentences = watchdog.ringing().stream()
+        sentences = detector.stalled().stream()
                 .map(alarm -> alarm.sentence(nowMs))
                 .sorted()
                 .toList();

@@ -21,7 +21,7 @@ public final class StallDetector {
 
     private final long afterMs;
     private final Map<Place, Watched> watched = new HashMap<>();
-    private Map<Place, StallAlarm> ringing = new HashMap<>();
+    private Map<Place, StallAlarm> stalled = new HashMap<>();
 
     /** @param afterMs a wait may last so long without progress */
     public StallDetector(long afterMs) {
@@ -29,7 +29,7 @@ public final class StallDetector {
     }
 
     /** Looks at everything that is waited for now. */
-    public Change look(Collection<Wait> waits, long nowMs) {
+    public Change check(Collection<Wait> waits, long nowMs) {
         Map<Place, StallAlarm> now = new HashMap<>();
         Map<Place, Watched> kept = new HashMap<>();
         for (Wait wait : waits) {
@@ -47,22 +47,22 @@ public final class StallDetector {
         watched.putAll(kept);
         List<StallAlarm> begun = new ArrayList<>();
         now.forEach((place, alarm) -> {
-            if (!ringing.containsKey(place)) {
+            if (!stalled.containsKey(place)) {
                 begun.add(alarm);
             }
         });
         List<StallAlarm> ended = new ArrayList<>();
-        ringing.forEach((place, alarm) -> {
+        stalled.forEach((place, alarm) -> {
             if (!now.containsKey(place)) {
                 ended.add(alarm);
             }
         });
-        ringing = now;
+        stalled = now;
         return new Change(begun, ended);
     }
 
     /** All that ring now. */
-    public List<StallAlarm> ringing() {
-        return List.copyOf(ringing.values());
+    public List<StallAlarm> stalled() {
+        return List.copyOf(stalled.values());
     }
 }

@@ -79,7 +79,7 @@ class PendingStoreTest {
     void shouldForgetWhatIsDropped() {
         PendingStore pending = open(1 << 20);
         pending.add(rollout("g", 0, 0), 0);
-        pending.drop(pending.find(JoinSide.ROLLOUT, "g/0").orElseThrow());
+        pending.remove(pending.find(JoinSide.ROLLOUT, "g/0").orElseThrow());
         assertThat(pending.size(JoinSide.ROLLOUT)).isZero();
         assertThat(store.approximateNumEntries()).isZero();
     }
@@ -123,7 +123,7 @@ class PendingStoreTest {
             PendingRecord waiting =
                     pending.find(JoinSide.ROLLOUT, "g" + i + "/0").orElseThrow();
             assertThat(pending.payload(waiting)).containsSame(log.get((long) i));
-            pending.drop(waiting);
+            pending.remove(waiting);
         }
         assertThat(reads).hasSizeLessThanOrEqualTo(18).allMatch(size -> size <= 10); // 90 in stretches of at least 5
     }
@@ -142,7 +142,7 @@ class PendingStoreTest {
             PendingRecord waiting =
                     restarted.find(JoinSide.ROLLOUT, "g" + i + "/0").orElseThrow();
             assertThat(restarted.payload(waiting)).containsSame(log.get((long) i));
-            restarted.drop(waiting);
+            restarted.remove(waiting);
         }
         assertThat(reads).hasSizeLessThanOrEqualTo(11);
     }
@@ -166,7 +166,7 @@ class PendingStoreTest {
             PendingRecord waiting =
                     pending.find(JoinSide.ROLLOUT, "g" + i + "/0").orElseThrow();
             assertThat(pending.payload(waiting)).containsSame(log.get((long) i));
-            pending.drop(waiting);
+            pending.remove(waiting);
         }
     }
 }

@@ -65,10 +65,10 @@ class JournalTest {
         journal.idled(1000, 50_000);
         journal.idled(900, 51_000);
         journal.arrived(new Seen(3, 4, 5, -1, Long.MIN_VALUE));
-        SeenHeader first = read(journal.sighting(77));
+        SeenHeader first = read(journal.seen(77));
         journal.arrived(new Seen(0, 100));
-        SeenHeader second = read(journal.sighting(78));
-        SeenHeader third = read(journal.sighting(78));
+        SeenHeader second = read(journal.seen(78));
+        SeenHeader third = read(journal.seen(78));
 
         assertThat(first.number()).isZero();
         assertThat(first.activityMs()).isEqualTo(77);
@@ -84,14 +84,14 @@ class JournalTest {
     @Test
     void shouldGoOnWithWhatItsStoreHoldsAndSayThatItBeganAnew() {
         Journal before = new Journal(store, "join-3", SETTINGS);
-        before.sighting(0);
+        before.seen(0);
         before.arrived(new Seen(0, 5));
         before.idled(10, 20);
         new Journal(store, "join-3", OTHERS);
         Journal after = new Journal(store, "join-3", OTHERS); // and crashed before anything came
         after.arrived(new Seen(0, 6));
 
-        assertThat(read(after.sighting(3)))
+        assertThat(read(after.seen(3)))
                 .isEqualTo(new SeenHeader(
                         "join-3",
                         1,
@@ -104,29 +104,29 @@ class JournalTest {
     @Test
     void shouldGiveTheTextOfItsSettingsToTheFirstRecordAlone() {
         Journal journal = new Journal(store, "join-3", SETTINGS);
-        assertThat(read(journal.sighting(0)).settings()).containsExactly(SETTINGS);
-        assertThat(read(journal.sighting(0)).settings()).isEmpty();
+        assertThat(read(journal.seen(0)).settings()).containsExactly(SETTINGS);
+        assertThat(read(journal.seen(0)).settings()).isEmpty();
     }
 
     @Test
     void shouldNameTheSameSettingsInOneByteWhenItBeginsAgain() {
-        new Journal(store, "join-3", SETTINGS).sighting(0);
+        new Journal(store, "join-3", SETTINGS).seen(0);
         Journal again = new Journal(store, "join-3", SETTINGS);
         again.arrived(new Seen(0, 5));
-        byte[] restarted = again.sighting(0);
+        byte[] restarted = again.seen(0);
         again.arrived(new Seen(0, 6));
 
         assertThat(read(restarted).since()).containsExactly(new BeganAgain(), new Arrivals(0, 1));
         assertThat(read(restarted).settings()).isEmpty();
-        assertThat(restarted).hasSize(again.sighting(0).length + 1);
+        assertThat(restarted).hasSize(again.seen(0).length + 1);
     }
 
     @Test
     void shouldCarryEveryTextOfSettingsByWhichItBeganBeforeItsFirstRecord() {
         new Journal(store, "join-3", SETTINGS);
-        SeenHeader sighting = read(new Journal(store, "join-3", OTHERS).sighting(0));
-        assertThat(sighting.since()).containsExactly(began(SETTINGS), began(OTHERS));
-        assertThat(sighting.settings()).containsExactly(SETTINGS, OTHERS);
+        SeenHeader seen = read(new Journal(store, "join-3", OTHERS).seen(0));
+        assertThat(seen.since()).containsExactly(began(SETTINGS), began(OTHERS));
+        assertThat(seen.settings()).containsExactly(SETTINGS, OTHERS);
     }
 
     @Test
@@ -147,19 +147,19 @@ class JournalTest {
         journal.idled(10, 20);
         journal.changed();
         journal.idled(11, 31);
-        assertThat(read(journal.sighting(0)).since())
+        assertThat(read(journal.seen(0)).since())
                 .containsExactly(began(SETTINGS), new Idled(10, 20), new Idled(11, 31));
     }
 
     @Test
     void shouldTakeAboutAByteForEachChangeOfInputs() {
         Journal journal = new Journal(store, "join-3", SETTINGS);
-        journal.sighting(0);
+        journal.seen(0);
         for (int i = 0; i < 20; i++) {
             journal.arrived(new Seen(0, 1_000_000 + i));
             journal.arrived(new Seen(1, 1_000_000 + i));
         }
-        assertThat(journal.sighting(600_000)).hasSizeLessThan(64);
+        assertThat(journal.seen(600_000)).hasSizeLessThan(64);
     }
 
     @Test
@@ -168,14 +168,14 @@ class JournalTest {
         for (int i = 0; i < 4000; i++) {
             journal.arrived(new Seen(i % 2, i));
         }
-        assertThat(read(journal.sighting(0)).since()).containsExactly(new Lost());
+        assertThat(read(journal.seen(0)).since()).containsExactly(new Lost());
         journal.arrived(new Seen(0, 5000));
-        assertThat(read(journal.sighting(0)).since()).containsExactly(new Arrivals(0, 1));
+        assertThat(read(journal.seen(0)).since()).containsExactly(new Arrivals(0, 1));
     }
 
     @Test
     void shouldRefuseAHeaderThatEndsTooEarly() {
-        byte[] cut = java.util.Arrays.copyOf(new Journal(store, "join-3", SETTINGS).sighting(5), 12);
+        byte[] cut = java.util.Arrays.copyOf(new Journal(store, "join-3", SETTINGS).seen(5), 12);
         assertThatThrownBy(() -> read(cut))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining(SeenHeader.HEADER);

@@ -7,7 +7,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class StallDetectorTest {
-    private final StallDetector watchdog = new StallDetector(30_000);
+    private final StallDetector detector = new StallDetector(30_000);
 
     private static Wait join(int partition, long progress) {
         return new Wait("join", partition, progress, "12 rollouts wait");
@@ -15,29 +15,29 @@ class StallDetectorTest {
 
     @Test
     void shouldRingForAWaitWithoutProgressAndNameStagePartitionAndTime() {
-        assertThat(watchdog.look(List.of(join(2, 7)), 1_000).begun()).isEmpty();
-        assertThat(watchdog.look(List.of(join(2, 7)), 30_999).begun()).isEmpty();
-        assertThat(watchdog.look(List.of(join(2, 7)), 31_000).begun())
+        assertThat(detector.check(List.of(join(2, 7)), 1_000).begun()).isEmpty();
+        assertThat(detector.check(List.of(join(2, 7)), 30_999).begun()).isEmpty();
+        assertThat(detector.check(List.of(join(2, 7)), 31_000).begun())
                 .singleElement()
                 .satisfies(alarm -> assertThat(alarm.sentence(32_000))
                         .isEqualTo("join, partition 2: 12 rollouts wait; no progress for 31 s"));
-        assertThat(watchdog.look(List.of(join(2, 7)), 60_000).begun())
+        assertThat(detector.check(List.of(join(2, 7)), 60_000).begun())
                 .as("it rings already")
                 .isEmpty();
-        assertThat(watchdog.ringing()).hasSize(1);
+        assertThat(detector.stalled()).hasSize(1);
     }
 
     @Test
     void shouldEndWithProgressOrWithTheWait() {
-        watchdog.look(List.of(join(0, 1), join(1, 1)), 0);
-        assertThat(watchdog.look(List.of(join(0, 1), join(1, 1)), 30_000).begun())
+        detector.check(List.of(join(0, 1), join(1, 1)), 0);
+        assertThat(detector.check(List.of(join(0, 1), join(1, 1)), 30_000).begun())
                 .hasSize(2);
-        StallDetector.Change change = watchdog.look(List.of(join(0, 2)), 40_000);
+        StallDetector.Change change = detector.check(List.of(join(0, 2)), 40_000);
         assertThat(change.begun()).isEmpty();
         assertThat(change.ended()).hasSize(2);
-        assertThat(watchdog.ringing()).isEmpty();
-        assertThat(watchdog.look(List.of(join(0, 2)), 69_999).begun()).isEmpty();
-        assertThat(watchdog.look(List.of(join(0, 2)), 70_000).begun())
+        assertThat(detector.stalled()).isEmpty();
+        assertThat(detector.check(List.of(join(0, 2)), 69_999).begun()).isEmpty();
+        assertThat(detector.check(List.of(join(0, 2)), 70_000).begun())
                 .as("it stands still again")
                 .hasSize(1);
     }
@@ -45,7 +45,7 @@ class StallDetectorTest {
     @Test
     void shouldNotRingAsLongAsThereIsProgress() {
         for (int second = 0; second < 300; second++) {
-            assertThat(watchdog.look(List.of(join(0, second / 29)), second * 1000L)
+            assertThat(detector.check(List.of(join(0, second / 29)), second * 1000L)
                             .begun())
                     .isEmpty();
         }
@@ -54,18 +54,18 @@ class StallDetectorTest {
     @Test
     void shouldShowEachAlarmAsAGauge() {
         SimpleMeterRegistry registry = new SimpleMeterRegistry();
-        StallAlarms bell = new StallAlarms(1_000, registry);
-        bell.look(List.of(join(3, 1)), 0);
+        StallAlarms alarms = new StallAlarms(1_000, registry);
+        alarms.check(List.of(join(3, 1)), 0);
         assertThat(registry.find("millrace.alarm").gauge()).isNull();
-        bell.look(List.of(join(3, 1)), 1_000);
+        alarms.check(List.of(join(3, 1)), 1_000);
         assertThat(registry.get("millrace.alarm")
                         .tags("stage", "join", "partition", "3")
                         .gauge()
                         .value())
                 .isEqualTo(1);
-        assertThat(bell.sentences()).containsExactly("join, partition 3: 12 rollouts wait; no progress for 1 s");
-        bell.look(List.of(), 2_000);
+        assertThat(alarms.sentences()).containsExactly("join, partition 3: 12 rollouts wait; no progress for 1 s");
+        alarms.check(List.of(), 2_000);
         assertThat(registry.get("millrace.alarm").gauge().value()).isZero();
-        assertThat(bell.sentences()).isEmpty();
+        assertThat(alarms.sentences()).isEmpty();
     }
 }

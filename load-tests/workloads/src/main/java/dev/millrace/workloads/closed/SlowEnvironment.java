@@ -64,11 +64,11 @@ public final class SlowEnvironment implements Environment {
         @Override
         public StepResult afterToken(Transcript response) {
             if (held == null) {
-                StepResult reaction = episode.afterToken(response);
-                if (!reaction.ends() && reaction.tokens().length == 0) {
-                    return reaction;
+                StepResult result = episode.afterToken(response);
+                if (!result.ends() && result.tokens().length == 0) {
+                    return result;
                 }
-                held = reaction;
+                held = result;
                 dueNanos = nanoTime.getAsLong() + TimeUnit.MILLISECONDS.toNanos(latencyMs.draw(random));
             }
             if (nanoTime.getAsLong() - dueNanos < 0) {

@@ -11,17 +11,17 @@ import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 
 /**
- * Says on the dead-letter topic that one of its letters was put back on the topic it came from.
+ * Says on the dead-letter topic that one of its letters was redriven on the topic it came from.
  *
- * <p>The mark and the record that is put back are written in one transaction, so that a letter is put back once or not
+ * <p>The mark and the record that is redriven are written in one transaction, so that a letter is redriven once or not
  * at all. A mark has no value and no reason; it repeats the letter's source and run, so that a reader who follows the
- * topic can take back what it had counted for the letter without looking for it. The record put back carries
+ * topic can take back what it had counted for the letter without looking for it. The record redriven carries
  * {@link #LETTER} too.
  *
  * @param letterPartition partition of the letter on the dead-letter topic
  * @param letterOffset its offset
- * @param sourceTopic topic from which the record had been refused, and to which it was put back
- * @param sourcePartition partition it had been read from, and to which it was put back
+ * @param sourceTopic topic from which the record had been refused, and to which it was redriven
+ * @param sourcePartition partition it had been read from, and to which it was redriven
  * @param sourceOffset offset it had been read from
  * @param newOffset offset at which it lies since
  * @param samples how many samples of a group the letter stood for: one for a rollout, a group for a prompt, else 0
@@ -41,7 +41,7 @@ public record RedriveMark(
         String runId) {
 
     private static final String PREFIX = "millrace.put-back.";
-    /** On a mark and on the record that was put back: which letter it was, {@code partition@offset}. */
+    /** On a mark and on the record that was redriven: which letter it was, {@code partition@offset}. */
     public static final String LETTER = PREFIX + "letter";
 
     private static final String NEW_OFFSET = PREFIX + "new-offset";
@@ -55,7 +55,7 @@ public record RedriveMark(
         return partition + "@" + offset;
     }
 
-    /** The headers of the record that is put back: its own, without those that made it a letter, and which letter it was. */
+    /** The headers of the record that is redriven: its own, without those that made it a letter, and which letter it was. */
     public static Headers headers(Headers letter, int letterPartition, long letterOffset) {
         Headers headers = new RecordHeaders();
         for (Header header : letter) {
@@ -67,8 +67,8 @@ public record RedriveMark(
         return headers;
     }
 
-    /** Whether a record was put back on the topic on which it is read now. */
-    public static boolean isPutBack(Headers headers) {
+    /** Whether a record was redriven on the topic on which it is read now. */
+    public static boolean isRedriven(Headers headers) {
         return headers.lastHeader(LETTER) != null;
     }
 

@@ -43,12 +43,12 @@ class RedriveMarkTest {
 
     @Test
     void shouldTakeALetterForNoMarkEvenIfItsRecordWasPutBackBefore() {
-        Headers putBack = RedriveMark.headers(new RecordHeaders(), 0, 17);
+        Headers redriven = RedriveMark.headers(new RecordHeaders(), 0, 17);
         Headers refusedAgain = DeadLetters.headers(
-                putBack,
+                redriven,
                 new DeadLetters.Source("millrace.rollouts", 3, 50, 5L),
                 Refusal.of(RefusalReason.REWARD, "reward", "reward must be finite: NaN"));
-        assertThat(RedriveMark.isPutBack(refusedAgain)).isTrue();
+        assertThat(RedriveMark.isRedriven(refusedAgain)).isTrue();
         assertThat(RedriveMark.of(
                         read(new ProducerRecord<>("millrace.dead-letters", 0, null, KEY, null, refusedAgain))))
                 .isEmpty();
