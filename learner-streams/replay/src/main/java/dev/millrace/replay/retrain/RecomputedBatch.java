@@ -7,11 +7,11 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.stages.AssembledInput;
 import dev.millrace.stages.BatchCorrections;
 import dev.millrace.stages.BatchInput;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.DecidedBatch;
-import dev.millrace.topology.batch.AssembledInput;
 import java.util.ArrayList;
 import java.util.List;
 

@@ -1,4 +1,4 @@
-package dev.millrace.topology.batch;
+package dev.millrace.stages;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.staleness.BatchVersions;
@@ -7,8 +7,6 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
-import dev.millrace.stages.BatchInput;
-import dev.millrace.stages.MemberLogProbs;
 import java.util.Arrays;
 import java.util.List;
 
