@@ -1,6 +1,8 @@
 package dev.millrace.scorer;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.transaction.FencedWriterException;
+import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.RunTopics;
@@ -17,16 +19,11 @@ import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
-import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.FencedInstanceIdException;
-import org.apache.kafka.common.errors.InvalidProducerEpochException;
-import org.apache.kafka.common.errors.InvalidTxnStateException;
-import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serializer;
 
 /**
@@ -44,7 +41,7 @@ final class ScoreLog implements AutoCloseable {
     private final String scoresTopic;
     private final String scorerId;
     private final KafkaConsumer<byte[], byte[]> consumer;
-    private final KafkaProducer<byte[], byte[]> producer;
+    private final TransactionalWriter writer;
     private final Serializer<Score> scores;
     private final Serializer<Serving> servings;
 
@@ -70,27 +67,24 @@ final class ScoreLog implements AutoCloseable {
                         Map.entry("max.poll.records", config.maxBatchSequences()))),
                 new ByteArrayDeserializer(),
                 new ByteArrayDeserializer());
-        this.producer = new KafkaProducer<>(
-                connection.producer(Map.of(
-                        "transactional.id",
-                        connection.scoped(member),
+        this.writer = TransactionalWriter.of(
+                connection,
+                connection.scoped(member),
+                TRANSACTION_TIMEOUT_MS,
+                Map.of(
                         "client.id",
                         member,
-                        "transaction.timeout.ms",
-                        TRANSACTION_TIMEOUT_MS,
                         "max.block.ms",
                         config.commitTimeoutMs(),
                         "compression.type",
                         "lz4",
                         "linger.ms",
-                        0)),
-                new ByteArraySerializer(),
-                new ByteArraySerializer());
+                        0));
     }
 
     /** Aborts what a predecessor of the same id left open, shuts it out, and joins the group. */
     void fenceOthers() {
-        producer.initTransactions();
+        writer.fenceOthers();
         consumer.subscribe(List.of(topics.rollouts()));
     }
 
@@ -117,33 +111,29 @@ final class ScoreLog implements AutoCloseable {
             progress.put(partition, new OffsetAndMetadata(consumer.position(partition)));
         }
         try {
-            producer.beginTransaction();
-            for (Score score : made) {
-                producer.send(new ProducerRecord<>(
-                        scoresTopic,
-                        score.getRolloutSource().getPartition(),
-                        score.getGroupId().getBytes(StandardCharsets.UTF_8),
-                        scores.serialize(scoresTopic, score)));
-            }
-            if (serving != null) {
-                producer.send(new ProducerRecord<>(
-                        topics.serving(),
-                        serving.getServerId().getBytes(StandardCharsets.UTF_8),
-                        servings.serialize(topics.serving(), serving)));
-            }
-            if (!progress.isEmpty()) {
-                producer.sendOffsetsToTransaction(progress, consumer.groupMetadata());
-            }
-            producer.commitTransaction(); // throws if any send failed
+            writer.write(out -> {
+                for (Score score : made) {
+                    out.send(new ProducerRecord<>(
+                            scoresTopic,
+                            score.getRolloutSource().getPartition(),
+                            score.getGroupId().getBytes(StandardCharsets.UTF_8),
+                            scores.serialize(scoresTopic, score)));
+                }
+                if (serving != null) {
+                    out.send(new ProducerRecord<>(
+                            topics.serving(),
+                            serving.getServerId().getBytes(StandardCharsets.UTF_8),
+                            servings.serialize(topics.serving(), serving)));
+                }
+                if (!progress.isEmpty()) {
+                    out.sendOffsetsToTransaction(progress, consumer.groupMetadata());
+                }
+            });
             return true;
         } catch (CommitFailedException e) {
-            producer.abortTransaction();
             readAgain(read);
             return false;
-        } catch (FencedInstanceIdException
-                | ProducerFencedException
-                | InvalidProducerEpochException
-                | InvalidTxnStateException e) {
+        } catch (FencedWriterException e) {
             throw takenOver(e);
         }
     }
@@ -171,7 +161,7 @@ final class ScoreLog implements AutoCloseable {
 
     @Override
     public void close() {
-        producer.close(CLOSE_LIMIT);
+        writer.close();
         consumer.close(
                 CloseOptions.timeout(CLOSE_LIMIT).withGroupMembershipOperation(GroupMembershipOperation.LEAVE_GROUP));
     }

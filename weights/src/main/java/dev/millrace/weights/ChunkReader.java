@@ -1,17 +1,14 @@
 package dev.millrace.weights;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
 import java.time.Duration;
-import java.util.List;
 import java.util.Map;
-import org.apache.kafka.clients.consumer.CloseOptions;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Reads the chunks of a version from where its manifest says they lie: assign, seek, poll to the last offset.
@@ -20,29 +17,22 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * under way with a {@link org.apache.kafka.common.errors.WakeupException}.
  */
 final class ChunkReader implements ChunkLog, AutoCloseable {
-    private static final Duration POLL = Duration.ofMillis(200);
-
-    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final LogReader log;
     private final Duration limit;
 
     /** @param limit longest wait without a new chunk of a version */
     ChunkReader(LogConnection connection, Duration limit) {
-        this.consumer = new KafkaConsumer<>(
-                connection.consumer(Map.of(
-                        "isolation.level",
-                        "read_committed",
+        this.log = new LogReader(
+                connection,
+                Map.of(
                         "auto.offset.reset",
                         "none",
-                        "enable.auto.commit",
-                        false,
                         // after a version's last chunk the consumer asks for more; the next read begins when that has
                         // come back
                         "fetch.max.wait.ms",
                         10,
                         "max.partition.fetch.bytes",
-                        8 << 20)),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer());
+                        8 << 20));
         this.limit = limit;
     }
 
@@ -50,34 +40,22 @@ final class ChunkReader implements ChunkLog, AutoCloseable {
     @Override
     public synchronized void read(PolicyVersion manifest, TensorLocation location, Taker taker) {
         TopicPartition partition = new TopicPartition(location.getTopic(), location.getPartition());
-        consumer.assign(List.of(partition));
-        consumer.seek(partition, location.getFirstOffset());
-        long position = location.getFirstOffset();
-        long lastProgress = System.nanoTime();
-        while (position <= location.getLastOffset()) {
-            for (ConsumerRecord<byte[], byte[]> record : poll(manifest, location)) {
-                if (record.offset() <= location.getLastOffset()) {
-                    taker.take(record.topic(), record.partition(), record.offset(), record.value());
-                }
-            }
-            long now = consumer.position(partition);
-            if (now > position) {
-                position = now;
-                lastProgress = System.nanoTime();
-            } else if (System.nanoTime() - lastProgress > limit.toNanos()) {
+        log.from(partition, location.getFirstOffset());
+        try {
+            boolean isRead = log.readTo(
+                    Map.of(partition, location.getLastOffset() + 1), ReadLimit.withoutProgress(limit), record -> {
+                        if (record.offset() <= location.getLastOffset()) {
+                            taker.take(record.topic(), record.partition(), record.offset(), record.value());
+                        }
+                    });
+            if (!isRead) {
                 throw new VersionUnavailableException(
                         manifest.getVersion(),
                         "version " + manifest.getVersion()
-                                + ": no record came from " + partition + " at offset " + position + " within "
-                                + limit.toMillis()
+                                + ": no record came from " + partition + " at offset " + log.position(partition)
+                                + " within " + limit.toMillis()
                                 + " ms; its chunks go on to offset " + location.getLastOffset());
             }
-        }
-    }
-
-    private Iterable<ConsumerRecord<byte[], byte[]>> poll(PolicyVersion manifest, TensorLocation location) {
-        try {
-            return consumer.poll(POLL);
         } catch (OffsetOutOfRangeException e) {
             throw new VersionUnavailableException(
                     manifest.getVersion(),
@@ -92,10 +70,9 @@ final class ChunkReader implements ChunkLog, AutoCloseable {
 
     @Override
     public void close() {
-        consumer.wakeup();
+        log.wakeup();
         synchronized (this) {
-            consumer.close(
-                    CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
+            log.close();
         }
     }
 }

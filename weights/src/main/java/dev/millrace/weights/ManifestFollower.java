@@ -1,6 +1,7 @@
 package dev.millrace.weights;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -10,13 +11,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Collectors;
-import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.WakeupException;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -29,12 +25,11 @@ import org.slf4j.LoggerFactory;
  */
 final class ManifestFollower implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ManifestFollower.class);
-    private static final Duration POLL = Duration.ofMillis(500);
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(10);
 
     private final String topic;
     private final RunIdentity run;
-    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final LogReader log;
     private final Deserializer<PolicyVersion> manifests;
     private final Thread thread;
     private final ManifestHistory history;
@@ -51,58 +46,27 @@ final class ManifestFollower implements AutoCloseable {
         this.history = new ManifestHistory(keptManifests);
         this.manifests =
                 AvroSerde.of(PolicyVersion.class, connection.registry()).deserializer();
-        this.consumer = new KafkaConsumer<>(
-                connection.consumer(Map.of(
-                        "isolation.level", "read_committed",
-                        "auto.offset.reset", "earliest",
-                        "enable.auto.commit", false)),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer());
+        this.log = new LogReader(connection);
         this.thread = new Thread(this::follow, "policy-feed");
         thread.setDaemon(true);
         thread.start();
     }
 
     private void follow() {
-        try {
-            List<TopicPartition> partitions = partitions();
-            consumer.assign(partitions);
-            consumer.seekToBeginning(partitions);
-            Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
-            while (!closed) {
-                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
-                    accept(record);
-                }
+        try (log) {
+            List<TopicPartition> partitions = log.fromBeginning(topic);
+            Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions);
+            log.follow(this::accept, () -> {
                 progress = partitions.stream()
-                        .map(p -> p + " was read to offset " + consumer.position(p))
+                        .map(p -> p + " was read to offset " + log.position(p))
                         .collect(Collectors.joining(", "));
-                if (ends != null
-                        && ends.entrySet().stream().allMatch(e -> consumer.position(e.getKey()) >= e.getValue())) {
-                    ends = null;
+                if (log.hasReached(ends)) {
                     becomeCaughtUp();
                 }
-            }
-        } catch (WakeupException e) {
-            if (!closed) {
-                fail(e);
-            }
+            });
         } catch (RuntimeException | Error e) { // an error too: whoever waits must not wait for a thread that is gone
             fail(e);
-        } finally {
-            consumer.close(
-                    CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
         }
-    }
-
-    private List<TopicPartition> partitions() {
-        List<PartitionInfo> found = consumer.partitionsFor(topic);
-        if (found == null || found.isEmpty()) {
-            throw new IllegalStateException(
-                    "topic " + topic + " does not exist; creating the run's topics comes first");
-        }
-        return found.stream()
-                .map(info -> new TopicPartition(topic, info.partition()))
-                .toList();
     }
 
     private synchronized void accept(ConsumerRecord<byte[], byte[]> record) {
@@ -137,8 +101,10 @@ final class ManifestFollower implements AutoCloseable {
     }
 
     private synchronized void becomeCaughtUp() {
-        caughtUp = true;
-        notifyAll();
+        if (!caughtUp) {
+            caughtUp = true;
+            notifyAll();
+        }
     }
 
     private synchronized void fail(Throwable e) {
@@ -216,7 +182,7 @@ final class ManifestFollower implements AutoCloseable {
     @Override
     public void close() {
         closed = true;
-        consumer.wakeup();
+        log.stop();
         synchronized (this) {
             notifyAll();
         }

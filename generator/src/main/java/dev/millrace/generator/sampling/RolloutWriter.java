@@ -1,12 +1,13 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.transaction.FencedWriterException;
+import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -19,14 +20,9 @@ import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
-import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.FencedInstanceIdException;
-import org.apache.kafka.common.errors.InvalidProducerEpochException;
-import org.apache.kafka.common.errors.InvalidTxnStateException;
-import org.apache.kafka.common.errors.ProducerFencedException;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serializer;
 
 /**
@@ -37,7 +33,6 @@ import org.apache.kafka.common.serialization.Serializer;
  */
 final class RolloutWriter implements AutoCloseable {
     private static final int TRANSACTION_TIMEOUT_MS = 30_000;
-    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
 
     /** A rollout and when its last token was there. */
     record Finished(RunningSequence sequence, long atMs) {}
@@ -60,7 +55,7 @@ final class RolloutWriter implements AutoCloseable {
     private final RolloutRecords records;
     private final Serializer<Rollout> rollouts;
     private final Serializer<Serving> servings;
-    private final KafkaProducer<byte[], byte[]> producer;
+    private final TransactionalWriter writer;
     private final ExecutorService thread;
     private final GeneratorMeters meters;
     private CompletableFuture<Optional<Work>> running = CompletableFuture.completedFuture(Optional.empty());
@@ -71,33 +66,30 @@ final class RolloutWriter implements AutoCloseable {
         this.records = new RolloutRecords(config.id());
         this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).serializer();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).serializer();
-        this.producer = new KafkaProducer<>(
-                connection.producer(Map.of(
-                        "transactional.id",
-                        connection.scoped("generator-" + config.id()),
+        this.writer = TransactionalWriter.of(
+                connection,
+                connection.scoped("generator-" + config.id()),
+                TRANSACTION_TIMEOUT_MS,
+                Map.of(
                         "client.id",
                         "generator-" + config.id(),
-                        "transaction.timeout.ms",
-                        TRANSACTION_TIMEOUT_MS,
                         "max.block.ms",
                         config.commitTimeoutMs(),
                         "compression.type",
                         "lz4",
                         "linger.ms",
-                        0)),
-                new ByteArraySerializer(),
-                new ByteArraySerializer());
+                        0));
         this.thread = Executors.newSingleThreadExecutor(task -> {
-            Thread writer = new Thread(task, "rollout-writer-" + config.id());
-            writer.setDaemon(true); // a transaction cut short by the end of the process is aborted by the broker
-            return writer;
+            Thread committing = new Thread(task, "rollout-writer-" + config.id());
+            committing.setDaemon(true); // a transaction cut short by the end of the process is aborted by the broker
+            return committing;
         });
         this.meters = meters;
     }
 
     /** Aborts what a predecessor of the same id left open, and shuts it out. */
     void fenceOthers() {
-        producer.initTransactions();
+        writer.fenceOthers();
     }
 
     /** True while a transaction is under way. */
@@ -136,31 +128,10 @@ final class RolloutWriter implements AutoCloseable {
 
     private Optional<Work> commit(Work work) {
         try {
-            producer.beginTransaction();
-            for (Finished finished : work.rollouts()) {
-                Rollout rollout = records.of(finished.sequence(), finished.atMs());
-                send(topics.rollouts(), rollout.getGroupId(), rollouts.serialize(topics.rollouts(), rollout));
-            }
-            for (RefusedPrompt refused : work.refused()) {
-                producer.send(refused.deadLetter(topics.deadLetters()));
-            }
-            if (work.serving() != null) {
-                send(
-                        topics.serving(),
-                        work.serving().getServerId(),
-                        servings.serialize(topics.serving(), work.serving()));
-            }
-            if (!work.offsets().isEmpty()) {
-                producer.sendOffsetsToTransaction(work.offsets(), work.group());
-            }
-            producer.commitTransaction(); // throws if any send failed
+            writer.write(out -> write(work, out));
         } catch (CommitFailedException e) {
-            producer.abortTransaction();
             return Optional.of(work);
-        } catch (FencedInstanceIdException
-                | ProducerFencedException
-                | InvalidProducerEpochException
-                | InvalidTxnStateException e) {
+        } catch (FencedWriterException e) {
             throw new IllegalStateException(
                     "another generator with the id " + config.id() + " has taken over (every"
                             + " generator of a run needs an id of its own), or the broker gave up a transaction after "
@@ -171,13 +142,33 @@ final class RolloutWriter implements AutoCloseable {
         return Optional.empty();
     }
 
-    private void send(String topic, String key, byte[] value) {
-        producer.send(new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value));
+    private void write(Work work, Producer<byte[], byte[]> out) {
+        for (Finished finished : work.rollouts()) {
+            Rollout rollout = records.of(finished.sequence(), finished.atMs());
+            send(out, topics.rollouts(), rollout.getGroupId(), rollouts.serialize(topics.rollouts(), rollout));
+        }
+        for (RefusedPrompt refused : work.refused()) {
+            out.send(refused.deadLetter(topics.deadLetters()));
+        }
+        if (work.serving() != null) {
+            send(
+                    out,
+                    topics.serving(),
+                    work.serving().getServerId(),
+                    servings.serialize(topics.serving(), work.serving()));
+        }
+        if (!work.offsets().isEmpty()) {
+            out.sendOffsetsToTransaction(work.offsets(), work.group());
+        }
+    }
+
+    private static void send(Producer<byte[], byte[]> out, String topic, String key, byte[] value) {
+        out.send(new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value));
     }
 
     @Override
     public void close() {
         thread.shutdown();
-        producer.close(CLOSE_LIMIT); // makes a transaction that hangs fail, so that the thread ends
+        writer.close(); // makes a transaction that hangs fail, so that the thread ends
     }
 }

@@ -1,28 +1,25 @@
 package dev.millrace.generator.staleness;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.transaction.FencedWriterException;
+import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.serde.AvroSerde;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
-import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
-import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.InvalidProducerEpochException;
-import org.apache.kafka.common.errors.InvalidTxnStateException;
-import org.apache.kafka.common.errors.ProducerFencedException;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.serialization.Serializer;
 
 /**
  * Admission's side of the log: writes prompts, reads outcomes and dead letters, and keeps the state that joins them.
@@ -33,41 +30,25 @@ import org.apache.kafka.common.serialization.StringSerializer;
  */
 final class ControllerLog implements AutoCloseable {
     private static final int TRANSACTION_TIMEOUT_MS = 30_000;
-    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
 
     private final LogConnection connection;
-    private final KafkaConsumer<byte[], byte[]> consumer;
-    private final KafkaProducer<String, PromptRequest> producer;
+    private final LogReader log;
+    private final TransactionalWriter writer;
+    private final Serializer<PromptRequest> prompts;
     private final List<TopicPartition> followed;
 
     ControllerLog(LogConnection connection) {
         this.connection = connection;
         String group = connection.scoped("admission-" + connection.run().epoch());
-        this.consumer = new KafkaConsumer<>(
-                connection.consumer(Map.of(
-                        "group.id", group,
-                        "client.id", "admission",
-                        "isolation.level", "read_committed",
-                        "auto.offset.reset", "earliest",
-                        "enable.auto.commit", false)),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer());
-        this.producer = new KafkaProducer<>(
-                connection.producer(Map.of(
-                        "transactional.id",
-                        group,
-                        "transaction.timeout.ms",
-                        TRANSACTION_TIMEOUT_MS,
-                        "client.id",
-                        "admission",
-                        "compression.type",
-                        "lz4",
-                        "linger.ms",
-                        0)),
-                new StringSerializer(),
-                AvroSerde.of(PromptRequest.class, connection.registry()).serializer());
-        this.followed = new ArrayList<>(partitionsOf(connection.topics().outcomes()));
-        followed.addAll(partitionsOf(connection.topics().deadLetters()));
+        this.log = new LogReader(connection, Map.of("group.id", group, "client.id", "admission"));
+        this.writer = TransactionalWriter.of(
+                connection,
+                group,
+                TRANSACTION_TIMEOUT_MS,
+                Map.of("client.id", "admission", "compression.type", "lz4", "linger.ms", 0));
+        this.prompts = AvroSerde.of(PromptRequest.class, connection.registry()).serializer();
+        this.followed = new ArrayList<>(log.partitionsOf(connection.topics().outcomes()));
+        followed.addAll(log.partitionsOf(connection.topics().deadLetters()));
     }
 
     /**
@@ -78,7 +59,8 @@ final class ControllerLog implements AutoCloseable {
      * @throws IllegalStateException if there was one whose state is gone
      */
     ControllerState recover(long consumedSamples) {
-        producer.initTransactions(); // before reading: whatever a predecessor left open is aborted by this
+        writer.fenceOthers(); // before reading: whatever a predecessor left open is aborted by this
+        Consumer<byte[], byte[]> consumer = log.consumer();
         consumer.assign(followed);
         Map<TopicPartition, OffsetAndMetadata> committed = consumer.committed(Set.copyOf(followed));
         ControllerState state = null;
@@ -95,12 +77,11 @@ final class ControllerLog implements AutoCloseable {
             return state;
         }
         boolean complete = consumer.beginningOffsets(followed).values().stream().allMatch(first -> first == 0);
-        return PriorPrompts.read(connection, partitionsOf(connection.topics().prompts()))
-                .state(consumedSamples, complete);
+        return PriorPrompts.read(connection).state(consumedSamples, complete);
     }
 
     ConsumerRecords<byte[], byte[]> poll(Duration limit) {
-        return consumer.poll(limit);
+        return log.consumer().poll(limit);
     }
 
     /**
@@ -109,19 +90,23 @@ final class ControllerLog implements AutoCloseable {
      * @throws IllegalStateException if another admission has taken over
      * @throws KafkaException if they could not be committed otherwise; this log is then of no more use
      */
-    void release(List<PromptRequest> prompts, ControllerState state) {
+    void release(List<PromptRequest> released, ControllerState state) {
+        String topic = connection.topics().prompts();
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         for (TopicPartition partition : followed) {
-            offsets.put(partition, new OffsetAndMetadata(consumer.position(partition), state.text()));
+            offsets.put(partition, new OffsetAndMetadata(log.position(partition), state.text()));
         }
         try {
-            producer.beginTransaction();
-            for (PromptRequest prompt : prompts) {
-                producer.send(new ProducerRecord<>(connection.topics().prompts(), prompt.getGroupId(), prompt));
-            }
-            producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
-            producer.commitTransaction(); // throws if any send failed
-        } catch (ProducerFencedException | InvalidProducerEpochException | InvalidTxnStateException e) {
+            writer.write(out -> {
+                for (PromptRequest prompt : released) {
+                    out.send(new ProducerRecord<>(
+                            topic,
+                            prompt.getGroupId().getBytes(StandardCharsets.UTF_8),
+                            prompts.serialize(topic, prompt)));
+                }
+                out.sendOffsetsToTransaction(offsets, log.consumer().groupMetadata());
+            });
+        } catch (FencedWriterException e) {
             throw new IllegalStateException(
                     "another admission of the run has taken over (there is one per run), or the"
                             + " broker gave up a transaction after " + TRANSACTION_TIMEOUT_MS + " ms: "
@@ -131,23 +116,12 @@ final class ControllerLog implements AutoCloseable {
     }
 
     void wakeup() {
-        consumer.wakeup();
+        log.wakeup();
     }
 
     @Override
     public void close() {
-        producer.close(CLOSE_LIMIT);
-        consumer.close(CloseOptions.timeout(Duration.ZERO)); // no member of its group: only a fetch would be waited for
-    }
-
-    private List<TopicPartition> partitionsOf(String topic) {
-        List<PartitionInfo> found = consumer.partitionsFor(topic);
-        if (found == null || found.isEmpty()) {
-            throw new IllegalStateException(
-                    "topic " + topic + " does not exist; creating the run's topics comes first");
-        }
-        return found.stream()
-                .map(info -> new TopicPartition(topic, info.partition()))
-                .toList();
+        writer.close();
+        log.close();
     }
 }

@@ -1,6 +1,8 @@
 package dev.millrace.generator.staleness;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -8,10 +10,10 @@ import dev.millrace.schemas.serde.MalformedRecordException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.LongAccumulator;
+import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -28,48 +30,32 @@ import org.slf4j.LoggerFactory;
 record PriorPrompts(long nextOrdinal, long samples, boolean complete, int epoch) {
     private static final Logger LOG = LoggerFactory.getLogger(PriorPrompts.class);
     private static final Duration LIMIT = Duration.ofSeconds(60);
-    private static final Duration POLL = Duration.ofMillis(500);
 
     /** Reads the topic from its beginning to what is committed now. */
-    static PriorPrompts read(LogConnection connection, List<TopicPartition> partitions) {
+    static PriorPrompts read(LogConnection connection) {
         Deserializer<PromptRequest> prompts =
                 AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
         RunIdentity run = connection.run();
-        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
-                connection.consumer(Map.of(
-                        "isolation.level", "read_committed",
-                        "auto.offset.reset", "earliest",
-                        "enable.auto.commit", false)),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer())) {
-            consumer.assign(partitions);
-            consumer.seekToBeginning(partitions);
-            Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
-            boolean complete =
-                    consumer.beginningOffsets(partitions).values().stream().allMatch(first -> first == 0);
-            long nextOrdinal = 0;
-            long samples = 0;
-            long deadline = System.nanoTime() + LIMIT.toNanos();
-            while (ends.entrySet().stream().anyMatch(end -> consumer.position(end.getKey()) < end.getValue())) {
-                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
-                    PromptRequest prompt = decoded(prompts, record);
-                    if (prompt == null || !prompt.getRunId().equals(run.runId())) {
-                        continue;
-                    }
-                    nextOrdinal = Math.max(nextOrdinal, prompt.getOrdinal() + 1);
-                    samples += prompt.getEpoch() == run.epoch() ? prompt.getSamples() : 0;
-                    deadline = System.nanoTime() + LIMIT.toNanos();
+        try (LogReader log = new LogReader(connection)) {
+            List<TopicPartition> partitions =
+                    log.fromBeginning(connection.topics().prompts());
+            Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions);
+            boolean complete = log.consumer().beginningOffsets(partitions).values().stream()
+                    .allMatch(first -> first == 0);
+            LongAccumulator nextOrdinal = new LongAccumulator(Math::max, 0);
+            LongAdder samples = new LongAdder();
+            boolean isRead = log.readTo(ends, ReadLimit.withoutProgress(LIMIT), record -> {
+                PromptRequest prompt = decoded(prompts, record);
+                if (prompt != null && prompt.getRunId().equals(run.runId())) {
+                    nextOrdinal.accumulate(prompt.getOrdinal() + 1);
+                    samples.add(prompt.getEpoch() == run.epoch() ? prompt.getSamples() : 0);
                 }
-                if (System.nanoTime() > deadline) {
-                    throw new IllegalStateException(
-                            "the earlier prompts of the run could not be read: no record came for "
-                                    + LIMIT.toSeconds() + " s, at "
-                                    + partitions.stream()
-                                            .map(p -> p + "@" + consumer.position(p))
-                                            .toList() + " of " + ends);
-                }
+            });
+            if (!isRead) {
+                throw new IllegalStateException("the earlier prompts of the run could not be read: no record came for "
+                        + LIMIT.toSeconds() + " s, at " + log.progress() + " of " + ends);
             }
-            return new PriorPrompts(nextOrdinal, samples, complete, run.epoch());
+            return new PriorPrompts(nextOrdinal.get(), samples.sum(), complete, run.epoch());
         }
     }
 

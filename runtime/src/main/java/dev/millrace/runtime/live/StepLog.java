@@ -1,20 +1,14 @@
 package dev.millrace.runtime.live;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
-import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
-import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.WakeupException;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -26,22 +20,14 @@ import org.slf4j.LoggerFactory;
  */
 public final class StepLog implements Runnable {
     private static final Logger LOG = LoggerFactory.getLogger(StepLog.class);
-    private static final Duration POLL = Duration.ofMillis(200);
 
     private final LogConnection connection;
     private final List<StepRow> steps = new CopyOnWriteArrayList<>();
-    private final KafkaConsumer<byte[], byte[]> consumer;
-    private volatile boolean stopped;
+    private final LogReader log;
 
     public StepLog(LogConnection connection) {
         this.connection = connection;
-        this.consumer = new KafkaConsumer<>(
-                connection.consumer(Map.of(
-                        ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
-                        ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
-                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer());
+        this.log = new LogReader(connection);
     }
 
     /** The steps so far, oldest first; grows while the log is followed. */
@@ -51,24 +37,11 @@ public final class StepLog implements Runnable {
 
     @Override
     public void run() {
-        String topic = connection.topics().trainingLog();
         Deserializer<TrainingStep> deserializer =
                 AvroSerde.of(TrainingStep.class, connection.registry()).deserializer();
-        try (consumer) {
-            List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
-                    .map(info -> new TopicPartition(topic, info.partition()))
-                    .toList();
-            consumer.assign(partitions);
-            consumer.seekToBeginning(partitions);
-            while (!stopped) {
-                for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
-                    take(record, deserializer);
-                }
-            }
-        } catch (WakeupException e) {
-            if (!stopped) {
-                throw e;
-            }
+        try (log) {
+            log.fromBeginning(connection.topics().trainingLog());
+            log.follow(record -> take(record, deserializer), () -> {});
         }
     }
 
@@ -87,7 +60,6 @@ public final class StepLog implements Runnable {
 
     /** Ends {@link #run()}. */
     public void stop() {
-        stopped = true;
-        consumer.wakeup();
+        log.stop();
     }
 }

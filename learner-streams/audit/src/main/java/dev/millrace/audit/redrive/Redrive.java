@@ -4,6 +4,8 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.TopicScan;
+import dev.millrace.log.transaction.FencedWriterException;
+import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -20,14 +22,11 @@ import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
-import org.apache.kafka.common.errors.InvalidProducerEpochException;
-import org.apache.kafka.common.errors.ProducerFencedException;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**
@@ -41,7 +40,6 @@ public final class Redrive {
     private static final int PER_TRANSACTION = 500;
     private static final long BYTES_PER_TRANSACTION = 16 << 20;
     private static final int TRANSACTION_TIMEOUT_MS = 30_000;
-    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(10);
 
     private final LogConnection connection;
     private final Duration patience;
@@ -79,30 +77,25 @@ public final class Redrive {
      * @throws KafkaException if a transaction could not be committed; those before it are
      */
     public Done put(DeadLetterFilter choice) {
-        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
-                connection.producer(Map.of(
-                        ProducerConfig.TRANSACTIONAL_ID_CONFIG,
-                        connection.scoped("dead-letters"),
-                        ProducerConfig.TRANSACTION_TIMEOUT_CONFIG,
-                        TRANSACTION_TIMEOUT_MS,
+        try (TransactionalWriter writer = TransactionalWriter.of(
+                connection,
+                connection.scoped("dead-letters"),
+                TRANSACTION_TIMEOUT_MS,
+                Map.of(
                         ProducerConfig.CLIENT_ID_CONFIG,
                         "dead-letters",
                         ProducerConfig.MAX_BLOCK_MS_CONFIG,
-                        patience.toMillis())),
-                new ByteArraySerializer(),
-                new ByteArraySerializer())) {
-            Work work = new Work(Optional.of(producer));
+                        patience.toMillis()))) {
+            Work work = new Work(Optional.of(writer));
             try {
-                producer.initTransactions(); // from here on nobody else redrives, and every mark is committed or never
+                writer.fenceOthers(); // from here on nobody else redrives, and every mark is committed or never
                 // will be
                 work.run(choice);
-            } catch (ProducerFencedException | InvalidProducerEpochException e) {
+            } catch (FencedWriterException e) {
                 throw new IllegalStateException(
                         "somebody else has begun to put dead letters of this run back; "
                                 + work.done().redriven().size() + " were redriven before that",
                         e);
-            } finally {
-                producer.close(CLOSE_LIMIT);
             }
             return work.done();
         }
@@ -110,15 +103,15 @@ public final class Redrive {
 
     /** One call, with a producer if anything is to be written. */
     private final class Work {
-        private final Optional<KafkaProducer<byte[], byte[]>> producer;
+        private final Optional<TransactionalWriter> writer;
         private final List<DeadLetter> redriven = new ArrayList<>();
         private final Map<DeadLetter, String> refused = new LinkedHashMap<>();
         private final Map<String, Long> marks = new HashMap<>();
         private final Map<DeadLetter, ConsumerRecord<byte[], byte[]>> waiting = new LinkedHashMap<>();
         private long waitingBytes;
 
-        Work(Optional<KafkaProducer<byte[], byte[]>> producer) {
-            this.producer = producer;
+        Work(Optional<TransactionalWriter> writer) {
+            this.writer = writer;
         }
 
         Done done() {
@@ -164,15 +157,14 @@ public final class Redrive {
 
         private void flush() {
             if (!waiting.isEmpty()) {
-                producer.ifPresent(this::commit);
+                writer.ifPresent(out -> out.write(this::send));
                 redriven.addAll(waiting.keySet());
                 waiting.clear();
                 waitingBytes = 0;
             }
         }
 
-        private void commit(KafkaProducer<byte[], byte[]> out) {
-            out.beginTransaction();
+        private void send(Producer<byte[], byte[]> out) {
             Map<DeadLetter, Future<RecordMetadata>> sent =
                     new TreeMap<>(Comparator.comparingInt(DeadLetter::partition).thenComparingLong(DeadLetter::offset));
             waiting.forEach((letter, record) -> sent.put(
@@ -199,7 +191,6 @@ public final class Redrive {
                                 letter.runId())
                         .record(connection.topics().deadLetters(), record.key()));
             });
-            out.commitTransaction(); // throws if any send failed
         }
 
         private long offset(Future<RecordMetadata> sent) {

@@ -1,6 +1,8 @@
 package dev.millrace.learner.batch;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
@@ -14,15 +16,13 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Queue;
 import java.util.Set;
-import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.WakeupException;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -36,7 +36,7 @@ import org.slf4j.LoggerFactory;
 public final class BatchReader implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(BatchReader.class);
 
-    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final LogReader log;
     private final TopicPartition partition;
     private final BatchSequence sequence;
     private final Deserializer<LearnerBatch> batches;
@@ -46,20 +46,10 @@ public final class BatchReader implements AutoCloseable {
     /** @param lastTrained the batch that made the newest version; -1 if that is the initial one */
     public BatchReader(LogConnection connection, long lastTrained) {
         String topic = connection.topics().batches();
-        this.consumer = new KafkaConsumer<>(
-                connection.consumer(Map.of(
-                        "group.id",
-                        connection.scoped("learner"),
-                        "isolation.level",
-                        "read_committed",
-                        "auto.offset.reset",
-                        "none",
-                        "enable.auto.commit",
-                        false,
-                        "max.poll.records",
-                        16)),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer());
+        this.log = new LogReader(
+                connection,
+                Map.of("group.id", connection.scoped("learner"), "auto.offset.reset", "none", "max.poll.records", 16));
+        Consumer<byte[], byte[]> consumer = log.consumer();
         this.batches = AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
         this.refused = new RefusedBatches(connection.topics().deadLetters());
         this.partition = new TopicPartition(
@@ -81,7 +71,7 @@ public final class BatchReader implements AutoCloseable {
 
     /** As whom to commit offsets. */
     public ConsumerGroupMetadata group() {
-        return consumer.groupMetadata();
+        return log.consumer().groupMetadata();
     }
 
     /** The batch that is due. */
@@ -105,7 +95,7 @@ public final class BatchReader implements AutoCloseable {
             }
             Duration left = Duration.ofNanos(Math.max(0, deadline - System.nanoTime()));
             try {
-                consumer.poll(left).forEach(polled::add);
+                log.readUntil(() -> !polled.isEmpty(), ReadLimit.within(left), polled::add);
             } catch (WakeupException e) {
                 return Optional.empty();
             } catch (OffsetOutOfRangeException e) {
@@ -151,11 +141,11 @@ public final class BatchReader implements AutoCloseable {
 
     /** Ends a {@link #poll} under way, or the next one; from any thread. */
     public void wakeup() {
-        consumer.wakeup();
+        log.wakeup();
     }
 
     @Override
     public void close() {
-        consumer.close(CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
+        log.close();
     }
 }

@@ -1,6 +1,8 @@
 package dev.millrace.learner.batch;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
@@ -14,13 +16,11 @@ import java.util.Map;
 import java.util.NavigableSet;
 import java.util.TreeSet;
 import java.util.concurrent.CancellationException;
-import org.apache.kafka.clients.consumer.CloseOptions;
+import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.WakeupException;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**
@@ -31,10 +31,8 @@ import org.apache.kafka.common.serialization.Deserializer;
  * any more costs a seek back and nothing else. Used by one thread, except {@link #wakeup()}.
  */
 public final class TrajectoryFetcher implements AutoCloseable {
-    private static final Duration POLL = Duration.ofMillis(200);
-
     private final String topic;
-    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final LogReader log;
     private final Deserializer<Trajectory> trajectories;
     private final PassedRecords passed;
     private final Duration limit;
@@ -47,18 +45,7 @@ public final class TrajectoryFetcher implements AutoCloseable {
      */
     public TrajectoryFetcher(LogConnection connection, long keptBytes, Duration limit) {
         this.topic = connection.topics().trajectories();
-        this.consumer = new KafkaConsumer<>(
-                connection.consumer(Map.of(
-                        "isolation.level",
-                        "read_committed",
-                        "auto.offset.reset",
-                        "none",
-                        "enable.auto.commit",
-                        false,
-                        "max.poll.records",
-                        2000)),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer());
+        this.log = new LogReader(connection, Map.of("auto.offset.reset", "none", "max.poll.records", 2000));
         this.trajectories =
                 AvroSerde.of(Trajectory.class, connection.registry()).deserializer();
         this.passed = new PassedRecords(keptBytes);
@@ -100,52 +87,53 @@ public final class TrajectoryFetcher implements AutoCloseable {
             return found;
         }
         moveTo(partition, missing.first());
-        long lastProgress = System.nanoTime();
-        while (!missing.isEmpty()) {
-            for (ConsumerRecord<byte[], byte[]> record : poll(batch, partition, missing)) {
-                if (missing.remove(record.offset())) {
-                    found.put(record.offset(), record.value());
-                } else {
-                    passed.keep(record);
-                }
+        boolean isRead = read(batch, partition, missing, record -> {
+            cursors.put(record.partition(), record.offset() + 1);
+            if (missing.remove(record.offset())) {
+                found.put(record.offset(), record.value());
+            } else {
+                passed.keep(record);
             }
-            long now = consumer.position(partition);
-            if (now > cursors.put(partition.partition(), now)) {
-                lastProgress = System.nanoTime();
-            } else if (System.nanoTime() - lastProgress > limit.toNanos()) {
-                throw unavailable(
-                        batch,
-                        partition.partition(),
-                        missing.first(),
-                        "nothing came from there within " + limit.toMillis() + " ms (trajectory_timeout_ms)");
-            }
-            if (!missing.isEmpty() && now > missing.first()) {
-                throw unavailable(batch, partition.partition(), missing.first(), "no committed record has this offset");
-            }
+        });
+        if (!missing.isEmpty()) {
+            throw unavailable(
+                    batch,
+                    partition.partition(),
+                    missing.first(),
+                    isRead
+                            ? "no committed record has this offset"
+                            : "nothing came from there within " + limit.toMillis() + " ms (trajectory_timeout_ms)");
         }
         return found;
     }
 
     private void moveTo(TopicPartition partition, long offset) {
         if (assigned != partition.partition()) {
-            consumer.assign(List.of(partition));
+            log.consumer().assign(List.of(partition));
             assigned = partition.partition();
             Long cursor = cursors.get(assigned);
             if (cursor != null) {
-                consumer.seek(partition, cursor);
+                log.consumer().seek(partition, cursor);
             }
         }
         Long cursor = cursors.get(assigned);
         if (cursor == null || offset < cursor) {
-            consumer.seek(partition, offset);
+            log.consumer().seek(partition, offset);
             cursors.put(assigned, offset);
         }
     }
 
-    private Iterable<ConsumerRecord<byte[], byte[]>> poll(
-            LearnerBatch batch, TopicPartition partition, NavigableSet<Long> missing) {
+    /** True if all is there, or passed. */
+    private boolean read(
+            LearnerBatch batch,
+            TopicPartition partition,
+            NavigableSet<Long> missing,
+            Consumer<ConsumerRecord<byte[], byte[]>> reader) {
         try {
-            return consumer.poll(POLL);
+            return log.readUntil(
+                    () -> missing.isEmpty() || log.position(partition) > missing.first(),
+                    ReadLimit.withoutProgress(limit),
+                    reader);
         } catch (WakeupException e) {
             throw new CancellationException("stopped while trajectories were being fetched");
         } catch (OffsetOutOfRangeException e) {
@@ -176,11 +164,11 @@ public final class TrajectoryFetcher implements AutoCloseable {
 
     /** Ends a {@link #fetch} under way, or the next one; from any thread. */
     public void wakeup() {
-        consumer.wakeup();
+        log.wakeup();
     }
 
     @Override
     public void close() {
-        consumer.close(CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
+        log.close();
     }
 }

@@ -2,6 +2,9 @@ package dev.millrace.learner.commit;
 
 import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.transaction.FencedWriterException;
+import dev.millrace.log.transaction.TransactionalWriter;
+import dev.millrace.log.transaction.UncertainCommitException;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
@@ -12,23 +15,16 @@ import dev.millrace.weights.VersionFacts;
 import dev.millrace.weights.VersionWriter;
 import dev.millrace.weights.WeightsConfig;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.function.Function;
-import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
-import org.apache.kafka.common.errors.InvalidProducerEpochException;
-import org.apache.kafka.common.errors.ProducerFencedException;
-import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serializer;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * Publishes versions: the chunks of weights and optimiser state, the manifest, the training-log record, dead letters of
@@ -39,13 +35,10 @@ import org.slf4j.LoggerFactory;
  * committer is of no further use. Used by one thread.
  */
 public final class VersionCommitter implements AutoCloseable {
-    private static final Logger LOG = LoggerFactory.getLogger(VersionCommitter.class);
-    private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
-
     private final String transactionalId;
     private final String policyId;
     private final String trainingLog;
-    private final Producer<byte[], byte[]> producer;
+    private final TransactionalWriter writer;
     private final VersionWriter versions;
     private final Serializer<TrainingStep> steps;
     private final int trainingLogPartition;
@@ -87,21 +80,22 @@ public final class VersionCommitter implements AutoCloseable {
                 20, // a step's first send may meet the last transaction still being closed
                 "transaction.timeout.ms",
                 Math.toIntExact(config.sendTimeoutMs() + 30_000))));
-        this.producer = producers.create(properties);
+        this.writer = new TransactionalWriter(() -> producers.create(properties));
+        writer.fenceOthers();
         try {
-            producer.initTransactions();
-            this.trainingLogPartition = PolicyPartition.of(policyId, trainingLog, producer.partitionsFor(trainingLog));
+            this.trainingLogPartition =
+                    PolicyPartition.of(policyId, trainingLog, writer.producer().partitionsFor(trainingLog));
         } catch (RuntimeException e) {
-            producer.close(CLOSE_LIMIT);
+            writer.close();
             throw e;
         }
-        this.versions = new VersionWriter(connection, producer, config);
+        this.versions = new VersionWriter(connection, writer.producer(), config);
         this.steps = AvroSerde.of(TrainingStep.class, connection.registry()).serializer();
     }
 
     /** Publishes the initial weights; no batch made them. */
     public PolicyVersion commitInitial(VersionFacts facts, Weights weights, AdamW.State optimizer) {
-        PolicyVersion manifest = inTransaction(facts, () -> versions.write(facts, weights, optimizer));
+        PolicyVersion manifest = inTransaction(facts, out -> versions.write(facts, weights, optimizer));
         versions.continueFrom(manifest, weights);
         return manifest;
     }
@@ -135,70 +129,37 @@ public final class VersionCommitter implements AutoCloseable {
             Function<PolicyVersion, TrainingStep> record,
             IncomingBatch batch,
             ConsumerGroupMetadata group) {
-        Committed committed = inTransaction(facts, () -> {
+        Committed committed = inTransaction(facts, out -> {
             PolicyVersion manifest = versions.write(facts, weights, optimizer);
             TrainingStep step = record.apply(manifest);
-            producer.send(new ProducerRecord<>(
+            out.send(new ProducerRecord<>(
                     trainingLog,
                     trainingLogPartition,
                     policyId.getBytes(StandardCharsets.UTF_8),
                     steps.serialize(trainingLog, step)));
-            batch.deadLetters().forEach(producer::send);
-            producer.sendOffsetsToTransaction(Map.of(batch.partition(), batch.committed()), group);
+            batch.deadLetters().forEach(out::send);
+            out.sendOffsetsToTransaction(Map.of(batch.partition(), batch.committed()), group);
             return new Committed(manifest, step);
         });
         versions.continueFrom(committed.manifest(), weights);
         return committed;
     }
 
-    /** What is sent without its own acknowledgement being awaited is covered by the commit, which fails if any send did. */
-    private <T> T inTransaction(VersionFacts facts, Supplier<T> work) {
+    private <T> T inTransaction(VersionFacts facts, Function<Producer<byte[], byte[]>, T> work) {
         try {
-            producer.beginTransaction();
-            T result = work.get();
-            commit(facts);
-            return result;
-        } catch (RuntimeException e) {
-            if (isFenced(e)) {
-                throw new FencedLearnerException(transactionalId, facts.version(), e);
-            }
-            abort(facts, e);
-            throw e;
-        }
-    }
-
-    private void commit(VersionFacts facts) {
-        try {
-            producer.commitTransaction();
-        } catch (TimeoutException e) {
-            throw new TimeoutException(
+            return writer.compute(work);
+        } catch (FencedWriterException e) {
+            throw new FencedLearnerException(transactionalId, facts.version(), e);
+        } catch (UncertainCommitException e) {
+            throw new UncertainCommitException(
                     "the broker did not answer whether version " + facts.version()
                             + " is committed; it is wholly or not at all, and the next start finds out",
                     e);
         }
     }
 
-    private static boolean isFenced(Throwable e) {
-        for (Throwable cause = e; cause != null; cause = cause.getCause()) {
-            if (cause instanceof ProducerFencedException || cause instanceof InvalidProducerEpochException) {
-                return true;
-            }
-        }
-        return false;
-    }
-
-    private void abort(VersionFacts facts, RuntimeException reason) {
-        try {
-            producer.abortTransaction();
-        } catch (KafkaException | IllegalStateException e) { // the latter after a commit without an answer
-            // the next learner's start, or the broker after transaction.timeout.ms, ends it instead
-            LOG.warn("the transaction of version {} could not be aborted: {}", facts.version(), e.getMessage());
-            reason.addSuppressed(e);
-        }
-    }
-
     @Override
     public void close() {
-        producer.close(CLOSE_LIMIT);
+        writer.close();
     }
 }

@@ -1,6 +1,8 @@
 package dev.millrace.learner.versions;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -10,11 +12,8 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -30,7 +29,7 @@ final class ServingVersions implements AutoCloseable {
     static final long FORGOTTEN_AFTER_MS = 300_000;
 
     private final RunIdentity run;
-    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final LogReader log;
     private final Deserializer<Serving> servings;
     private final Map<String, Server> servers = new LinkedHashMap<>();
     private final List<TopicPartition> partitions;
@@ -38,33 +37,13 @@ final class ServingVersions implements AutoCloseable {
     ServingVersions(LogConnection connection) {
         this.run = connection.run();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).deserializer();
-        this.consumer = new KafkaConsumer<>(
-                connection.consumer(Map.of(
-                        "isolation.level",
-                        "read_committed",
-                        "auto.offset.reset",
-                        "earliest",
-                        "enable.auto.commit",
-                        false)),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer());
-        String topic = connection.topics().serving();
-        this.partitions = consumer.partitionsFor(topic).stream()
-                .map(info -> new TopicPartition(topic, info.partition()))
-                .toList();
-        consumer.assign(partitions);
-        consumer.seekToBeginning(partitions);
+        this.log = new LogReader(connection);
+        this.partitions = log.fromBeginning(connection.topics().serving());
     }
 
     /** Reads what is new, to the end as it was when this was called, or for as long as the limit. */
     void update(Duration limit) {
-        Map<TopicPartition, Long> ends = consumer.endOffsets(partitions);
-        long deadline = System.nanoTime() + limit.toNanos();
-        while (partitions.stream().anyMatch(p -> consumer.position(p) < ends.get(p)) && System.nanoTime() < deadline) {
-            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(100))) {
-                accept(record);
-            }
-        }
+        log.readTo(log.consumer().endOffsets(partitions), ReadLimit.within(limit), this::accept);
     }
 
     private void accept(ConsumerRecord<byte[], byte[]> record) {
@@ -107,6 +86,6 @@ final class ServingVersions implements AutoCloseable {
 
     @Override
     public void close() {
-        consumer.close(CloseOptions.timeout(Duration.ZERO));
+        log.close();
     }
 }

@@ -1,6 +1,8 @@
 package dev.millrace.learner.versions;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.run.RunIdentity;
@@ -17,12 +19,9 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**
@@ -32,12 +31,10 @@ import org.apache.kafka.common.serialization.Deserializer;
  * in the meantime is passed over unread. Holds one number per rollout that waits. Used by one thread.
  */
 final class UnscoredRollouts implements AutoCloseable {
-    private static final Duration POLL = Duration.ofMillis(200);
-
     private final RunIdentity run;
     private final String scorers;
     private final Admin admin;
-    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final LogReader log;
     private final Deserializer<Rollout> rollouts;
     private final List<TopicPartition> partitions;
     private final Map<TopicPartition, NavigableMap<Long, Long>> oldestByOffset = new HashMap<>();
@@ -47,22 +44,8 @@ final class UnscoredRollouts implements AutoCloseable {
         this.scorers = connection.scoped("scorer");
         this.admin = admin;
         this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).deserializer();
-        this.consumer = new KafkaConsumer<>(
-                connection.consumer(Map.of(
-                        "isolation.level",
-                        "read_committed",
-                        "auto.offset.reset",
-                        "earliest",
-                        "enable.auto.commit",
-                        false)),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer());
-        String topic = connection.topics().rollouts();
-        this.partitions = consumer.partitionsFor(topic).stream()
-                .map(info -> new TopicPartition(topic, info.partition()))
-                .toList();
-        consumer.assign(partitions);
-        consumer.seekToBeginning(partitions);
+        this.log = new LogReader(connection);
+        this.partitions = log.fromBeginning(connection.topics().rollouts());
         partitions.forEach(partition -> oldestByOffset.put(partition, new TreeMap<>()));
     }
 
@@ -74,26 +57,20 @@ final class UnscoredRollouts implements AutoCloseable {
      *     is kept, and the next call goes on from there
      */
     OptionalLong oldestVersion(Duration limit) throws TimeoutException, InterruptedException {
-        long deadline = System.nanoTime() + limit.toNanos();
-        Map<TopicPartition, Long> ends = consumer.endOffsets(partitions, limit);
+        Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions, limit);
         Map<TopicPartition, OffsetAndMetadata> scored = scored(limit);
         for (TopicPartition partition : partitions) {
             OffsetAndMetadata progress = scored.get(partition);
             if (progress != null) {
                 oldestByOffset.get(partition).headMap(progress.offset()).clear();
-                if (consumer.position(partition) < progress.offset()) {
-                    consumer.seek(partition, progress.offset());
+                if (log.position(partition) < progress.offset()) {
+                    log.consumer().seek(partition, progress.offset());
                 }
             }
         }
-        while (partitions.stream().anyMatch(p -> consumer.position(p) < ends.get(p))) {
-            if (System.nanoTime() > deadline) {
-                throw new TimeoutException("the rollouts that wait to be scored were not read within "
-                        + limit.toMillis() + " ms; the rest follows");
-            }
-            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
-                accept(record);
-            }
+        if (!log.readTo(ends, ReadLimit.within(limit), this::accept)) {
+            throw new TimeoutException("the rollouts that wait to be scored were not read within " + limit.toMillis()
+                    + " ms; the rest follows");
         }
         return oldestByOffset.values().stream()
                 .flatMap(waiting -> waiting.values().stream())
@@ -134,6 +111,6 @@ final class UnscoredRollouts implements AutoCloseable {
 
     @Override
     public void close() {
-        consumer.close(CloseOptions.timeout(Duration.ZERO));
+        log.close();
     }
 }

@@ -1,6 +1,7 @@
 package dev.millrace.replay.archive;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -12,7 +13,6 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.LongConsumer;
 import java.util.stream.Collectors;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerConfig;
@@ -37,13 +37,13 @@ final class ImportRounds implements AutoCloseable {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
     private static final long POLL_NANOS = 500_000;
 
-    private final KafkaConsumer<byte[], byte[]> ends;
+    private final LogReader ends;
     private final List<Producer<byte[], byte[]>> producers = new ArrayList<>();
     private final Producer<byte[], byte[]> plain;
     private int turns;
 
     /** @param ends says where partitions end, whatever is committed; closed with this */
-    ImportRounds(LogConnection connection, KafkaConsumer<byte[], byte[]> ends) {
+    ImportRounds(LogConnection connection, LogReader ends) {
         this.ends = ends;
         try {
             for (int i = 0; i < TRANSACTIONAL_PRODUCERS; i++) {
@@ -158,7 +158,7 @@ final class ImportRounds implements AutoCloseable {
                 of.stream().collect(Collectors.toMap(PartitionImport::partition, PartitionImport::next));
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (true) {
-            ends.endOffsets(List.copyOf(due.keySet()), PATIENCE).forEach((partition, end) -> {
+            ends.consumer().endOffsets(List.copyOf(due.keySet()), PATIENCE).forEach((partition, end) -> {
                 if (end > due.get(partition)) {
                     throw new ArchiveException(
                             partition + " ends at offset " + end + " instead of " + due.get(partition)

@@ -3,6 +3,7 @@ package dev.millrace.replay.archive;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.fetch.KafkaRecordFetcher;
 import dev.millrace.log.fetch.RecordFetcher;
+import dev.millrace.log.follow.LogReader;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
@@ -13,11 +14,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * A run on a cluster, whether it goes on or not.
@@ -52,7 +52,8 @@ public final class LiveRun implements RecordedRun {
     private TreeMap<TopicPartition, Range> readRanges() {
         TreeMap<TopicPartition, Range> found =
                 new TreeMap<>(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
-        try (KafkaConsumer<byte[], byte[]> consumer = consumer()) {
+        try (LogReader log = reader()) {
+            Consumer<byte[], byte[]> consumer = log.consumer();
             for (String topic : lastFirst(connection.topics())) {
                 List<TopicPartition> partitions = new ArrayList<>();
                 for (PartitionInfo info : consumer.partitionsFor(topic, PATIENCE)) {
@@ -77,18 +78,20 @@ public final class LiveRun implements RecordedRun {
         return order;
     }
 
-    private KafkaConsumer<byte[], byte[]> consumer() {
-        return new KafkaConsumer<>(
-                connection.consumer(Map.of(
-                        ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
-                        ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false,
-                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "none",
-                        ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, FETCH_WAIT_MS,
-                        ConsumerConfig.RECEIVE_BUFFER_CONFIG, RECEIVE_BUFFER,
-                        ConsumerConfig.FETCH_MAX_BYTES_CONFIG, FETCH_BYTES,
-                        ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG, FETCH_BYTES)),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer());
+    private LogReader reader() {
+        return new LogReader(
+                connection,
+                Map.of(
+                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
+                        "none",
+                        ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG,
+                        FETCH_WAIT_MS,
+                        ConsumerConfig.RECEIVE_BUFFER_CONFIG,
+                        RECEIVE_BUFFER,
+                        ConsumerConfig.FETCH_MAX_BYTES_CONFIG,
+                        FETCH_BYTES,
+                        ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG,
+                        FETCH_BYTES));
     }
 
     @Override
@@ -130,7 +133,7 @@ public final class LiveRun implements RecordedRun {
     @Override
     public RecordCursor read(TopicPartition partition, long from) {
         Range range = range(partition);
-        return new LogCursor(consumer(), partition, Math.max(from, range.from()), range.end(), PATIENCE);
+        return new LogCursor(reader(), partition, Math.max(from, range.from()), range.end(), PATIENCE);
     }
 
     @Override

@@ -1,6 +1,7 @@
 package dev.millrace.replay.archive;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
 import dev.millrace.schemas.run.RunSchemas;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -12,11 +13,10 @@ import java.util.concurrent.ExecutionException;
 import org.apache.avro.Schema;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.RecordsToDelete;
+import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Puts an archive back on a cluster, every record at the offset that it had, so that batches find their trajectories
@@ -65,12 +65,12 @@ public final class RunImport {
     /** @throws ArchiveException if the topics hold something, or a record comes to lie elsewhere */
     public void run() {
         List<TopicPartition> partitions = archive.partitions();
-        try (KafkaConsumer<byte[], byte[]> consumer = consumer()) {
-            requireEmpty(partitions, consumer);
+        try (LogReader log = ends()) {
+            requireEmpty(partitions, log.consumer());
         }
         Map<Integer, Integer> schemaIds = schemaIds();
         List<TopicPartition> tombstoned = new ArrayList<>();
-        try (ImportRounds rounds = new ImportRounds(connection, consumer())) {
+        try (ImportRounds rounds = new ImportRounds(connection, ends())) {
             rounds.write(
                     partitions,
                     partition -> new PartitionImport(
@@ -84,14 +84,12 @@ public final class RunImport {
         deleteFirst(tombstoned);
     }
 
-    private KafkaConsumer<byte[], byte[]> consumer() {
-        return new KafkaConsumer<>(
-                connection.consumer(Map.of(ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG, false)),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer());
+    /** Says where partitions end, whatever is committed. */
+    private LogReader ends() {
+        return new LogReader(connection, Map.of(ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_uncommitted"));
     }
 
-    private static void requireEmpty(List<TopicPartition> partitions, KafkaConsumer<byte[], byte[]> consumer) {
+    private static void requireEmpty(List<TopicPartition> partitions, Consumer<byte[], byte[]> consumer) {
         for (String topic :
                 new TreeSet<>(partitions.stream().map(TopicPartition::topic).toList())) {
             List<PartitionInfo> there = consumer.partitionsFor(topic, PATIENCE);

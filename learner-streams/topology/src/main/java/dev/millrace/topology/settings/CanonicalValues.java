@@ -10,6 +10,7 @@ import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Writes configuration records as keys and values that depend on nothing but what they mean.
@@ -95,8 +96,8 @@ public final class CanonicalValues {
         }
     }
 
-    private void put(String key, Object value) {
-        Object present = value instanceof Optional<?> optional ? optional.orElse(null) : value;
+    private void put(String key, @Nullable Object value) {
+        @Nullable Object present = value instanceof Optional<?> optional ? optional.orElse(null) : value;
         if (present instanceof Record nested) {
             components(key, nested);
         } else if (present instanceof Map<?, ?> map) {
@@ -155,7 +156,7 @@ public final class CanonicalValues {
         return quoted.append('"').toString().replace(" = ", " \\u003d ");
     }
 
-    private static Object read(RecordComponent component, Record record) {
+    private static @Nullable Object read(RecordComponent component, Record record) {
         try {
             return component.getAccessor().invoke(record);
         } catch (ReflectiveOperationException e) {

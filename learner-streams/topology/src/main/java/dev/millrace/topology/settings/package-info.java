@@ -6,4 +6,7 @@
  * were, and two texts say by themselves in which settings they differ. The rules are a numbered form; a change of the rules
  * is a new form with a translation, so that older texts stay comparable.
  */
+@NullMarked
 package dev.millrace.topology.settings;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,19 +1,12 @@
 package dev.millrace.workloads.watch;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
 import dev.millrace.workloads.synthetic.LoadException;
-import java.time.Duration;
-import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
-import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.WakeupException;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Shows every committed record of a topic to somebody as soon as it is visible, on a thread of its own.
@@ -21,9 +14,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * <p>It belongs to no group and commits nothing. Closing it waits for the thread.
  */
 public final class TopicWatch implements AutoCloseable {
-    private static final Duration POLL = Duration.ofMillis(100);
-
-    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final LogReader log;
     private final Thread thread;
     private final CountDownLatch ended = new CountDownLatch(1);
     private final AtomicReference<RuntimeException> failure = new AtomicReference<>();
@@ -34,33 +25,19 @@ public final class TopicWatch implements AutoCloseable {
      * @param viewer called by the watch's thread alone
      */
     public TopicWatch(LogConnection connection, String topic, Consumer<ConsumerRecord<byte[], byte[]>> viewer) {
-        consumer = new KafkaConsumer<>(
-                connection.consumer(Map.of(
-                        ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_committed",
-                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest")),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer());
-        List<TopicPartition> partitions = consumer.partitionsFor(topic).stream()
-                .map(info -> new TopicPartition(topic, info.partition()))
-                .toList();
-        consumer.assign(partitions);
-        consumer.seekToBeginning(partitions);
+        log = new LogReader(connection);
+        log.fromBeginning(topic);
         thread = new Thread(() -> watch(viewer), "watch of " + topic);
         thread.setDaemon(true);
         thread.start();
     }
 
     private void watch(Consumer<ConsumerRecord<byte[], byte[]>> viewer) {
-        try {
-            while (true) {
-                consumer.poll(POLL).forEach(viewer);
-            }
-        } catch (WakeupException e) {
-            // closed
+        try (log) {
+            log.follow(viewer, () -> {});
         } catch (RuntimeException e) {
             failure.set(e);
         } finally {
-            consumer.close();
             ended.countDown();
         }
     }
@@ -75,7 +52,7 @@ public final class TopicWatch implements AutoCloseable {
 
     @Override
     public void close() {
-        consumer.wakeup();
+        log.stop();
         try {
             ended.await();
         } catch (InterruptedException e) {

@@ -1,15 +1,15 @@
 package dev.millrace.log.fetch;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Reads records again with a consumer of its own that belongs to no group.
@@ -17,7 +17,6 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * <p>The consumer is made at the first fetch, so a topology that never has to look back never opens it.
  */
 public final class KafkaRecordFetcher implements RecordFetcher {
-    private static final Duration POLL = Duration.ofMillis(200);
     /** Reading over so many records in between is cheaper than throwing away what was fetched and asking anew. */
     private static final long SEEK_OVER = 200;
 
@@ -26,7 +25,7 @@ public final class KafkaRecordFetcher implements RecordFetcher {
 
     private final LogConnection connection;
     private final Duration patience;
-    private KafkaConsumer<byte[], byte[]> consumer;
+    private LogReader log;
 
     /** @param patience how long a fetch may go without a record */
     public KafkaRecordFetcher(LogConnection connection, Duration patience) {
@@ -36,69 +35,79 @@ public final class KafkaRecordFetcher implements RecordFetcher {
 
     @Override
     public List<ConsumerRecord<byte[], byte[]>> fetch(TopicPartition partition, long[] offsets) {
-        KafkaConsumer<byte[], byte[]> reader = consumer();
-        reader.assign(List.of(partition));
-        long kept = reader.beginningOffsets(List.of(partition), patience).get(partition);
-        long end = reader.endOffsets(List.of(partition), patience).get(partition);
-        int next = 0;
-        while (next < offsets.length && offsets[next] < kept) {
-            next++;
-        }
-        List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>(offsets.length - next);
-        long position = Long.MIN_VALUE;
-        long lastProgress = System.nanoTime();
-        while (next < offsets.length && offsets[next] < end) {
-            if (position == Long.MIN_VALUE || offsets[next] - position > SEEK_OVER) {
-                reader.seek(partition, offsets[next]);
-            }
-            for (ConsumerRecord<byte[], byte[]> record : reader.poll(POLL).records(partition)) {
-                while (next < offsets.length && offsets[next] < record.offset()) {
-                    next++;
-                }
-                if (next < offsets.length && offsets[next] == record.offset()) {
-                    found.add(record);
-                    next++;
-                }
-            }
-            long reached = reader.position(partition, patience);
-            while (next < offsets.length && offsets[next] < reached) {
-                next++; // a marker of a transaction, or compacted away: nothing is at this offset any more
-            }
-            if (reached != position) {
-                position = reached;
-                lastProgress = System.nanoTime();
-            } else if (System.nanoTime() - lastProgress > patience.toNanos()) {
-                throw new RecordFetchException(
-                        "nothing came from " + partition + " at offset " + offsets[next] + " for "
-                                + patience.toSeconds() + " s; is the broker out of reach, or a transaction left open?");
+        LogReader reader = reader();
+        List<TopicPartition> one = List.of(partition);
+        long kept = reader.consumer().beginningOffsets(one, patience).get(partition);
+        long end = reader.consumer().endOffsets(one, patience).get(partition);
+        Wanted wanted = new Wanted(offsets, kept, end);
+        while (wanted.isOpen()) {
+            reader.from(partition, wanted.offset());
+            if (!reader.readUntil(
+                    () -> wanted.isFarFrom(reader.position(partition)),
+                    ReadLimit.withoutProgress(patience),
+                    wanted::take)) {
+                throw new RecordFetchException("nothing came from " + partition + " at offset " + wanted.offset()
+                        + " for " + patience.toSeconds()
+                        + " s; is the broker out of reach, or a transaction left open?");
             }
         }
-        return found;
+        return wanted.found;
     }
 
-    private KafkaConsumer<byte[], byte[]> consumer() {
-        if (consumer == null) {
-            consumer = new KafkaConsumer<>(
-                    connection.consumer(Map.of(
-                            ConsumerConfig.ISOLATION_LEVEL_CONFIG,
-                            "read_committed",
-                            ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG,
-                            false,
-                            ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG,
-                            WAIT_MS,
-                            ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
-                            "earliest")),
-                    new ByteArrayDeserializer(),
-                    new ByteArrayDeserializer());
+    /** What is still to be found of the offsets that were asked for. */
+    private static final class Wanted {
+        private final long[] offsets;
+        private final long end;
+        private final List<ConsumerRecord<byte[], byte[]>> found = new ArrayList<>();
+        private int next;
+
+        Wanted(long[] offsets, long kept, long end) {
+            this.offsets = offsets;
+            this.end = end;
+            passTo(kept);
         }
-        return consumer;
+
+        boolean isOpen() {
+            return next < offsets.length && offsets[next] < end;
+        }
+
+        long offset() {
+            return offsets[next];
+        }
+
+        /** True if nothing is worth reading on for; what was passed is a transaction's marker, or compacted away. */
+        boolean isFarFrom(long position) {
+            passTo(position);
+            return !isOpen() || offsets[next] - position > SEEK_OVER;
+        }
+
+        void take(ConsumerRecord<byte[], byte[]> record) {
+            passTo(record.offset());
+            if (next < offsets.length && offsets[next] == record.offset()) {
+                found.add(record);
+                next++;
+            }
+        }
+
+        private void passTo(long offset) {
+            while (next < offsets.length && offsets[next] < offset) {
+                next++;
+            }
+        }
+    }
+
+    private LogReader reader() {
+        if (log == null) {
+            log = new LogReader(connection, Map.of(ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG, WAIT_MS));
+        }
+        return log;
     }
 
     @Override
     public void close() {
-        if (consumer != null) {
-            consumer.close();
-            consumer = null;
+        if (log != null) {
+            log.close();
+            log = null;
         }
     }
 }

@@ -1,6 +1,8 @@
 package dev.millrace.log.scan;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -11,23 +13,19 @@ import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
-import org.apache.kafka.clients.consumer.CloseOptions;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Reads topics up to a cut, as a member of no group, so that it can be done beside a live run and leaves no trace. Owned by one thread.
  */
 public final class TopicScan implements AutoCloseable {
-    private static final Duration POLL = Duration.ofMillis(250);
     /** What is read is there already; a request that the broker holds back for more would hold up the next topic. */
     private static final int FETCH_WAIT_MS = 20;
 
     private final LogConnection connection;
-    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final LogReader log;
     private final Duration patience;
     private long records;
     private long bytes;
@@ -36,18 +34,15 @@ public final class TopicScan implements AutoCloseable {
     public TopicScan(LogConnection connection, Duration patience) {
         this.connection = connection;
         this.patience = patience;
-        this.consumer = consumer("read_committed");
+        this.log = reader("read_committed");
     }
 
-    private KafkaConsumer<byte[], byte[]> consumer(String isolation) {
-        return new KafkaConsumer<>(
-                connection.consumer(Map.of(
+    private LogReader reader(String isolation) {
+        return new LogReader(
+                connection,
+                Map.of(
                         ConsumerConfig.ISOLATION_LEVEL_CONFIG,
                         isolation,
-                        ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG,
-                        false,
-                        ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
-                        "earliest",
                         ConsumerConfig.MAX_POLL_RECORDS_CONFIG,
                         5000,
                         ConsumerConfig.FETCH_MAX_WAIT_MS_CONFIG,
@@ -55,9 +50,7 @@ public final class TopicScan implements AutoCloseable {
                         ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG,
                         4 << 20,
                         ConsumerConfig.DEFAULT_API_TIMEOUT_MS_CONFIG,
-                        Math.toIntExact(patience.toMillis()))),
-                new ByteArrayDeserializer(),
-                new ByteArrayDeserializer());
+                        Math.toIntExact(patience.toMillis())));
     }
 
     /**
@@ -66,7 +59,7 @@ public final class TopicScan implements AutoCloseable {
      * @param topics what is written last first
      */
     public ConsistentCut cut(List<String> topics) {
-        return ConsistentCut.now(consumer, topics, patience);
+        return ConsistentCut.now(log.consumer(), topics, patience);
     }
 
     /**
@@ -74,15 +67,15 @@ public final class TopicScan implements AutoCloseable {
      * it waits for that one to end.
      */
     public ConsistentCut cutBehindOpenTransactions(List<String> topics) {
-        try (KafkaConsumer<byte[], byte[]> uncommitted = consumer("read_uncommitted")) {
-            return ConsistentCut.now(uncommitted, topics, patience);
+        try (LogReader uncommitted = reader("read_uncommitted")) {
+            return ConsistentCut.now(uncommitted.consumer(), topics, patience);
         }
     }
 
     /** How many partitions each topic of the run has that the cluster has. */
     public Map<String, Integer> partitionCounts() {
         Map<String, Integer> counts = new HashMap<>();
-        consumer.listTopics(patience).forEach((topic, partitions) -> {
+        log.consumer().listTopics(patience).forEach((topic, partitions) -> {
             if (connection.topics().all().contains(topic)) {
                 counts.put(topic, partitions.size());
             }
@@ -92,7 +85,7 @@ public final class TopicScan implements AutoCloseable {
 
     /** First offset that the log keeps of each partition now. */
     public Map<TopicPartition, Long> keptFrom(List<TopicPartition> partitions) {
-        return consumer.beginningOffsets(partitions, patience);
+        return log.consumer().beginningOffsets(partitions, patience);
     }
 
     /**
@@ -105,7 +98,7 @@ public final class TopicScan implements AutoCloseable {
         Map<TopicPartition, Long> times = new HashMap<>();
         partitions.forEach(partition -> times.put(partition, Math.max(0, timestampMs)));
         Map<TopicPartition, Long> from = new HashMap<>();
-        consumer.offsetsForTimes(times, patience).forEach((partition, found) -> {
+        log.consumer().offsetsForTimes(times, patience).forEach((partition, found) -> {
             OffsetRange range = cut.of(partition);
             from.put(
                     partition,
@@ -157,44 +150,37 @@ public final class TopicScan implements AutoCloseable {
         if (open.isEmpty()) {
             return;
         }
-        consumer.assign(List.copyOf(open));
-        consumer.resume(List.copyOf(open)); // one that was left by the last reading is paused still
-        open.forEach(partition -> consumer.seek(partition, from.get(partition)));
-        long lastProgress = System.nanoTime();
-        while (true) {
-            for (TopicPartition partition : List.copyOf(open)) {
-                if (consumer.position(partition, patience) >= cut.of(partition).end()) {
-                    leave(partition, open); // a live run writes on
+        log.consumer().assign(List.copyOf(open));
+        log.consumer().resume(List.copyOf(open)); // one that was left by the last reading is paused still
+        open.forEach(partition -> log.consumer().seek(partition, from.get(partition)));
+        boolean isRead = log.readUntil(() -> isRead(open, cut), ReadLimit.withoutProgress(patience), record -> {
+            TopicPartition partition = new TopicPartition(record.topic(), record.partition());
+            if (open.contains(partition) && record.offset() < cut.of(partition).end()) {
+                records++;
+                bytes += Math.max(0, record.serializedKeySize()) + Math.max(0, record.serializedValueSize());
+                if (!reader.test(record)) {
+                    leave(partition, open);
                 }
             }
-            if (open.isEmpty()) {
-                return;
-            }
-            boolean any = false;
-            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
-                any = true;
-                TopicPartition partition = new TopicPartition(record.topic(), record.partition());
-                if (open.contains(partition)
-                        && record.offset() < cut.of(partition).end()) {
-                    records++;
-                    bytes += Math.max(0, record.serializedKeySize()) + Math.max(0, record.serializedValueSize());
-                    if (!reader.test(record)) {
-                        leave(partition, open);
-                    }
-                }
-            }
-            if (any) {
-                lastProgress = System.nanoTime();
-            } else if (System.nanoTime() - lastProgress > patience.toNanos()) {
-                throw new ScanException("nothing arrived for " + patience.toSeconds() + " s while reading " + open
-                        + "; is the broker out of reach or overloaded, or a transaction left open?");
+        });
+        if (!isRead) {
+            throw new ScanException("nothing arrived for " + patience.toSeconds() + " s while reading " + open
+                    + "; is the broker out of reach or overloaded, or a transaction left open?");
+        }
+    }
+
+    private boolean isRead(Set<TopicPartition> open, ConsistentCut cut) {
+        for (TopicPartition partition : List.copyOf(open)) {
+            if (log.position(partition) >= cut.of(partition).end()) {
+                leave(partition, open); // a live run writes on
             }
         }
+        return open.isEmpty();
     }
 
     private void leave(TopicPartition partition, Set<TopicPartition> open) {
         if (open.remove(partition)) {
-            consumer.pause(List.of(partition));
+            log.consumer().pause(List.of(partition));
         }
     }
 
@@ -210,6 +196,6 @@ public final class TopicScan implements AutoCloseable {
 
     @Override
     public void close() {
-        consumer.close(CloseOptions.timeout(Duration.ZERO)); // in no group: only a fetch under way would be waited for
+        log.close();
     }
 }

@@ -1,5 +1,10 @@
 package dev.millrace.log.table;
 
+import dev.millrace.log.follow.LogReader;
+import dev.millrace.log.follow.ReadLimit;
+import dev.millrace.log.transaction.FencedWriterException;
+import dev.millrace.log.transaction.TransactionalWriter;
+import dev.millrace.log.transaction.UncertainCommitException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -13,18 +18,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
-import org.apache.kafka.clients.consumer.CloseOptions;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.errors.AuthorizationException;
-import org.apache.kafka.common.errors.InvalidProducerEpochException;
-import org.apache.kafka.common.errors.ProducerFencedException;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
@@ -38,7 +36,6 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * <p>Thread-safe. Every call ends within the time limit, or throws a KafkaException that says what it waited for.
  */
 public final class LogTable implements AutoCloseable {
-    private static final Duration POLL = Duration.ofMillis(200);
     /** Short, because a fetch that waits for records is not woken by the mark of a commit. */
     private static final int FETCH_WAIT_MS = 10;
 
@@ -49,7 +46,7 @@ public final class LogTable implements AutoCloseable {
     private final TopicPartition partition;
     private final long timeoutMs;
     private final BiConsumer<String, byte[]> onRecord;
-    private final KafkaConsumer<byte[], byte[]> consumer;
+    private final LogReader log;
 
     /**
      * Opens the table without reading from it yet.
@@ -67,36 +64,30 @@ public final class LogTable implements AutoCloseable {
         this.timeoutMs = timeoutMs;
         this.onRecord = onRecord;
         Map<String, Object> reading = new HashMap<>(clientProperties);
-        reading.put("isolation.level", "read_committed");
-        reading.put("enable.auto.commit", false);
-        reading.put("auto.offset.reset", "earliest");
         reading.put("allow.auto.create.topics", false);
         reading.put("default.api.timeout.ms", Math.toIntExact(timeoutMs));
         reading.put("request.timeout.ms", Math.toIntExact(timeoutMs));
         reading.put("fetch.max.wait.ms", FETCH_WAIT_MS);
         reading.remove("group.id");
-        this.consumer = new KafkaConsumer<>(reading, new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        consumer.assign(List.of(partition));
+        this.log = LogReader.with(reading);
+        log.consumer().assign(List.of(partition));
     }
 
     /** Passes on every record that was committed before this call and was not passed on yet. */
     public synchronized void catchUp() {
-        readTo(consumer.endOffsets(List.of(partition), Duration.ofMillis(timeoutMs))
+        readTo(log.consumer()
+                .endOffsets(List.of(partition), Duration.ofMillis(timeoutMs))
                 .get(partition));
     }
 
     private void readTo(long end) {
-        Duration limit = Duration.ofMillis(timeoutMs);
-        long deadline = System.nanoTime() + limit.toNanos();
-        while (consumer.position(partition, limit) < end) {
-            if (System.nanoTime() - deadline > 0) {
-                throw new KafkaException("topic " + topic + " could not be read to its end at offset " + end
-                        + " within " + timeoutMs + " ms; reached " + consumer.position(partition, limit));
-            }
-            for (ConsumerRecord<byte[], byte[]> record : consumer.poll(POLL)) {
-                String key = record.key() == null ? "" : new String(record.key(), StandardCharsets.UTF_8);
-                onRecord.accept(key, record.value());
-            }
+        boolean isRead = log.readTo(Map.of(partition, end), ReadLimit.within(Duration.ofMillis(timeoutMs)), record -> {
+            String key = record.key() == null ? "" : new String(record.key(), StandardCharsets.UTF_8);
+            onRecord.accept(key, record.value());
+        });
+        if (!isRead) {
+            throw new KafkaException("topic " + topic + " could not be read to its end at offset " + end + " within "
+                    + timeoutMs + " ms; reached " + log.position(partition));
         }
     }
 
@@ -117,24 +108,21 @@ public final class LogTable implements AutoCloseable {
 
     @Override
     public synchronized void close() {
-        consumer.close(CloseOptions.timeout(Duration.ofMillis(timeoutMs)));
+        log.close();
     }
 
     /** One attempt; false if another writer came in between. */
     private boolean appended(Supplier<Map<String, byte[]>> decide, long deadline) {
-        try (KafkaProducer<byte[], byte[]> producer = writer()) {
-            producer.initTransactions();
+        try (TransactionalWriter writer = writer()) {
+            writer.fenceOthers();
             catchUp();
             Map<String, byte[]> entries = decide.get();
             if (!entries.isEmpty()) {
                 // by offset: a commit is answered before its end is visible to readers
-                readTo(write(producer, entries) + 1);
+                readTo(write(writer, entries) + 1);
             }
             return true;
-        } catch (KafkaException e) {
-            if (!isFenced(e)) {
-                throw e;
-            }
+        } catch (FencedWriterException | UncertainCommitException e) { // what is there now says which
             if (System.nanoTime() - deadline > 0) {
                 throw new KafkaException(
                         "topic " + topic + " could not be written within " + timeoutMs
@@ -145,7 +133,7 @@ public final class LogTable implements AutoCloseable {
         }
     }
 
-    private KafkaProducer<byte[], byte[]> writer() {
+    private TransactionalWriter writer() {
         Map<String, Object> writing = new HashMap<>(clientProperties);
         writing.put("transactional.id", topic + ".writer");
         writing.put("acks", "all");
@@ -154,7 +142,8 @@ public final class LogTable implements AutoCloseable {
         writing.put("request.timeout.ms", Math.toIntExact(Math.max(1, timeoutMs / 2)));
         writing.put("delivery.timeout.ms", Math.toIntExact(timeoutMs));
         writing.put("linger.ms", 0);
-        return new KafkaProducer<>(writing, new ByteArraySerializer(), new ByteArraySerializer());
+        return new TransactionalWriter(
+                () -> new KafkaProducer<>(writing, new ByteArraySerializer(), new ByteArraySerializer()));
     }
 
     /** A while of its own for each writer, so that two that fence each other do not go on doing so. */
@@ -167,41 +156,16 @@ public final class LogTable implements AutoCloseable {
         }
     }
 
-    /** Throws also if one of the sends failed. */
-    private void commit(KafkaProducer<byte[], byte[]> producer) {
-        try {
-            producer.commitTransaction();
-        } catch (AuthorizationException e) {
-            throw e;
-        } catch (KafkaException e) {
-            throw new UncertainCommitException(topic, e);
-        }
-    }
-
     /** The offset of the last record. */
-    private long write(KafkaProducer<byte[], byte[]> producer, Map<String, byte[]> entries) {
-        producer.beginTransaction();
+    private long write(TransactionalWriter writer, Map<String, byte[]> entries) {
         List<Future<RecordMetadata>> sent = new ArrayList<>();
-        entries.forEach((key, value) ->
-                sent.add(producer.send(new ProducerRecord<>(topic, 0, key.getBytes(StandardCharsets.UTF_8), value))));
-        commit(producer);
+        writer.write(out -> entries.forEach((key, value) ->
+                sent.add(out.send(new ProducerRecord<>(topic, 0, key.getBytes(StandardCharsets.UTF_8), value)))));
         long last = 0;
         for (Future<RecordMetadata> one : sent) {
             last = Math.max(last, offset(one));
         }
         return last;
-    }
-
-    /** Whether another writer came in between; the producer says so in several ways. */
-    private static boolean isFenced(Throwable failure) {
-        for (Throwable e = failure; e != null; e = e.getCause()) {
-            if (e instanceof ProducerFencedException
-                    || e instanceof InvalidProducerEpochException
-                    || e instanceof UncertainCommitException) {
-                return true;
-            }
-        }
-        return false;
     }
 
     private long offset(Future<RecordMetadata> sent) {
@@ -212,18 +176,6 @@ public final class LogTable implements AutoCloseable {
             throw new KafkaException("interrupted while writing to " + topic, e);
         } catch (ExecutionException | TimeoutException e) {
             throw new KafkaException("a record was not written to " + topic, e);
-        }
-    }
-
-    /**
-     * A commit that failed, possibly after it took place: being fenced while committing shows as any of several
-     * errors, down to an unexpected one of the coordinator. The next attempt reads what is there and decides anew.
-     */
-    private static final class UncertainCommitException extends KafkaException {
-        private static final long serialVersionUID = 1L;
-
-        UncertainCommitException(String topic, KafkaException cause) {
-            super("a transaction on " + topic + " was not committed: " + cause.getMessage(), cause);
         }
     }
 }
