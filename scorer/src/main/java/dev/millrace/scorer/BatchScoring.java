@@ -22,7 +22,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Scores a batch of rollouts: one pass of the engine per version that is needed, over the rollouts that need it.
@@ -188,7 +190,7 @@ final class BatchScoring implements Scoring {
                 .build();
     }
 
-    private static String missing(List<VersionSpan> spans, Map<Long, String> unavailable) {
+    private static @Nullable String missing(List<VersionSpan> spans, Map<Long, String> unavailable) {
         for (VersionSpan span : spans) {
             String why = unavailable.get(span.getVersion());
             if (why != null) {
@@ -205,7 +207,7 @@ final class BatchScoring implements Scoring {
         float[] entropies = config.entropies() ? new float[length] : null;
         float[] sumSquaredProbs = config.sumSquaredProbs() ? new float[length] : null;
         for (VersionSpan span : spans) {
-            VersionScores under = scores.get(span.getVersion());
+            VersionScores under = Objects.requireNonNull(scores.get(span.getVersion()), "none is missing");
             under.copy(under.scores().logProbs(), index, span.getStart(), span.getEnd(), logProbs);
             if (entropies != null) {
                 under.copy(under.scores().entropies(), index, span.getStart(), span.getEnd(), entropies);
@@ -223,7 +225,7 @@ final class BatchScoring implements Scoring {
                 policy, spans, PackedFloats.of(logProbs), packed(entropies), packed(sumSquaredProbs), null);
     }
 
-    private static ByteBuffer packed(float[] values) {
+    private static @Nullable ByteBuffer packed(float @Nullable [] values) {
         return values == null ? null : PackedFloats.of(values);
     }
 }

@@ -99,7 +99,7 @@ final class FixedScoring implements Scoring {
     public List<Score> score(List<Scorable> rollouts, long nowMs) {
         List<Scorable> fitting = rollouts.stream().filter(this::fits).toList();
         float[] logProbs = new float[0];
-        SequenceBatch batch = null;
+        SequenceBatch batch = new SequenceBatch(new int[0][], new int[0]);
         if (!fitting.isEmpty()) {
             int[][] tokens = new int[fitting.size()][];
             int[] firstScored = new int[fitting.size()];

@@ -8,6 +8,7 @@ import dev.millrace.weights.VersionUnavailableException;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The versions at hand: the newest, loaded in the background, and those used last.
@@ -23,14 +24,14 @@ final class KnownVersions {
      * @param weights not to be written; null if they cannot be had
      * @param unavailable null if they can
      */
-    record Answer(Weights weights, String unavailable) {}
+    record Answer(@Nullable Weights weights, @Nullable String unavailable) {}
 
     private final PolicyFeed feed;
     private final NewestWeights newest;
     private final Duration wait;
     private final Map<Long, Weights> kept;
     private long newestVersion = -1;
-    private Weights newestWeights;
+    private @Nullable Weights newestWeights;
 
     KnownVersions(PolicyFeed feed, NewestWeights newest, ScorerConfig config) {
         this.feed = feed;
@@ -80,7 +81,7 @@ final class KnownVersions {
         return new Answer(weights, null);
     }
 
-    private Weights cached(long version) {
+    private @Nullable Weights cached(long version) {
         return version == newestVersion ? newestWeights : kept.get(version);
     }
 

@@ -35,9 +35,9 @@ final class RolloutCheck {
             Rollout rollout = rollouts.deserialize(record.topic(), record.value());
             return rollout == null ? new Skipped("unreadable", "the record has no value") : check(record, rollout);
         } catch (MalformedRecordException e) {
-            return new Skipped("unreadable", e.getMessage());
+            return new Skipped("unreadable", String.valueOf(e.getMessage()));
         } catch (IllegalArgumentException e) { // a packed vector that is no multiple of its element
-            return new Skipped("lengths", e.getMessage());
+            return new Skipped("lengths", String.valueOf(e.getMessage()));
         }
     }
 

@@ -25,6 +25,7 @@ import org.apache.kafka.common.errors.FencedInstanceIdException;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Serializer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The scorer's side of the log: reads rollouts, and writes scores together with the progress past their rollouts.
@@ -105,7 +106,7 @@ final class ScoreLog implements AutoCloseable {
      * @param serving may be null
      * @return false if the group has given our partitions away: their new owner scores them
      */
-    boolean commit(ConsumerRecords<byte[], byte[]> read, List<Score> made, Serving serving) {
+    boolean commit(ConsumerRecords<byte[], byte[]> read, List<Score> made, @Nullable Serving serving) {
         Map<TopicPartition, OffsetAndMetadata> progress = new HashMap<>();
         for (TopicPartition partition : read.partitions()) {
             progress.put(partition, new OffsetAndMetadata(consumer.position(partition)));

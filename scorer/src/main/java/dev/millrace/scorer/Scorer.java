@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -178,7 +179,7 @@ public final class Scorer implements AutoCloseable {
         return scorable;
     }
 
-    private Serving servingIfDue(long version) {
+    private @Nullable Serving servingIfDue(long version) {
         if (version == Scoring.NOT_SERVING) {
             return null; // the newest version is no concern of a fixed policy
         }
@@ -211,7 +212,10 @@ public final class Scorer implements AutoCloseable {
     }
 
     private void commit(
-            ConsumerRecords<byte[], byte[]> read, List<Scorable> scored, List<Score> scores, Serving serving) {
+            ConsumerRecords<byte[], byte[]> read,
+            List<Scorable> scored,
+            List<Score> scores,
+            @Nullable Serving serving) {
         if (!log.commit(read, scores, serving)) {
             LOG.warn(
                     "{} {} lost its partitions before it could commit; {} rollouts are scored again",

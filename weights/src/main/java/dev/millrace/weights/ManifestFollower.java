@@ -14,6 +14,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -35,7 +36,7 @@ final class ManifestFollower implements AutoCloseable {
     private final ManifestHistory history;
     private boolean caughtUp;
     private long refused;
-    private Throwable failure;
+    private @Nullable Throwable failure;
     private volatile boolean closed;
     /** For whoever waits in vain: how far the thread has come. */
     private volatile String progress = "nothing of it was read yet";
@@ -88,7 +89,7 @@ final class ManifestFollower implements AutoCloseable {
             history.add(manifest);
             notifyAll();
         } catch (MalformedRecordException e) {
-            refuse(record, e.getMessage());
+            refuse(record, String.valueOf(e.getMessage()));
         }
     }
 
@@ -155,6 +156,7 @@ final class ManifestFollower implements AutoCloseable {
     }
 
     /** Waits for a change; false if the deadline has passed. The caller holds the monitor. */
+    @SuppressWarnings("WaitNotInLoop") // every caller looks again and comes back
     private boolean waitUntil(long deadlineNanos) {
         requireRunning();
         long leftMs = (deadlineNanos - System.nanoTime()) / 1_000_000;

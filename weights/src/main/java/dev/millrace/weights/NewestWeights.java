@@ -4,6 +4,7 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import java.time.Duration;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -35,7 +36,7 @@ public final class NewestWeights implements AutoCloseable {
     private final PolicyFeed feed;
     private final Thread thread;
     private volatile Loaded current;
-    private volatile Throwable failure;
+    private volatile @Nullable Throwable failure;
     private volatile boolean closed;
 
     /**

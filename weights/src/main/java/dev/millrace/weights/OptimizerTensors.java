@@ -8,6 +8,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * How AdamW's moments are named on the log: {@code exp_avg.<weight>} and {@code exp_avg_sq.<weight>} as in PyTorch's
@@ -39,7 +40,9 @@ final class OptimizerTensors {
 
     private static TensorSet set(DecoderShape shape, String moment, Map<String, ByteBuffer> data) {
         TensorSet set = new TensorSet(shape.tensors());
-        set.specs().forEach(spec -> set.load(spec.name(), data.get(moment + spec.name())));
+        set.specs()
+                .forEach(spec ->
+                        set.load(spec.name(), Objects.requireNonNull(data.get(moment + spec.name()), spec.name())));
         return set;
     }
 }

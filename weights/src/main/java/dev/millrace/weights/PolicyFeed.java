@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongFunction;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The published versions of a run's policy: which there are, and their weights, verified.
@@ -143,7 +144,7 @@ public final class PolicyFeed implements AutoCloseable {
      * @throws VersionUnavailableException as {@link #load(long)}
      * @throws CorruptVersionException as {@link #load(long)}
      */
-    public Weights load(long version, LongFunction<Weights> atHand) {
+    public Weights load(long version, LongFunction<@Nullable Weights> atHand) {
         return versions.load(version, atHand);
     }
 

@@ -9,6 +9,7 @@ import java.nio.ByteBuffer;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
 
 /**
@@ -78,7 +79,8 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
         ContentHash all = new ContentHash();
         Map<String, ByteBuffer> tensors = new LinkedHashMap<>();
         for (TensorEntry entry : location.getTensors()) {
-            ByteBuffer data = decoded(entry, encoded.get(entry.getName()), base);
+            ByteBuffer data =
+                    decoded(entry, Objects.requireNonNull(encoded.get(entry.getName()), entry.getName()), base);
             String found = ContentHash.of(data);
             if (!found.equals(entry.getSha256())) {
                 throw corrupt("has other bytes in " + entry.getName() + " than its manifest says: SHA-256 " + found

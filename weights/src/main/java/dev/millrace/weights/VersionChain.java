@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 import java.util.function.LongFunction;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Puts a version together: its anchor, and every delta since, in order.
@@ -46,7 +47,8 @@ final class VersionChain {
      * @throws VersionUnavailableException of the version wanted, naming the link that cannot be had
      * @throws CorruptVersionException of the version wanted, naming the link that is wrong
      */
-    Map<String, ByteBuffer> load(PolicyVersion wanted, List<TensorSpec> expected, LongFunction<Weights> atHand) {
+    Map<String, ByteBuffer> load(
+            PolicyVersion wanted, List<TensorSpec> expected, LongFunction<@Nullable Weights> atHand) {
         Deque<PolicyVersion> links = new ArrayDeque<>();
         Function<String, ByteBuffer> base = name -> {
             throw new IllegalStateException("an anchor has no base that " + name + " could be a delta against");
@@ -96,6 +98,7 @@ final class VersionChain {
         return base;
     }
 
+    @SuppressWarnings("ReferenceEquality") // which link of this walk it is, not what it says
     private Map<String, ByteBuffer> read(
             PolicyVersion link, PolicyVersion wanted, List<TensorSpec> expected, Function<String, ByteBuffer> base) {
         try {
@@ -103,7 +106,7 @@ final class VersionChain {
         } catch (VersionUnavailableException e) {
             throw link == wanted ? e : unavailable(wanted, link.getVersion(), e);
         } catch (CorruptVersionException e) {
-            throw link == wanted ? e : corrupt(wanted, link, e.getMessage());
+            throw link == wanted ? e : corrupt(wanted, link, String.valueOf(e.getMessage()));
         }
     }
 

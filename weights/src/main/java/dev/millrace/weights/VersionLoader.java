@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.function.Function;
 import java.util.function.LongFunction;
 import org.apache.kafka.common.serialization.Deserializer;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -57,7 +58,7 @@ public final class VersionLoader {
      *     cannot be had
      * @throws CorruptVersionException if one of them is not what its manifest says, or the tensors are not the shape's
      */
-    public Weights load(long version, LongFunction<Weights> atHand) {
+    public Weights load(long version, LongFunction<@Nullable Weights> atHand) {
         PolicyVersion manifest = manifests.apply(version);
         Weights weights = Weights.zeros(shapeOf(manifest));
         chain.load(manifest, weights.tensors().specs(), atHand).forEach(weights::load);

@@ -18,6 +18,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
@@ -28,6 +29,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.serialization.Serializer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Writes a version into a transaction that the caller has begun and will commit: the chunks of the weights, those of
@@ -50,9 +52,9 @@ public final class VersionWriter {
     private final Serializer<WeightChunk> chunkSerializer;
     private final Serializer<PolicyVersion> manifestSerializer;
     /** What the next version may be a delta against: published, and a copy of its weights; null before there is one. */
-    private PolicyVersion base;
+    private @Nullable PolicyVersion base;
 
-    private Weights baseWeights;
+    private @Nullable Weights baseWeights;
 
     /** @param producer transactional and initialised; stays the caller's */
     public VersionWriter(LogConnection connection, Producer<byte[], byte[]> producer, WeightsConfig config) {
@@ -140,7 +142,10 @@ public final class VersionWriter {
 
     private List<EncodedTensor> encoded(VersionFacts facts, Weights weights) {
         List<NamedTensor> tensors = NamedTensor.of(weights.tensors(), "");
+        PolicyVersion base = this.base;
+        Weights baseWeights = this.baseWeights;
         if (base == null
+                || baseWeights == null
                 || base.getVersion() != facts.parentVersion()
                 || !baseWeights.shape().equals(weights.shape())
                 || facts.version() - anchorOf(base) >= config.anchorEvery()) {
@@ -161,6 +166,7 @@ public final class VersionWriter {
         if (location.getTensors().stream().allMatch(tensor -> tensor.getEncoding() == TensorEncoding.RAW)) {
             return location;
         }
+        PolicyVersion base = Objects.requireNonNull(this.base, "a delta is against one");
         return location.setBaseVersion(base.getVersion())
                 .setBaseSha256(base.getWeights().getSha256())
                 .setAnchorVersion(anchorOf(base));

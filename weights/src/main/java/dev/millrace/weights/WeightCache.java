@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.function.LongFunction;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The versions used last, loaded, at most so many of them; the least recently used one makes room.
@@ -70,7 +71,7 @@ public final class WeightCache {
     }
 
     /** The weights of a version if they are here, without loading or waiting; else null. */
-    public Weights cached(long version) {
+    public @Nullable Weights cached(long version) {
         CompletableFuture<Weights> there;
         synchronized (loaded) {
             there = loaded.get(version);

@@ -51,7 +51,7 @@ final class CommittablePrompts {
     void finished(TopicPartition partition, long offset) {
         Partition of = partitions.get(partition);
         Entry entry = of == null ? null : of.byOffset.get(offset);
-        if (entry == null) {
+        if (of == null || entry == null) {
             throw new IllegalStateException("no sample of " + partition + "@" + offset + " is open");
         }
         if (--entry.samplesLeft == 0) {

@@ -11,6 +11,7 @@ import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The role that samples: takes prompts, answers them with the newest weights there are, writes rollouts.
@@ -40,7 +41,7 @@ public final class Generator implements AutoCloseable {
     private final Clock clock;
     private final RolloutWriter writer;
     private volatile boolean stopped;
-    private volatile PromptSource source;
+    private volatile @Nullable PromptSource source;
 
     /**
      * @param feed stays the caller's; it must outlive {@link #run()}

@@ -54,7 +54,7 @@ final class PromptCheck {
         try {
             request = requests.deserialize(record.topic(), record.value());
         } catch (MalformedRecordException e) {
-            return new RefusedPrompt(record, RefusalReason.UNREADABLE, "", e.getMessage(), "");
+            return new RefusedPrompt(record, RefusalReason.UNREADABLE, "", String.valueOf(e.getMessage()), "");
         }
         if (request == null) {
             return new RefusedPrompt(record, RefusalReason.UNREADABLE, "", "the record has no value", "");
@@ -144,7 +144,7 @@ final class PromptCheck {
             try {
                 length = PackedInts.length(request.getPromptTokens());
             } catch (IllegalArgumentException e) {
-                return refuse(RefusalReason.TOKENS, "prompt_tokens", e.getMessage());
+                return refuse(RefusalReason.TOKENS, "prompt_tokens", String.valueOf(e.getMessage()));
             }
             if (length == 0) {
                 return refuse(RefusalReason.TOKENS, "prompt_tokens", "a prompt needs at least one token");
@@ -181,7 +181,7 @@ final class PromptCheck {
                         new TopicPartition(record.topic(), record.partition()),
                         record.offset());
             } catch (IllegalArgumentException e) {
-                return refuse(RefusalReason.ENVIRONMENT, "environment", e.getMessage());
+                return refuse(RefusalReason.ENVIRONMENT, "environment", String.valueOf(e.getMessage()));
             }
         }
 

@@ -147,7 +147,7 @@ final class PromptSource implements AutoCloseable {
         queuedSamples = 0;
         if (begun != null) {
             queue.add(begun);
-            queuedSamples = begun.request().getSamples() - nextSample;
+            queuedSamples = (long) begun.request().getSamples() - nextSample;
         }
     }
 

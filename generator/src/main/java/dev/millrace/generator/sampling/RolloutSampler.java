@@ -15,6 +15,7 @@ import java.util.IdentityHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.LongFunction;
 import java.util.function.ToLongFunction;
@@ -92,8 +93,8 @@ public final class RolloutSampler implements AutoCloseable {
         }
         Rollout[] finished = new Rollout[samples.size()];
         Set<RunningSequence> sampling = new LinkedHashSet<>();
-        ToLongFunction<RunningSequence> next =
-                sequence -> samples.get(places.get(sequence)).versionAt(sequence.length());
+        ToLongFunction<RunningSequence> next = sequence ->
+                samples.get(Objects.requireNonNull(places.get(sequence))).versionAt(sequence.length());
         while (!waiting.isEmpty() || slots.active() > 0) {
             while (slots.hasRoom() && !waiting.isEmpty()) {
                 sampling.add(waiting.peek());
@@ -103,7 +104,7 @@ public final class RolloutSampler implements AutoCloseable {
             boolean advanced = slots.advance(
                     weights.apply(version), version, sequence -> next.applyAsLong(sequence) == version, sequence -> {
                         sampling.remove(sequence);
-                        finished[places.get(sequence)] = records.of(sequence, clock.millis());
+                        finished[Objects.requireNonNull(places.get(sequence))] = records.of(sequence, clock.millis());
                     });
             if (!advanced) {
                 SamplingLoop.awaitEnvironments();

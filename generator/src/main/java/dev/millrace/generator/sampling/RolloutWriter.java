@@ -24,6 +24,7 @@ import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serializer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Commits what the sampling thread has finished, on a thread of its own, so that sampling goes on meanwhile.
@@ -46,7 +47,7 @@ final class RolloutWriter implements AutoCloseable {
     record Work(
             List<Finished> rollouts,
             List<RefusedPrompt> refused,
-            Serving serving,
+            @Nullable Serving serving,
             Map<TopicPartition, OffsetAndMetadata> offsets,
             ConsumerGroupMetadata group) {}
 

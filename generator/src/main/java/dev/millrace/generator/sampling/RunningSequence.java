@@ -8,6 +8,7 @@ import dev.millrace.generator.random.CounterBasedRandom;
 import dev.millrace.policy.session.Sampling;
 import dev.millrace.schemas.FinishReason;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One rollout being sampled: its tokens, who wrote them, under which version and with which log-prob.
@@ -39,7 +40,7 @@ final class RunningSequence implements Transcript {
     private int length;
     private int held;
     private boolean waits;
-    private FinishReason finishReason;
+    private @Nullable FinishReason finishReason;
 
     /** @param vocabSize bound of what the environment may say */
     RunningSequence(AcceptedPrompt prompt, int sampleIndex, int vocabSize, long startedAtMs) {
@@ -112,6 +113,7 @@ final class RunningSequence implements Transcript {
     }
 
     /** Why it ended, or null while it goes on. */
+    @Nullable
     FinishReason finishReason() {
         return finishReason;
     }

@@ -11,11 +11,13 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -42,7 +44,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private final int vocabSize;
     private final PromptSource prompts;
     private List<Finished> finished = new ArrayList<>();
-    private NewestWeights.Loaded serving;
+    private NewestWeights.@Nullable Loaded serving;
     private long servingSinceMs;
     private boolean leaving;
     private long totalTokens;
@@ -127,6 +129,10 @@ final class SamplingLoop implements PromptSource.Moves {
         }
     }
 
+    private NewestWeights.Loaded serving() {
+        return Objects.requireNonNull(serving, "weights are taken up before anything is begun");
+    }
+
     private void fillSlots() {
         while (batcher.hasRoom()
                 && !prompts.isEmpty()
@@ -141,7 +147,7 @@ final class SamplingLoop implements PromptSource.Moves {
      * are on their way when admission knows them.
      */
     private boolean mayBegin(long admittedVersion) {
-        if (admittedVersion <= Math.max(serving.version(), gaveUpWaitingFor)) {
+        if (admittedVersion <= Math.max(serving().version(), gaveUpWaitingFor)) {
             return true;
         }
         long now = clock.millis();
@@ -156,7 +162,7 @@ final class SamplingLoop implements PromptSource.Moves {
                 "generator {} goes on with version {}: version {}, which admission knew, did not come within {} ms"
                         + " (version_wait_ms)",
                 config.id(),
-                serving.version(),
+                serving().version(),
                 admittedVersion,
                 config.versionWaitMs());
         gaveUpWaitingFor = admittedVersion;
@@ -167,7 +173,7 @@ final class SamplingLoop implements PromptSource.Moves {
         if (batcher.active() == 0) {
             return;
         }
-        if (!batcher.advance(serving.weights(), serving.version(), this::finish)) {
+        if (!batcher.advance(serving().weights(), serving().version(), this::finish)) {
             long from = System.nanoTime();
             awaitEnvironments();
             meters.idle(System.nanoTime() - from);
@@ -227,7 +233,7 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     /** A rollout that moves from here to the log does so in the transaction that no longer names it here. */
-    private Long oldestInFlight() {
+    private @Nullable Long oldestInFlight() {
         OptionalLong oldest = batcher.oldestVersion();
         return oldest.isPresent() ? oldest.getAsLong() : null;
     }

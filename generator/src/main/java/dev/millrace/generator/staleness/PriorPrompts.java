@@ -15,6 +15,7 @@ import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -79,7 +80,8 @@ record PriorPrompts(long nextOrdinal, long samples, boolean complete, int epoch)
         return new ControllerState(nextOrdinal, samples, 0);
     }
 
-    private static PromptRequest decoded(Deserializer<PromptRequest> prompts, ConsumerRecord<byte[], byte[]> record) {
+    private static @Nullable PromptRequest decoded(
+            Deserializer<PromptRequest> prompts, ConsumerRecord<byte[], byte[]> record) {
         try {
             return prompts.deserialize(record.topic(), record.value());
         } catch (MalformedRecordException e) { // the generator refuses it with its reason

@@ -5,6 +5,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.channels.ServerSocketChannel;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A listening socket that exists before the broker does, so that its port is known and nobody else can take it.
@@ -57,7 +58,7 @@ final class BoundPort implements AutoCloseable {
         }
     }
 
-    private static void closeAfter(IOException cause, ServerSocketChannel channel) {
+    private static void closeAfter(IOException cause, @Nullable ServerSocketChannel channel) {
         if (channel != null) {
             try {
                 channel.close();

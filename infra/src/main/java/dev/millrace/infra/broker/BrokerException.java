@@ -1,5 +1,7 @@
 package dev.millrace.infra.broker;
 
+import org.jspecify.annotations.Nullable;
+
 /** The broker could not start, or cannot go on; the message is a sentence for the user. */
 public final class BrokerException extends RuntimeException {
     private static final long serialVersionUID = 1L;
@@ -8,7 +10,7 @@ public final class BrokerException extends RuntimeException {
         super(message);
     }
 
-    public BrokerException(String message, Throwable cause) {
+    public BrokerException(String message, @Nullable Throwable cause) {
         super(message, cause);
     }
 }

@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -31,7 +32,8 @@ public final class BrokerProcess implements AutoCloseable {
     /** The line in which the child says that it is ready or has failed. */
     private final CompletableFuture<String> verdict = new CompletableFuture<>();
 
-    private String bootstrapServers;
+    /** Known once the broker serves; nobody is given this before. */
+    private String bootstrapServers = "";
 
     private BrokerProcess(BrokerConfig config, Path log, Process process) {
         this.config = config;
@@ -148,7 +150,9 @@ public final class BrokerProcess implements AutoCloseable {
                             + "; its log is " + log,
                     e);
         } catch (ExecutionException e) {
-            throw new BrokerException("the broker's process ended before it served; its log is " + log, e.getCause());
+            throw new BrokerException(
+                    "the broker's process ended before it served; its log is " + log,
+                    Objects.requireNonNullElse(e.getCause(), e));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new BrokerException("interrupted while the broker's process starts", e);

@@ -4,6 +4,7 @@ import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -59,7 +60,7 @@ public final class EmbeddedBroker implements AutoCloseable {
         Map<String, BoundPort> ports =
                 Map.of(BrokerProperties.CLIENT_LISTENER, port, BrokerProperties.CONTROLLER_LISTENER, controllerPort);
         ServerSocketFactory sockets = (listener, address, backlog, receiveBytes) ->
-                ports.get(listener).handOver();
+                Objects.requireNonNull(ports.get(listener), listener).handOver();
         SharedServer shared = new SharedServer(
                 kafka,
                 formatted._1(),

@@ -9,6 +9,7 @@ import java.util.concurrent.CopyOnWriteArraySet;
 import kafka.server.FaultHandlerFactory;
 import org.apache.kafka.common.utils.Exit;
 import org.apache.kafka.server.fault.FaultHandler;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -56,12 +57,12 @@ final class Faults implements AutoCloseable {
         }
     }
 
-    private void fail(String what, Throwable cause) {
+    private void fail(String what, @Nullable Throwable cause) {
         fatal.complete(new BrokerException(
                 "the broker in " + directory + " cannot go on: " + what + (cause == null ? "" : ": " + cause), cause));
     }
 
-    private static void ended(int status, String message) {
+    private static void ended(int status, @Nullable String message) {
         String what = "Kafka asked to end the process with status " + status + (message == null ? "" : ", " + message);
         RUNNING.forEach(faults -> faults.fail(what + "; " + faults.freeSpace(), null));
     }

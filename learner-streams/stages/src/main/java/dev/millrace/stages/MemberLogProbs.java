@@ -4,6 +4,7 @@ import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.schemas.packed.PackedFloats;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The log-probs of one trajectory, or of a batch of them, one per packed token; not to be written to.
@@ -15,7 +16,7 @@ import java.util.Arrays;
 public record MemberLogProbs(float[] behavior, float[] old, float[] proximal) {
 
     /** A recorded vector unpacked; NaN for each of its tokens where there is none. */
-    public static float[] known(ByteBuffer recorded, int tokens) {
+    public static float[] known(@Nullable ByteBuffer recorded, int tokens) {
         if (recorded != null) {
             return PackedFloats.toArray(recorded);
         }

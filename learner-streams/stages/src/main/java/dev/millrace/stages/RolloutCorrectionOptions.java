@@ -5,6 +5,7 @@ import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig.ObjectiveMode;
 import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 import dev.millrace.corrections.rollout.WeightRule;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Importance weights and rejection, under verl's names: a preset, or each by itself.
@@ -108,11 +109,11 @@ public record RolloutCorrectionOptions(
         return config;
     }
 
-    private static String nullAsEmpty(String text) {
+    private static String nullAsEmpty(@Nullable String text) {
         return text == null ? "" : text;
     }
 
-    private static String emptyAsNull(String text) {
+    private static @Nullable String emptyAsNull(String text) {
         return text.isEmpty() ? null : text;
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.topology;
 import dev.millrace.log.LogConnection;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -81,7 +82,7 @@ final class GroupSetup {
         } catch (ExecutionException e) {
             return Optional.of("the broker does not grant its streams group session_timeout_ms "
                     + config.sessionTimeoutMs() + " or standby_replicas " + config.standbyReplicas() + ": "
-                    + e.getCause().getMessage());
+                    + Objects.requireNonNullElse(e.getCause(), e).getMessage());
         }
     }
 

@@ -150,7 +150,7 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /** Waits for the end, whoever brings it; what is to be said about it, or null. */
-    private TopologyException awaitEnd(KafkaStreams streams) {
+    private @Nullable TopologyException awaitEnd(KafkaStreams streams) {
         try {
             if (!running.await(config.runtime().startTimeoutMs(), TimeUnit.MILLISECONDS)) {
                 return new TopologyException("the topology was not running after start_timeout_ms "

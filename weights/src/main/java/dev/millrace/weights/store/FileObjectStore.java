@@ -14,8 +14,10 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Objects;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Objects as files below one directory, which every role of a run sees under the same path: a shared file system, or one
@@ -51,7 +53,7 @@ public final class FileObjectStore implements ObjectStore {
         throw refused(location, null);
     }
 
-    private static IllegalArgumentException refused(String location, Throwable cause) {
+    private static IllegalArgumentException refused(String location, @Nullable Throwable cause) {
         return new IllegalArgumentException("store must be kafka, or a directory as file:///path: " + location, cause);
     }
 
@@ -87,7 +89,7 @@ public final class FileObjectStore implements ObjectStore {
                     + ": it was changed while it was written");
         }
         Files.move(partial, target, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
-        force(target.getParent());
+        force(Objects.requireNonNull(target.getParent(), "a name below the directory has a parent"));
         return target.toUri();
     }
 

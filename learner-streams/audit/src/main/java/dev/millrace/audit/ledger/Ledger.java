@@ -10,6 +10,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Collects what the topics say about rollouts and strikes the {@link Balance}.
@@ -41,7 +42,7 @@ public final class Ledger {
     }
 
     /** A sentence about a place, whose rollout id is put before it as soon as the record is read. */
-    private record Contradiction(Place place, String sentence) {}
+    private record Contradiction(@Nullable Place place, String sentence) {}
 
     private final RolloutEnds ends = new RolloutEnds();
     private final PlaceStates states;
@@ -76,7 +77,7 @@ public final class Ledger {
      *     trained on
      * @param stepped whether the batch was trained on
      */
-    public void batched(int partition, long offset, long batchId, String maskedBy, boolean stepped) {
+    public void batched(int partition, long offset, long batchId, @Nullable String maskedBy, boolean stepped) {
         int end = !stepped
                 ? RolloutEnds.BATCHED
                 : maskedBy == null
@@ -170,7 +171,7 @@ public final class Ledger {
         contradict(null, sentence);
     }
 
-    private void contradict(Place place, String sentence) {
+    private void contradict(@Nullable Place place, String sentence) {
         contradictionCount++;
         if (contradictions.size() < NAMED_CONTRADICTIONS) {
             contradictions.add(new Contradiction(place, sentence));

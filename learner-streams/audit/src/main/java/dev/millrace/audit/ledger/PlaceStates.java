@@ -3,6 +3,7 @@ package dev.millrace.audit.ledger;
 import dev.millrace.log.scan.OffsetRange;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * One byte for each offset of a topic: an end (see {@link RolloutEnds}) and two marks.
@@ -37,13 +38,13 @@ final class PlaceStates {
     }
 
     boolean holds(int partition, long offset) {
-        Partition found = partitions.get(partition);
+        Partition found = Objects.requireNonNull(partitions.get(partition), "a partition of the topic");
         return found != null && found.range().holds(offset);
     }
 
     /** True if the place lies before what the log keeps. */
     boolean isDeleted(int partition, long offset) {
-        Partition found = partitions.get(partition);
+        Partition found = Objects.requireNonNull(partitions.get(partition), "a partition of the topic");
         return found != null && offset < found.range().begin();
     }
 
@@ -82,14 +83,14 @@ final class PlaceStates {
     }
 
     private int state(int partition, long offset) {
-        Partition found = partitions.get(partition);
+        Partition found = Objects.requireNonNull(partitions.get(partition), "a partition of the topic");
         long index = offset - found.range().begin();
         byte[] piece = found.pieces()[piece(index)];
         return piece == null ? 0 : piece[(int) (index & (1 << PIECE_BITS) - 1)] & 0xff;
     }
 
     private void put(int partition, long offset, int state) {
-        Partition found = partitions.get(partition);
+        Partition found = Objects.requireNonNull(partitions.get(partition), "a partition of the topic");
         long index = offset - found.range().begin();
         int at = piece(index);
         if (found.pieces()[at] == null) {

@@ -3,6 +3,7 @@ package dev.millrace.audit.ledger;
 import dev.millrace.schemas.StepEntry;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What became of each entry of a batch by its step, in one byte an entry.
@@ -37,6 +38,7 @@ record StepWords(byte[] codes, List<String> stages) {
     }
 
     /** The stage that masked the last of an entry's tokens, empty if it had none; null if it was trained on. */
+    @Nullable
     String maskedBy(int entry) {
         return codes[entry] == 0 ? null : stages.get(codes[entry] - 1);
     }

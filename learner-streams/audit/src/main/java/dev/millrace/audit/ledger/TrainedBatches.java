@@ -8,6 +8,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * Which batches were made and which of them were trained on, and whether the two tell the same: every batch once, in a row
@@ -102,7 +103,7 @@ final class TrainedBatches {
         Map<Integer, Long> firsts = new HashMap<>();
         assembled.keySet().forEach(name -> firsts.merge(name.epoch(), name.batchId(), Math::min));
         for (Name name : assembled.keySet()) {
-            if (name.batchId() > firsts.get(name.epoch())
+            if (name.batchId() > Objects.requireNonNull(firsts.get(name.epoch()))
                     && !assembled.containsKey(new Name(name.epoch(), name.batchId() - 1))) {
                 ledger.contradict("batch " + name + " is on the log, and the one before it is not");
             }

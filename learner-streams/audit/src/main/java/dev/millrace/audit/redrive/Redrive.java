@@ -17,6 +17,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
@@ -178,7 +179,7 @@ public final class Redrive {
                             RedriveMark.headers(record.headers(), letter.partition(), letter.offset())))));
             out.flush();
             sent.forEach((letter, future) -> {
-                ConsumerRecord<byte[], byte[]> record = waiting.get(letter);
+                ConsumerRecord<byte[], byte[]> record = Objects.requireNonNull(waiting.get(letter));
                 out.send(new RedriveMark(
                                 letter.partition(),
                                 letter.offset(),

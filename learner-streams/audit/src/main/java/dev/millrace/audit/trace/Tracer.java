@@ -301,7 +301,7 @@ public final class Tracer {
                 for (Found<Trajectory> trajectory : found.trajectories()) {
                     LogCoordinates source = trajectory.value().getScoreSource();
                     TopicPartition partition = new TopicPartition(source.getTopic(), source.getPartition());
-                    if (cut.of(partition) != null) {
+                    if (cut.has(partition)) {
                         scan.at(cut, partition, source.getOffset()).ifPresent(record -> {
                             score(record);
                         });

@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 /** Makes the batch record of groups: lays their members out as one ragged batch, and has the corrections decide. Pure. */
 final class BatchMaker {
@@ -50,7 +51,7 @@ final class BatchMaker {
             byte[] mask = new byte[offsets[members.size()]];
             for (int s = 0; s < members.size(); s++) {
                 System.arraycopy(
-                        vectors.get(members.get(s).rolloutId()).mask(),
+                        vectorsOf(members.get(s), vectors).mask(),
                         0,
                         mask,
                         offsets[s],
@@ -132,11 +133,15 @@ final class BatchMaker {
                 null);
     }
 
+    private static Vectors vectorsOf(Member member, Map<String, Vectors> vectors) {
+        return Objects.requireNonNull(vectors.get(member.rolloutId()), member::rolloutId);
+    }
+
     /** What the corrections decide about. */
     static BatchInput input(Layout layout, Map<String, Vectors> vectors, long currentVersion, long assembledAtMs) {
         boolean[] withoutOld = new boolean[layout.members().size()];
         for (int s = 0; s < withoutOld.length; s++) {
-            withoutOld[s] = vectors.get(layout.members().get(s).rolloutId()).withoutOld();
+            withoutOld[s] = vectorsOf(layout.members().get(s), vectors).withoutOld();
         }
         return new BatchInput(
                 layout.tokens(),
@@ -155,7 +160,7 @@ final class BatchMaker {
         int tokens = layout.tokens().tokenCount();
         MemberLogProbs packed = new MemberLogProbs(new float[tokens], new float[tokens], new float[tokens]);
         for (int s = 0; s < layout.members().size(); s++) {
-            MemberLogProbs of = vectors.get(layout.members().get(s).rolloutId()).logProbs();
+            MemberLogProbs of = vectorsOf(layout.members().get(s), vectors).logProbs();
             int at = layout.tokens().start(s);
             System.arraycopy(of.behavior(), 0, packed.behavior(), at, of.behavior().length);
             System.arraycopy(of.old(), 0, packed.old(), at, of.old().length);

@@ -4,6 +4,7 @@ import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 
 /** Brings back the members that are in no batch yet, from their places in the store and their trajectories on the log. */
@@ -30,7 +31,10 @@ final class MemberRestore {
         vectors.read(byOffset.keySet().stream().mapToLong(Long::longValue).toArray(), (arrival, completeMs) -> {
             Member member = Member.of(arrival.trajectory(), arrival.partition(), arrival.offset(), completeMs);
             vectors.keep(member, arrival.trajectory());
-            members.put(member, lost.remove(member.rolloutId()).sinceMs());
+            members.put(
+                    member,
+                    Objects.requireNonNull(lost.remove(member.rolloutId()), member::rolloutId)
+                            .sinceMs());
         });
         return new Restored(members, new TreeMap<>(lost));
     }

@@ -6,6 +6,7 @@ import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.run.RunIdentity;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /** Whether a record is of this run and epoch and lies under its own key; the first thing that is asked of any record. */
 final class OwnershipCheck {
@@ -59,7 +60,7 @@ final class OwnershipCheck {
      * @param field which field the key must equal
      * @throws RefusedException if the key is not the UTF-8 of the expected text
      */
-    static void requireKey(byte[] key, String expected, String field) throws RefusedException {
+    static void requireKey(byte @Nullable [] key, String expected, String field) throws RefusedException {
         if (key == null || !Arrays.equals(key, expected.getBytes(StandardCharsets.UTF_8))) {
             throw new RefusedException(
                     RefusalReason.WRONG_KEY,

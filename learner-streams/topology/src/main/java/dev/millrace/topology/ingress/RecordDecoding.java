@@ -4,6 +4,7 @@ import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import org.apache.kafka.common.serialization.Deserializer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Bytes to a record, with bytes that are none as a refusal.
@@ -23,14 +24,14 @@ final class RecordDecoding<T> {
      * @param value as it came, may be null
      * @throws RefusedException if it is no such record
      */
-    T decode(byte[] value) throws RefusedException {
+    T decode(byte @Nullable [] value) throws RefusedException {
         if (value == null) {
             throw new RefusedException(RefusalReason.UNREADABLE, "", "the record has no value");
         }
         try {
             return deserializer.deserialize(topic, value);
         } catch (MalformedRecordException e) {
-            throw new RefusedException(RefusalReason.UNREADABLE, "", e.getMessage());
+            throw new RefusedException(RefusalReason.UNREADABLE, "", String.valueOf(e.getMessage()));
         }
     }
 }

@@ -2,6 +2,7 @@ package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.Reward;
 import org.apache.kafka.streams.processor.api.Record;
+import org.jspecify.annotations.Nullable;
 
 /** A reward that was read and holds what it claims. */
 public record RewardArrival(SampleName name, Reward reward, Record<byte[], byte[]> raw, long offset)
@@ -18,7 +19,7 @@ public record RewardArrival(SampleName name, Reward reward, Record<byte[], byte[
     }
 
     @Override
-    public String unavailable() {
+    public @Nullable String unavailable() {
         return reward.getUnavailable();
     }
 }

@@ -9,6 +9,7 @@ import dev.millrace.schemas.serde.AvroSerde;
 import java.util.Map;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reads rewards: of this run and epoch, under their group id, about a record of the rollouts topic in their own
@@ -39,7 +40,7 @@ public final class RewardReader implements RecordReader<Arrival> {
         }
     }
 
-    private SampleName check(Reward reward, byte[] key, int partition) throws RefusedException {
+    private SampleName check(Reward reward, byte @Nullable [] key, int partition) throws RefusedException {
         ownership.requireOurs(reward.getRunId(), reward.getEpoch());
         SampleName name = SampleName.of(reward.getRolloutId(), reward.getGroupId(), config.maxGroupSize());
         OwnershipCheck.requireKey(key, reward.getGroupId(), "group_id");

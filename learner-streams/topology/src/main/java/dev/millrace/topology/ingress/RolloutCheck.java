@@ -10,6 +10,7 @@ import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.run.RunIdentity;
 import java.nio.ByteBuffer;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Holds a rollout to everything it claims about itself.
@@ -36,7 +37,7 @@ public final class RolloutCheck {
      * @return the rollout's name, taken apart
      * @throws RefusedException naming the first claim that does not hold
      */
-    public SampleName check(Rollout rollout, byte[] key) throws RefusedException {
+    public SampleName check(Rollout rollout, byte @Nullable [] key) throws RefusedException {
         ownership.requireOurs(rollout.getRunId(), rollout.getEpoch());
         SampleName name = checkIdentity(rollout);
         OwnershipCheck.requireKey(key, rollout.getGroupId(), "group_id");

@@ -2,6 +2,7 @@ package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.Score;
 import org.apache.kafka.streams.processor.api.Record;
+import org.jspecify.annotations.Nullable;
 
 /** A score, reference score or teacher score that was read and holds what it claims; {@code kind} says which. */
 public record ScoreArrival(SampleName name, JoinSide kind, Score score, Record<byte[], byte[]> raw, long offset)
@@ -13,7 +14,7 @@ public record ScoreArrival(SampleName name, JoinSide kind, Score score, Record<b
     }
 
     @Override
-    public String unavailable() {
+    public @Nullable String unavailable() {
         return score.getUnavailable();
     }
 }

@@ -9,6 +9,7 @@ import dev.millrace.schemas.run.RunIdentity;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Holds a score to everything it claims about itself; whether it fits its rollout is asked when they meet.
@@ -45,7 +46,7 @@ public final class ScoreCheck {
      * @return the scored rollout's name, taken apart
      * @throws RefusedException naming the first claim that does not hold
      */
-    public SampleName check(Score score, byte[] key, int partition) throws RefusedException {
+    public SampleName check(Score score, byte @Nullable [] key, int partition) throws RefusedException {
         ownership.requireOurs(score.getRunId(), score.getEpoch());
         SampleName name = SampleName.of(score.getRolloutId(), score.getGroupId(), config.maxGroupSize());
         OwnershipCheck.requireKey(key, score.getGroupId(), "group_id");

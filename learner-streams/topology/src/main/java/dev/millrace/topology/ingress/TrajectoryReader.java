@@ -9,6 +9,7 @@ import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.ByteBuffer;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reads trajectories. They are the topology's own work, but the topic is open to others, so what the assembly relies on
@@ -38,7 +39,7 @@ public final class TrajectoryReader implements RecordReader<AssemblyArrival> {
         return Optional.of(new TrajectoryArrival(trajectory, raw, partition, offset));
     }
 
-    private void check(Trajectory trajectory, byte[] key) throws RefusedException {
+    private void check(Trajectory trajectory, byte @Nullable [] key) throws RefusedException {
         ownership.requireOurs(trajectory.getRunId(), trajectory.getEpoch());
         ownership.requirePolicy(trajectory.getPolicyId());
         SampleName name = SampleName.of(trajectory.getRolloutId(), trajectory.getGroupId(), config.maxGroupSize());

@@ -8,6 +8,7 @@ import dev.millrace.topology.ingress.RecordReader;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.Function;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -47,7 +48,7 @@ final class LogPayloads implements PayloadSource {
         Record<byte[], byte[]> raw =
                 new Record<>(record.key(), record.value(), waiting.timestampMs(), record.headers());
         try {
-            return readers.get(kind)
+            return Objects.requireNonNull(readers.get(kind), kind::name)
                     .read(raw, record.partition(), record.offset())
                     .orElseThrow();
         } catch (RefusedException e) {

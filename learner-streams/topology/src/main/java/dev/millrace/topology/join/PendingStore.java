@@ -8,6 +8,7 @@ import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
 import org.apache.kafka.common.utils.Bytes;
@@ -83,9 +84,13 @@ final class PendingStore {
         }
     }
 
+    private Shelf shelf(JoinSide kind) {
+        return Objects.requireNonNull(shelves.get(kind), kind::name);
+    }
+
     /** How many of a kind wait. */
     int size(JoinSide kind) {
-        return shelves.get(kind).byOffset.size();
+        return shelf(kind).byOffset.size();
     }
 
     /** When the newest of all began to wait; 0 if nothing waits. */
@@ -103,12 +108,12 @@ final class PendingStore {
 
     /** What waits of a kind under a name. */
     Optional<PendingRecord> find(JoinSide kind, String rolloutId) {
-        return Optional.ofNullable(shelves.get(kind).byId.get(rolloutId));
+        return Optional.ofNullable(shelf(kind).byId.get(rolloutId));
     }
 
     /** The one of a kind that has waited longest; of partners, only those are looked at whose rollout does not wait. */
     Optional<PendingRecord> oldest(JoinSide kind) {
-        TreeMap<Long, PendingRecord> alone = shelves.get(kind).alone;
+        TreeMap<Long, PendingRecord> alone = shelf(kind).alone;
         return alone.isEmpty()
                 ? Optional.empty()
                 : Optional.of(alone.firstEntry().getValue());
@@ -124,14 +129,14 @@ final class PendingStore {
 
     /** Ends its wait. */
     void remove(PendingRecord waiting) {
-        shelves.get(waiting.kind()).remove(waiting);
+        shelf(waiting.kind()).remove(waiting);
         store.delete(key(waiting));
         release(waiting);
     }
 
     /** The payload of what waits, and goes on waiting; empty if the log no longer holds it. */
     Optional<Arrival> payload(PendingRecord waiting) {
-        Map<String, Arrival> cached = shelves.get(waiting.kind()).cached;
+        Map<String, Arrival> cached = shelf(waiting.kind()).cached;
         if (!cached.containsKey(waiting.rolloutId())) {
             readAgain(waiting);
         }
@@ -140,14 +145,14 @@ final class PendingStore {
 
     /** Brings back the payload that is asked for, and those behind it as far as half of the memory goes. */
     private void readAgain(PendingRecord asked) {
-        Shelf shelf = shelves.get(asked.kind());
+        Shelf shelf = shelf(asked.kind());
         evictToFit(shelf);
         List<PendingRecord> stretch = new ArrayList<>();
         long room = cacheBytes - cachedBytes;
         for (PendingRecord waiting :
                 shelf.byOffset.tailMap(asked.offset(), true).values()) {
             room -= waiting.payloadBytes();
-            if (waiting != asked
+            if (waiting.offset() != asked.offset()
                     && (room < 0 || stretch.size() == STRETCH || shelf.cached.containsKey(waiting.rolloutId()))) {
                 break;
             }
@@ -177,25 +182,24 @@ final class PendingStore {
     private void index(PendingRecord waiting) {
         String rolloutId = waiting.rolloutId();
         boolean isRollout = waiting.kind() == JoinSide.ROLLOUT;
-        shelves.get(waiting.kind())
-                .put(waiting, isRollout || !shelves.get(JoinSide.ROLLOUT).byId.containsKey(rolloutId));
+        shelf(waiting.kind())
+                .put(waiting, isRollout || !shelf(JoinSide.ROLLOUT).byId.containsKey(rolloutId));
         if (isRollout) {
             for (JoinSide partner : JoinSide.partners()) {
-                find(partner, rolloutId)
-                        .ifPresent(met -> shelves.get(partner).alone.remove(met.offset()));
+                find(partner, rolloutId).ifPresent(met -> shelf(partner).alone.remove(met.offset()));
             }
         }
     }
 
     private void keep(PendingRecord waiting, Arrival payload) {
         if (cachedBytes + payload.bytes() <= cacheBytes) {
-            shelves.get(waiting.kind()).cached.put(waiting.rolloutId(), payload);
+            shelf(waiting.kind()).cached.put(waiting.rolloutId(), payload);
             cachedBytes += payload.bytes();
         }
     }
 
     private void release(PendingRecord waiting) {
-        Arrival payload = shelves.get(waiting.kind()).cached.remove(waiting.rolloutId());
+        Arrival payload = shelf(waiting.kind()).cached.remove(waiting.rolloutId());
         if (payload != null) {
             cachedBytes -= payload.bytes();
         }

@@ -8,6 +8,7 @@ import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.util.EnumMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
@@ -66,11 +67,11 @@ public final class TopologyMeters {
     }
 
     public void outcome(OutcomeReason reason) {
-        outcomes.get(reason).increment();
+        Objects.requireNonNull(outcomes.get(reason), reason::code).increment();
     }
 
     public void deadLetter(RefusalReason reason) {
-        deadLetters.get(reason).increment();
+        Objects.requireNonNull(deadLetters.get(reason), reason::code).increment();
     }
 
     /** One task holds {@code change} more rollouts, or fewer, that wait for their score. */

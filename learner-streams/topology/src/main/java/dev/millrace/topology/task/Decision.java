@@ -1,6 +1,7 @@
 package dev.millrace.topology.task;
 
 import org.apache.kafka.common.header.Headers;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A record that a task has decided to make.
@@ -10,4 +11,4 @@ import org.apache.kafka.common.header.Headers;
  * @param value may be null only where a refused record came without one
  * @param headers without what the task saw, which is added where it is sent
  */
-public record Decision(String topic, byte[] key, byte[] value, Headers headers) {}
+public record Decision(String topic, byte @Nullable [] key, byte @Nullable [] value, Headers headers) {}

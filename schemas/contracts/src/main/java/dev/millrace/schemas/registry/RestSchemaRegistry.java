@@ -19,6 +19,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.apache.avro.Schema;
 import org.apache.avro.SchemaParseException;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A registry behind Confluent's REST protocol, such as Confluent's own, Karapace, Redpanda or Apicurio.
@@ -36,7 +37,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final String address;
-    private final String authorization;
+    private final @Nullable String authorization;
     private final boolean mayWrite;
     private final Duration timeout;
     private final HttpClient client;

@@ -17,6 +17,7 @@ import org.apache.avro.specific.SpecificData;
 import org.apache.avro.specific.SpecificDatumReader;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.common.serialization.Deserializer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reads records of one kind, of whatever version they were written in; get it from {@link AvroSerde}.
@@ -47,7 +48,7 @@ public final class AvroRecordDeserializer<T extends SpecificRecord> implements D
      * @throws dev.millrace.schemas.registry.SchemaRegistryException if the registry cannot be asked
      */
     @Override
-    public T deserialize(String topic, byte[] data) {
+    public @Nullable T deserialize(String topic, byte @Nullable [] data) {
         if (data == null) {
             return null;
         }
@@ -115,7 +116,8 @@ public final class AvroRecordDeserializer<T extends SpecificRecord> implements D
         return new SpecificDatumReader<>(written, schema, model);
     }
 
-    private MalformedRecordException malformed(String topic, Flaw flaw, String sentence, Throwable cause) {
+    private MalformedRecordException malformed(
+            String topic, Flaw flaw, @Nullable String sentence, @Nullable Throwable cause) {
         String message = "not a " + schema.getName() + " (topic " + topic + "): " + sentence;
         return cause == null
                 ? new MalformedRecordException(flaw, message)

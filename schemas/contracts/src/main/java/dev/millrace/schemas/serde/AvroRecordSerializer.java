@@ -12,6 +12,7 @@ import org.apache.avro.specific.SpecificDatumWriter;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.common.errors.SerializationException;
 import org.apache.kafka.common.serialization.Serializer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Writes records of one kind; get it from {@link AvroSerde}.
@@ -41,7 +42,7 @@ public final class AvroRecordSerializer<T extends SpecificRecord> implements Ser
      * @throws dev.millrace.schemas.registry.SchemaRegistryException if the schema has no id and cannot be given one
      */
     @Override
-    public byte[] serialize(String topic, T data) {
+    public byte @Nullable [] serialize(String topic, @Nullable T data) {
         if (data == null) {
             return null;
         }

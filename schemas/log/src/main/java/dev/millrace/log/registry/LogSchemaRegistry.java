@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
@@ -166,7 +167,7 @@ public final class LogSchemaRegistry implements SchemaRegistry {
             SortedMap<Integer, Registration> versions = state.versions(subject);
             int version = versions.isEmpty() ? 1 : versions.lastKey() + 1;
             if (!versions.isEmpty()) {
-                CompatibilityRule.requireFull(subject, versions.get(versions.lastKey()), text);
+                CompatibilityRule.requireFull(subject, Objects.requireNonNull(versions.get(versions.lastKey())), text);
             }
             Integer id = newIds.computeIfAbsent(text, t -> state.idOfText(t).orElse(0));
             if (id == 0) {

@@ -47,10 +47,10 @@ public final class RegistryHttpApi {
                 body = answer(exchange.getRequestMethod(), segments(exchange));
             } catch (Refusal e) {
                 status = e.status;
-                body = error(e.code, e.getMessage());
+                body = error(e.code, String.valueOf(e.getMessage()));
             } catch (SchemaRegistryException e) { // the log behind the contents cannot be read
                 status = 500;
-                body = error(50001, e.getMessage());
+                body = error(50001, String.valueOf(e.getMessage()));
             }
             byte[] bytes = JSON.writeValueAsBytes(body);
             exchange.getResponseHeaders().set("Content-Type", MEDIA_TYPE);

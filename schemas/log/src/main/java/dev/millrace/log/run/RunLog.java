@@ -15,6 +15,7 @@ import dev.millrace.schemas.run.RunTopics;
 import java.time.Clock;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
@@ -185,6 +186,8 @@ public final class RunLog implements AutoCloseable {
     }
 
     private static LogSetupException explained(RuntimeException e) {
-        return e instanceof LogSetupException known ? known : new LogSetupException(e.getMessage(), e);
+        return e instanceof LogSetupException known
+                ? known
+                : new LogSetupException(Objects.requireNonNullElse(e.getMessage(), e.toString()), e);
     }
 }

@@ -6,6 +6,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
@@ -48,22 +49,29 @@ public final class ConsistentCut {
             Map<TopicPartition, Long> ends = consumer.endOffsets(of, patience);
             Map<TopicPartition, Long> begins = consumer.beginningOffsets(of, patience);
             of.forEach(partition -> {
-                long begin = begins.get(partition);
-                cut.ranges.put(partition, new OffsetRange(begin, Math.max(begin, ends.get(partition))));
+                long begin = Objects.requireNonNull(begins.get(partition));
+                cut.ranges.put(
+                        partition,
+                        new OffsetRange(begin, Math.max(begin, Objects.requireNonNull(ends.get(partition)))));
             });
             cut.partitions.put(topic, of);
         });
         return cut;
     }
 
-    /** How far a partition is read. */
+    /** Whether the partition belongs to the topics of the cut. */
+    public boolean has(TopicPartition partition) {
+        return ranges.containsKey(partition);
+    }
+
+    /** How far a partition is read; it must be in the cut. */
     public OffsetRange of(TopicPartition partition) {
-        return ranges.get(partition);
+        return Objects.requireNonNull(ranges.get(partition), partition::toString);
     }
 
     /** The partitions of one of the topics. */
     public List<TopicPartition> partitions(String topic) {
-        return partitions.get(topic);
+        return Objects.requireNonNull(partitions.get(topic), topic);
     }
 
     /** By partition number. */

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
@@ -137,6 +138,10 @@ public final class TopicScan implements AutoCloseable {
         });
     }
 
+    private static long at(Map<TopicPartition, Long> from, TopicPartition partition) {
+        return Objects.requireNonNull(from.get(partition), partition::toString);
+    }
+
     /**
      * Hands over committed records inside the cut, from these offsets on, until a partition's reader has enough.
      *
@@ -146,7 +151,7 @@ public final class TopicScan implements AutoCloseable {
     public void readWhile(
             Map<TopicPartition, Long> from, ConsistentCut cut, Predicate<ConsumerRecord<byte[], byte[]>> reader) {
         Set<TopicPartition> open = new HashSet<>(from.keySet());
-        open.removeIf(partition -> from.get(partition) >= cut.of(partition).end());
+        open.removeIf(partition -> at(from, partition) >= cut.of(partition).end());
         if (open.isEmpty()) {
             return;
         }

@@ -1,5 +1,6 @@
 package dev.millrace.log.topics;
 
+import java.util.Objects;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -38,8 +39,13 @@ final class ClusterCalls {
         try {
             return answer(future, what);
         } catch (ExecutionException e) {
-            throw new LogSetupException(
-                    "the cluster could not " + what + ": " + e.getCause().getMessage(), e.getCause());
+            Throwable cause = cause(e);
+            throw new LogSetupException("the cluster could not " + what + ": " + cause.getMessage(), cause);
         }
+    }
+
+    /** Why a call failed; what Kafka wraps it in says nothing. */
+    static Throwable cause(ExecutionException e) {
+        return Objects.requireNonNullElse(e.getCause(), e);
     }
 }

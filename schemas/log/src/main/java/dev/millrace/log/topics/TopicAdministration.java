@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ExecutionException;
@@ -66,8 +67,8 @@ public final class TopicAdministration implements AutoCloseable {
             throw new LogSetupException(
                     "no broker answers at bootstrap_servers=" + brokers + " within timeout_ms=" + config.timeoutMs()
                             + "; start it, or correct the address ("
-                            + e.getCause().getMessage() + ")",
-                    e.getCause());
+                            + ClusterCalls.cause(e).getMessage() + ")",
+                    ClusterCalls.cause(e));
         }
     }
 
@@ -118,8 +119,8 @@ public final class TopicAdministration implements AutoCloseable {
                 if (!(e.getCause() instanceof TopicExistsException)) {
                     throw new LogSetupException(
                             "the cluster could not create topic " + name + ": "
-                                    + e.getCause().getMessage(),
-                            e.getCause());
+                                    + ClusterCalls.cause(e).getMessage(),
+                            ClusterCalls.cause(e));
                 }
                 found.add(byName.get(name)); // somebody else made it in this moment
             }
@@ -173,8 +174,8 @@ public final class TopicAdministration implements AutoCloseable {
                 if (!(e.getCause() instanceof RetriableException) || System.nanoTime() - deadline > 0) {
                     throw new LogSetupException(
                             "the cluster could not " + what + " within timeout_ms=" + config.timeoutMs() + ": "
-                                    + e.getCause().getMessage(),
-                            e.getCause());
+                                    + ClusterCalls.cause(e).getMessage(),
+                            ClusterCalls.cause(e));
                 }
                 pause();
             }
@@ -193,8 +194,9 @@ public final class TopicAdministration implements AutoCloseable {
         Map<ConfigResource, Config> configurations =
                 calls.required(admin.describeConfigs(resources).all(), "describe the settings of its topics");
         for (TopicSettings topic : topics) {
-            checkShape(topic, descriptions.get(topic.name()));
-            Config existing = configurations.get(new ConfigResource(ConfigResource.Type.TOPIC, topic.name()));
+            checkShape(topic, Objects.requireNonNull(descriptions.get(topic.name()), topic.name()));
+            Config existing = Objects.requireNonNull(
+                    configurations.get(new ConfigResource(ConfigResource.Type.TOPIC, topic.name())), topic.name());
             topic.configuration()
                     .forEach((key, needed) -> SettingCheck.require(
                             topic.name(), key, needed, existing.get(key).value()));
