@@ -45,6 +45,12 @@ public record Report(
         return new Report(format, title, verdict, here, sections);
     }
 
+    /** The same, and what another says below it. */
+    public Report and(Report other) {
+        return new Report(
+                format, title, Section.added(verdict, other.verdict), origin, Section.added(sections, other.sections));
+    }
+
     /** The same with another section. */
     public Report with(Section section) {
         return new Report(format, title, verdict, origin, Section.added(sections, List.of(section)));

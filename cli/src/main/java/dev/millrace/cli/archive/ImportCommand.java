@@ -1,12 +1,12 @@
 package dev.millrace.cli.archive;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.cli.audit.Lines;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.RunImport;
+import dev.millrace.report.Lines;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;

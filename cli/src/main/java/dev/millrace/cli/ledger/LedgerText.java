@@ -4,7 +4,7 @@ import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.OldestPending;
 import dev.millrace.audit.ledger.RolloutOrigin;
 import dev.millrace.audit.ledger.Tally;
-import dev.millrace.cli.audit.Lines;
+import dev.millrace.report.Lines;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

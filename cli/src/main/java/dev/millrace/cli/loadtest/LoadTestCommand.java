@@ -2,6 +2,7 @@ package dev.millrace.cli.loadtest;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.TypedCommand;
 import dev.millrace.infra.broker.BrokerCluster;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.report.ReportOrigin;

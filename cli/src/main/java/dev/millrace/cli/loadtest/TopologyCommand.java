@@ -1,5 +1,6 @@
 package dev.millrace.cli.loadtest;
 
+import dev.millrace.cli.TypedCommand;
 import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.workloads.file.Scratch;

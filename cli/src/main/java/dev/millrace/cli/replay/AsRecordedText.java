@@ -1,7 +1,7 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.cli.audit.Lines;
 import dev.millrace.replay.TaskVerdict;
+import dev.millrace.report.Lines;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

@@ -1,7 +1,6 @@
 package dev.millrace.cli.replay;
 
 import dev.millrace.cli.archive.ProgressLine;
-import dev.millrace.cli.audit.Lines;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.replay.archive.HeldRange;
@@ -13,11 +12,16 @@ import dev.millrace.replay.retrain.Retraining;
 import dev.millrace.replay.retrain.StepGradients;
 import dev.millrace.replay.retrain.Variant;
 import dev.millrace.replay.retrain.VersionInterval;
+import dev.millrace.report.Lines;
+import dev.millrace.report.Report;
+import dev.millrace.report.ReportFolder;
+import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.ReportText;
+import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -25,6 +29,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
 
 /** {@code replay --retrain} and {@code replay --gradients}. */
 final class CounterfactualReplay {
@@ -34,6 +39,7 @@ final class CounterfactualReplay {
     private final List<Variant> variants;
     private final PrintWriter out;
     private final PrintWriter err;
+    private final String command;
 
     CounterfactualReplay(
             ReplayedRun replayed,
@@ -41,13 +47,15 @@ final class CounterfactualReplay {
             StepRangeOptions range,
             List<String> corrections,
             PrintWriter out,
-            PrintWriter err) {
+            PrintWriter err,
+            String command) {
         this.replayed = replayed;
         this.options = options;
         this.range = range;
         this.variants = variants(corrections, replayed.config());
         this.out = out;
         this.err = err;
+        this.command = command;
     }
 
     private static List<Variant> variants(List<String> corrections, MillraceConfig config) {
@@ -64,25 +72,26 @@ final class CounterfactualReplay {
     /**
      * Replays.
      *
-     * @param folder for the report; null for none
+     * @param place of the report; null for none
      * @return the exit status
      */
-    int run(Path folder) throws IOException {
+    int run(@Nullable Path place) throws IOException {
         options.check();
         if (range.isByTimeOrOffset()) {
             throw new ConfigException(
                     "--retrain and --gradients go from version to version; choose with --from-version and --to-version"
                             + " in place of times and offsets");
         }
-        if (folder != null) {
-            Files.createDirectories(folder);
-        }
         Engine engine = new Engine(Device.parse(replayed.config().run().device()), 1);
         try (RecordedVersions versions = new RecordedVersions(
                         replayed.recorded(), replayed.config().weights().store());
-                RunTask task = task(versions, engine)) {
+                RunTask task = task(versions, engine);
+                ReportFolder folder = place == null ? null : begin(place)) {
             VersionInterval steps = steps(versions);
-            CounterfactualReport report = folder == null ? null : new CounterfactualReport(folder, err);
+            CounterfactualFiles report = folder == null
+                    ? null
+                    : new CounterfactualFiles(
+                            folder, replayed.recorded().run().runId(), ReportOrigin.here(command, null), err::println);
             int status = 0;
             if (options.retrain()) {
                 status = retrain(
@@ -101,12 +110,20 @@ final class CounterfactualReplay {
                         report);
             }
             if (report != null) {
-                report.write(replayed.recorded().run().runId());
-                out.println("all of it is in " + folder
+                report.finish();
+                out.println("all of it is in " + place
                         + ": counterfactual.html, counterfactual.json, CSV files and pictures");
             }
             out.flush();
             return status;
+        }
+    }
+
+    private static ReportFolder begin(Path place) {
+        try {
+            return ReportFolder.begin(place, CounterfactualFiles.NAMES);
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot begin a report in " + place + ": " + e.getMessage(), e);
         }
     }
 
@@ -178,7 +195,7 @@ final class CounterfactualReplay {
             VersionInterval steps,
             Engine engine,
             Optional<PolicyEvaluation> task,
-            CounterfactualReport report)
+            @Nullable CounterfactualFiles report)
             throws IOException {
         requireOptimizer(steps);
         long start = System.nanoTime();
@@ -187,8 +204,8 @@ final class CounterfactualReplay {
                         ? live(versions, steps, engine, task)
                         : List.of(learn(versions, steps, engine, task, Optional.empty(), new AtomicLong())),
                 options.live());
-        List<String> text = RetrainText.lines(found, steps, (System.nanoTime() - start) / 1e9);
-        text.forEach(out::println);
+        Report text = RetrainReport.of(found, steps, (System.nanoTime() - start) / 1e9);
+        ReportText.lines(text).forEach(out::println);
         if (report != null) {
             report.add(found, text);
         }
@@ -246,7 +263,7 @@ final class CounterfactualReplay {
             VersionInterval steps,
             Engine engine,
             Optional<PolicyEvaluation> task,
-            CounterfactualReport report)
+            @Nullable CounterfactualFiles report)
             throws IOException {
         GradientRecord found =
                 new GradientRecord(variants.stream().map(Variant::name).toList());
@@ -258,8 +275,8 @@ final class CounterfactualReplay {
                     gradients.replay(steps, version -> at.isEmpty() || at.contains(version), found::add);
                     return null;
                 });
-        List<String> text = GradientText.lines(found, (System.nanoTime() - start) / 1e9);
-        text.forEach(out::println);
+        Report text = GradientReport.of(found, (System.nanoTime() - start) / 1e9);
+        ReportText.lines(text).forEach(out::println);
         if (report != null) {
             report.add(found, text);
         }

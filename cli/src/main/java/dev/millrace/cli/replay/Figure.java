@@ -1,40 +1,113 @@
 package dev.millrace.cli.replay;
 
 import dev.millrace.replay.StepFigures;
+import dev.millrace.replay.retrain.VariantGradient;
+import dev.millrace.replay.retrain.VariantStep;
+import dev.millrace.report.Axis;
+import dev.millrace.report.Chart;
+import dev.millrace.report.Column;
+import dev.millrace.report.Series;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Function;
+import java.util.function.IntFunction;
 import java.util.function.ToDoubleFunction;
 
 /**
- * One of the numbers of a step that the report shows.
+ * One of the numbers of a step, decided again or learnt again, or of a gradient.
  *
  * @param key in CSV and JSON
  * @param title for people
- * @param of the number
+ * @param of the number; NaN where there is none
+ * @param <T> what it is read from
  */
-record Figure(String key, String title, ToDoubleFunction<StepFigures> of) {
+record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
 
-    /** In the order in which they are shown. */
-    static final List<Figure> ALL = List.of(
-            new Figure("masked_tokens", "masked tokens (share)", f -> f.tokens().fraction()),
-            new Figure(
+    /** Of a step that was decided again, in the order in which they are shown. */
+    static final List<Figure<StepFigures>> DECIDED = List.of(
+            new Figure<>(
+                    "masked_tokens", "masked tokens (share)", f -> f.tokens().fraction()),
+            new Figure<>(
                     "masked_sequences",
                     "masked sequences (share)",
                     f -> f.sequences().fraction()),
-            new Figure("ess_ratio", "ESS ratio, raw weights", StepFigures::essRatio),
-            new Figure("ess_ratio_truncated", "ESS ratio, truncated weights", StepFigures::essRatioTruncated),
-            new Figure("step_scale", "factor on the step", StepFigures::stepScale),
-            new Figure("mean_weight", "mean weight of trained tokens", StepFigures::meanWeight),
-            new Figure("max_weight", "largest weight", StepFigures::maxWeight),
-            new Figure(
+            new Figure<>("ess_ratio", "ESS ratio, raw weights", StepFigures::essRatio),
+            new Figure<>("ess_ratio_truncated", "ESS ratio, truncated weights", StepFigures::essRatioTruncated),
+            new Figure<>("step_scale", "factor on the step", StepFigures::stepScale),
+            new Figure<>("mean_weight", "mean weight of trained tokens", StepFigures::meanWeight),
+            new Figure<>("max_weight", "largest weight", StepFigures::maxWeight),
+            new Figure<>(
                     "changed_weights",
                     "weights truncated or zeroed (share)",
                     f -> f.tokens().of() == 0
                             ? 0
                             : (double) f.changedWeights() / f.tokens().of()),
-            new Figure("second_moment", "second moment before its mask (M2)", StepFigures::secondMoment),
-            new Figure("k1", "KL by k1, trained tokens", StepFigures::k1),
-            new Figure("k3", "KL by k3, trained tokens", StepFigures::k3),
-            new Figure("chi_square", "chi-square, trained tokens", StepFigures::chiSquare),
-            new Figure("mean_absolute_advantage", "mean |advantage|", StepFigures::meanAbsoluteAdvantage),
-            new Figure("changed_advantages", "advantages other than recorded", f -> f.changedAdvantages()));
+            new Figure<>("second_moment", "second moment before its mask (M2)", StepFigures::secondMoment),
+            new Figure<>("k1", "KL by k1, trained tokens", StepFigures::k1),
+            new Figure<>("k3", "KL by k3, trained tokens", StepFigures::k3),
+            new Figure<>("chi_square", "chi-square, trained tokens", StepFigures::chiSquare),
+            new Figure<>("mean_absolute_advantage", "mean |advantage|", StepFigures::meanAbsoluteAdvantage),
+            new Figure<>("changed_advantages", "advantages other than recorded", f -> f.changedAdvantages()));
+
+    /** Of a step that was learnt again. */
+    static final List<Figure<VariantStep>> TRAINED = List.of(
+            new Figure<>("batch_reward", "reward of the batch that was learnt from", VariantStep::batchReward),
+            new Figure<>(
+                    "rollouts_as_recorded",
+                    "rollouts of the batch that are the recorded ones, bit for bit",
+                    step -> step.rolloutsAsRecorded()),
+            new Figure<>(
+                    "kl_to_recorded",
+                    "KL to the recorded policy of the same version (k2, recorded tokens)",
+                    VariantStep::klToRecorded),
+            new Figure<>("distance", "distance of the weights from the recorded ones (L2)", VariantStep::distance),
+            new Figure<>("ess_ratio", "ESS ratio, raw weights, as decided", VariantStep::essRatio),
+            new Figure<>("second_moment", "second moment before its mask (M2), as decided", VariantStep::secondMoment),
+            new Figure<>("grad_norm", "gradient norm before clipping", VariantStep::gradNorm),
+            new Figure<>("loss", "loss", VariantStep::loss),
+            new Figure<>("learning_rate", "learning rate, all controls included", VariantStep::learningRate),
+            new Figure<>("tokens_trained", "tokens trained on", step -> step.tokensTrained()),
+            new Figure<>(
+                    "reward_estimate",
+                    "reward of this policy, estimated from the batch by importance weights",
+                    VariantStep::rewardEstimate),
+            new Figure<>("estimate_ess", "ESS ratio of that estimate", VariantStep::estimateEss));
+
+    /** Of a gradient. */
+    static final List<Figure<VariantGradient>> GRADIENT = List.of(
+            new Figure<>("cosine_to_reference", "cosine to the on-policy gradient", VariantGradient::cosineToReference),
+            new Figure<>("sga_progress", "SGA progress, share of the true gradient's", VariantGradient::sgaProgress),
+            new Figure<>("alignment", "alignment <g, g'> / |g|^2", VariantGradient::alignment),
+            new Figure<>("cosine_to_update", "cosine to the recorded update", VariantGradient::cosineToUpdate),
+            new Figure<>("norm", "gradient norm", VariantGradient::norm),
+            new Figure<>("signal", "signal: squared norm less noise", VariantGradient::signal),
+            new Figure<>("noise", "noise: variance of the gradient", VariantGradient::noise),
+            new Figure<>("ess_ratio", "ESS ratio, raw weights", VariantGradient::essRatio),
+            new Figure<>("step_scale", "factor on the step", VariantGradient::stepScale),
+            new Figure<>("tokens_trained", "tokens trained on", gradient -> gradient.tokensTrained()));
+
+    /** The figure of that key. */
+    static <T> Figure<T> named(List<Figure<T>> figures, String key) {
+        return figures.stream()
+                .filter(figure -> figure.key().equals(key))
+                .findFirst()
+                .orElseThrow();
+    }
+
+    /** Columns of all figures after those of a row's own. */
+    static <R, T> List<Column<R>> columns(List<Column<R>> own, List<Figure<T>> figures, Function<R, T> of) {
+        List<Column<R>> columns = new ArrayList<>(own);
+        figures.forEach(figure -> columns.add(
+                Column.significant(figure.key(), 6, row -> figure.of().applyAsDouble(of.apply(row)))));
+        return columns;
+    }
+
+    /** A curve for each name. */
+    static Chart chart(String title, Axis axis, double[] x, List<String> names, IntFunction<double[]> values) {
+        List<Series> series = new ArrayList<>();
+        for (int i = 0; i < names.size(); i++) {
+            series.add(Series.line(names.get(i), x, values.apply(i)));
+        }
+        return Chart.of(title, axis, Axis.of(""), series);
+    }
 }

@@ -1,16 +1,26 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.cli.TypedCommand;
 import dev.millrace.cli.archive.ProgressLine;
-import dev.millrace.cli.audit.Lines;
 import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.cli.replay.WhatIfReport.StepUnder;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
+import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.TaskVerdict;
 import dev.millrace.replay.WhatIf;
+import dev.millrace.report.CsvFile;
+import dev.millrace.report.Lines;
+import dev.millrace.report.Report;
+import dev.millrace.report.ReportFolder;
+import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.ReportText;
+import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.stages.CorrectionConfig;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -136,7 +146,8 @@ public final class ReplayCommand implements Callable<Integer> {
                                 range,
                                 corrections,
                                 out,
-                                spec.commandLine().getErr())
+                                spec.commandLine().getErr(),
+                                TypedCommand.of(spec))
                         .run(report);
             }
             counterfactual.check();
@@ -172,7 +183,7 @@ public final class ReplayCommand implements Callable<Integer> {
                         ? KeptAlternatives.begin(
                                 report, names, spec.commandLine().getErr())
                         : null;
-                StepsCsv csv = report == null ? null : steps(names)) {
+                ReportFolder files = report == null ? null : begin()) {
             WhatIf replay = new WhatIf(
                     replayed.recorded(),
                     range.range(),
@@ -182,45 +193,64 @@ public final class ReplayCommand implements Callable<Integer> {
             if (kept != null) {
                 replay.keeping(kept.files());
             }
-            ProgressLine.during(
-                    "replaying",
-                    replay::passed,
-                    replay.toPass(),
-                    spec.commandLine().getErr(),
-                    () -> {
-                        replay.replay(threads, step -> {
-                            totals.add(step);
-                            if (csv != null) {
-                                csv.write(step);
-                            }
+            try (CsvFile<StepUnder> csv =
+                    files == null ? null : new CsvFile<>(files.file(WhatIfReport.STEPS), WhatIfReport.STEP_COLUMNS)) {
+                ProgressLine.during(
+                        "replaying",
+                        replay::passed,
+                        replay.toPass(),
+                        spec.commandLine().getErr(),
+                        () -> {
+                            replay.replay(threads, step -> {
+                                totals.add(step);
+                                if (csv != null) {
+                                    write(step, names, csv);
+                                }
+                            });
+                            return null;
                         });
-                        return null;
-                    });
-            WhatIfText.lines(totals, replay.tokens(), (System.nanoTime() - start) / 1e9)
-                    .forEach(out::println);
-            RescoreText.lines(totals, replay.untrained()).forEach(out::println);
-            if (csv != null) {
-                csv.finish();
+            }
+            Report made = WhatIfReport.of(
+                    replayed.recorded().run().runId(),
+                    totals,
+                    replay.tokens(),
+                    (System.nanoTime() - start) / 1e9,
+                    RescoreText.sentences(totals, replay.untrained()));
+            ReportText.lines(made).forEach(out::println);
+            if (files != null) {
+                WhatIfReport.write(
+                        files,
+                        made.madeBy(ReportOrigin.here(TypedCommand.of(spec), null)),
+                        spec.commandLine().getErr()::println);
+                files.finish();
             }
             if (kept != null) {
                 Lines.wrapped("", kept.finish()).forEach(out::println);
             }
         }
         if (report != null) {
-            ReplayReport.write(
-                    report,
-                    replayed.recorded().run().runId(),
-                    totals,
-                    spec.commandLine().getErr());
             out.println("all of it is in " + report + ": report.html, report.json, steps.csv");
         }
         out.flush();
         return totals.agreement().different() > 0 || totals.notAsTrained() > 0 ? DIFFERS : 0;
     }
 
-    private StepsCsv steps(List<String> names) throws IOException {
-        ReplayReport.begin(report);
-        return new StepsCsv(report.resolve(ReplayReport.STEPS), names);
+    private ReportFolder begin() {
+        try {
+            return ReportFolder.begin(report, WhatIfReport.FILES);
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot begin a report in " + report + ": " + e.getMessage(), e);
+        }
+    }
+
+    private static void write(ReplayedStep step, List<String> names, CsvFile<StepUnder> csv) {
+        try {
+            for (int a = 0; a < names.size(); a++) {
+                csv.write(new StepUnder(step, a, names.get(a)));
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
     private int asRecorded(ReplayedRun replayed, PrintWriter out) throws InterruptedException {

@@ -26,7 +26,7 @@ final class ReplayTotals {
         private MaskedShare sequences = MaskedShare.NONE;
         private MaskBreakdown breakdown = MaskBreakdown.empty();
         private double leastEss = 1;
-        private final double[] sums = new double[Figure.ALL.size()];
+        private final double[] sums = new double[Figure.DECIDED.size()];
         private final Map<Cause, Integer> causes = new EnumMap<>(Cause.class);
         private Diagnosis first;
         private long firstAt;
@@ -54,11 +54,11 @@ final class ReplayTotals {
 
         /** The first diagnosis that something is wrong, and the batch at which it was made. */
         Optional<String> firstAlarm() {
-            return Optional.ofNullable(first).map(diagnosis -> "batch " + firstAt + ": " + diagnosis.sentence());
+            return Optional.ofNullable(first).map(diagnosis -> "at batch " + firstAt + ": " + diagnosis.sentence());
         }
 
         double mean(int figure, long steps) {
-            return steps == 0 ? 0 : sums[figure] / steps;
+            return steps == 0 ? Double.NaN : sums[figure] / steps;
         }
     }
 
@@ -72,7 +72,7 @@ final class ReplayTotals {
         private final double[][] sums;
 
         Point(int alternatives) {
-            sums = new double[alternatives][Figure.ALL.size()];
+            sums = new double[alternatives][Figure.DECIDED.size()];
         }
 
         void add(Point other) {
@@ -121,8 +121,8 @@ final class ReplayTotals {
         for (int a = 0; a < names.size(); a++) {
             StepFigures figures = step.figures().get(a);
             Total total = totals.get(a);
-            for (int f = 0; f < Figure.ALL.size(); f++) {
-                double value = Figure.ALL.get(f).of().applyAsDouble(figures);
+            for (int f = 0; f < Figure.DECIDED.size(); f++) {
+                double value = Figure.DECIDED.get(f).of().applyAsDouble(figures);
                 point.sums[a][f] = value;
                 total.sums[f] += value;
             }
@@ -215,6 +215,15 @@ final class ReplayTotals {
         return points.stream()
                 .mapToDouble(point -> point.staleness / point.steps)
                 .toArray();
+    }
+
+    /** Mean over all steps; NaN without any. */
+    double mean(int alternative, Figure<StepFigures> figure) {
+        return totals.get(alternative).mean(Figure.DECIDED.indexOf(figure), steps);
+    }
+
+    double[] curve(int alternative, Figure<StepFigures> figure) {
+        return curve(alternative, Figure.DECIDED.indexOf(figure));
     }
 
     double[] curve(int alternative, int figure) {

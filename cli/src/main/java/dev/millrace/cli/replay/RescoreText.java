@@ -1,6 +1,5 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.cli.audit.Lines;
 import dev.millrace.replay.rescore.Agreement;
 import java.util.ArrayList;
 import java.util.List;
@@ -11,45 +10,39 @@ final class RescoreText {
     private RescoreText() {}
 
     /** @param untrained batches on which no step is recorded, left out */
-    static List<String> lines(ReplayTotals totals, long untrained) {
-        List<String> lines = new ArrayList<>();
+    static List<String> sentences(ReplayTotals totals, long untrained) {
+        List<String> sentences = new ArrayList<>();
         Agreement agreement = totals.agreement();
         if (agreement.computed() > 0) {
             long compared = agreement.same() + agreement.different();
-            lines.addAll(
-                    Lines.wrapped(
-                            "",
-                            count(agreement.computed()) + " vectors of log-probs were computed again; "
-                                    + (compared == 0
-                                            ? "none of them under a version of the record, so there is nothing to compare them with"
-                                            : agreement.different() == 0
-                                                    ? count(compared)
-                                                            + " of them under the versions of the record: the same bit for bit"
-                                                    : count(agreement.different()) + " of the " + count(compared)
-                                                            + " under the versions of the record differ from it, by "
-                                                            + String.format(Locale.ROOT, "%.2g", agreement.largest())
-                                                            + " at most: another device or kind of machine, or a record that is not what it says")));
+            sentences.add(
+                    count(agreement.computed()) + " vectors of log-probs were computed again; "
+                            + (compared == 0
+                                    ? "none of them under a version of the record, so there is nothing to compare them with"
+                                    : agreement.different() == 0
+                                            ? count(compared)
+                                                    + " of them under the versions of the record: the same bit for bit"
+                                            : count(agreement.different()) + " of the " + count(compared)
+                                                    + " under the versions of the record differ from it, by "
+                                                    + String.format(Locale.ROOT, "%.2g", agreement.largest())
+                                                    + " at most: another device or kind of machine, or a record that is not what it says"));
         }
         if (totals.asTrained() + totals.notAsTrained() > 0) {
-            lines.addAll(
-                    Lines.wrapped(
-                            "",
-                            totals.notAsTrained() == 0
-                                    ? "the run's own corrections at the beginning of each step decide what the learner's log says of it, at all "
-                                            + count(totals.asTrained()) + " steps"
-                                    : "at " + count(totals.notAsTrained()) + " of "
-                                            + count(totals.asTrained() + totals.notAsTrained())
-                                            + " steps the run's own corrections do not decide what the learner's log says; give the configuration that it had"));
+            sentences.add(
+                    totals.notAsTrained() == 0
+                            ? "the run's own corrections at the beginning of each step decide what the learner's log says of it, at all "
+                                    + count(totals.asTrained()) + " steps"
+                            : "at " + count(totals.notAsTrained()) + " of "
+                                    + count(totals.asTrained() + totals.notAsTrained())
+                                    + " steps the run's own corrections do not decide what the learner's log says; give the configuration that it had");
         }
         if (untrained > 0) {
-            lines.addAll(Lines.wrapped(
-                    "",
-                    (untrained == 1
-                                    ? "1 batch is left out: no step on it"
-                                    : count(untrained) + " batches are left out: no step on them")
-                            + " is recorded yet"));
+            sentences.add((untrained == 1
+                            ? "1 batch is left out: no step on it"
+                            : count(untrained) + " batches are left out: no step on them")
+                    + " is recorded yet");
         }
-        return lines;
+        return sentences;
     }
 
     private static String count(long value) {

@@ -53,24 +53,21 @@ record RetrainSeeds(List<RetrainRecord> each, boolean live) {
     }
 
     private double[] means(Function<RetrainRecord, double[]> of, int length) {
-        List<double[]> all = each.stream()
-                .map(of)
-                .map(values -> {
-                    double[] padded = Arrays.copyOf(values, length);
-                    Arrays.fill(
-                            padded,
-                            Math.min(values.length, length),
-                            length,
-                            Double.NaN); // a variant that ended early has no more
-                    return padded;
-                })
-                .toList();
+        List<double[]> all =
+                each.stream().map(of).map(values -> padded(values, length)).toList();
         double[] means = new double[length];
         for (int i = 0; i < length; i++) {
             int at = i;
             means[i] = finiteMean(all.stream().mapToDouble(values -> values[at]));
         }
         return means;
+    }
+
+    /** A variant that ended early has no more. */
+    static double[] padded(double[] values, int length) {
+        double[] padded = Arrays.copyOf(values, length);
+        Arrays.fill(padded, Math.min(values.length, length), length, Double.NaN);
+        return padded;
     }
 
     private static double finiteMean(DoubleStream values) {

@@ -197,8 +197,8 @@ class ResumeIT {
                         + "token for token, and make the weights of version " + steps.size() + " again, bit for bit");
         assertThat(Path.of(learnt, "counterfactual.html"))
                 .content()
-                .contains("function plot(")
-                .contains("\"text\":");
+                .contains("What learning would have been: run")
+                .contains("reward of the policy in the run's task");
         assertThat(Path.of(learnt, "retrain.csv"))
                 .content()
                 .contains(steps.get(steps.size() - 1).getWeightsSha256());

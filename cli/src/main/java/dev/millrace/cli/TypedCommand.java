@@ -1,12 +1,13 @@
-package dev.millrace.cli.loadtest;
+package dev.millrace.cli;
 
 import picocli.CommandLine.Model.CommandSpec;
 
 /** What was typed, as a command line; reports name it as their origin. */
-final class TypedCommand {
+public final class TypedCommand {
     private TypedCommand() {}
 
-    static String of(CommandSpec spec) {
+    /** Of the command that a specification belongs to. */
+    public static String of(CommandSpec spec) {
         return "./millrace "
                 + String.join(" ", spec.root().commandLine().getParseResult().originalArgs());
     }

@@ -5,12 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.millrace.replay.retrain.RetrainedStep;
 import dev.millrace.replay.retrain.VariantStep;
 import dev.millrace.replay.retrain.VersionInterval;
+import dev.millrace.report.ReportText;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import org.junit.jupiter.api.Test;
 
-class RetrainTextTest {
+class RetrainReportTest {
     private static final VersionInterval RANGE = new VersionInterval(10, 12);
 
     /** Two steps on two rollouts each, and five tries of two variants. */
@@ -28,21 +29,22 @@ class RetrainTextTest {
     }
 
     private static String text(RetrainSeeds found) {
-        return String.join(" ", RetrainText.lines(found, RANGE, 1.5)).replaceAll("\\s+", " ");
+        return String.join(" ", ReportText.lines(RetrainReport.of(found, RANGE, 1.5)))
+                .replaceAll("\\s+", " ");
     }
 
     @Test
     void shouldSayWhetherTheRolloutsAreTheRecordedOnes() {
         RetrainRecord same = record(true, 2, 0.5);
-        assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), false), RANGE))
+        assertThat(RetrainReport.proof(new RetrainSeeds(List.of(same), false), RANGE))
                 .isEqualTo("as recorded: the run's own settings make the weights of all 2 versions again, bit for bit");
-        assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), true), RANGE))
+        assertThat(RetrainReport.proof(new RetrainSeeds(List.of(same), true), RANGE))
                 .isEqualTo(
                         "as recorded: the run's own settings sample its"
                                 + " rollouts again, all 4 of them token for token, and make the weights of all 2 versions again, bit for bit");
-        assertThat(RetrainText.proof(new RetrainSeeds(List.of(same), false), new VersionInterval(10, 11)))
+        assertThat(RetrainReport.proof(new RetrainSeeds(List.of(same), false), new VersionInterval(10, 11)))
                 .isEqualTo("as recorded: the run's own settings make the weights of version 11 again, bit for bit");
-        assertThat(RetrainText.proof(new RetrainSeeds(List.of(record(false, 1, 0.5)), true), RANGE))
+        assertThat(RetrainReport.proof(new RetrainSeeds(List.of(record(false, 1, 0.5)), true), RANGE))
                 .startsWith(
                         "not as recorded: the run's own settings sample 2 of its 4 rollouts again token for token, and the weights part from"
                                 + " the recorded ones at version 11. Without --live");
@@ -59,7 +61,8 @@ class RetrainTextTest {
                         "2 variants, 3 seeds in 1.5 s",
                         "live: every variant samples its own",
                         "recorded: collapsed with 1 of 3 seeds; reward at the end 0.20 (from 11 on), 0.60, - (ended at version 11: the loss is NaN)",
-                        "other: collapsed with none of 3 seeds; reward at the end 0.75, 0.75, 0.75");
+                        "other: collapsed with none of 3 seeds; reward at the end 0.75, 0.75, 0.75",
+                        "other ended 0.35 above recorded, by the mean of the last 4 evaluations, 3 seeds");
         assertThat(text(new RetrainSeeds(List.of(fell), false)))
                 .doesNotContain("live", "seeds")
                 .contains(

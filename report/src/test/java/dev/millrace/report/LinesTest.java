@@ -1,4 +1,4 @@
-package dev.millrace.cli.audit;
+package dev.millrace.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

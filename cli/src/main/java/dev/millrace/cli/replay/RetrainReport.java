@@ -1,0 +1,255 @@
+package dev.millrace.cli.replay;
+
+import dev.millrace.replay.retrain.RetrainedStep;
+import dev.millrace.replay.retrain.VariantStep;
+import dev.millrace.replay.retrain.VersionInterval;
+import dev.millrace.replay.sampling.Collapse;
+import dev.millrace.report.Axis;
+import dev.millrace.report.Chart;
+import dev.millrace.report.Column;
+import dev.millrace.report.Report;
+import dev.millrace.report.Section;
+import dev.millrace.report.Table;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+
+/** A re-train as a report: whether it is the run, and where each variant ended. */
+final class RetrainReport {
+    private static final int RECORDED = 0;
+    private static final double ALIKE = 0.005;
+    private static final Axis VERSION = Axis.of("version");
+    private static final List<String> PICTURED = Stream.of("ess_ratio", "kl_to_recorded", "grad_norm")
+            .map(key -> Figure.named(Figure.TRAINED, key).title())
+            .toList();
+
+    private RetrainReport() {}
+
+    /** What a re-train comes to, its table and its curves. */
+    static Report of(RetrainSeeds found, VersionInterval range, double seconds) {
+        List<String> verdict = new ArrayList<>();
+        verdict.add(String.format(
+                Locale.ROOT,
+                "learnt again from version %d to %d: %s, %s%s in %.1f s",
+                range.from(),
+                range.to(),
+                count(found.steps().size(), "step"),
+                count(found.names().size(), "variant"),
+                found.each().size() == 1 ? "" : ", " + found.each().size() + " seeds",
+                seconds));
+        if (found.live()) {
+            verdict.add(
+                    "live: every variant samples its own rollouts, of the recorded prompts and as many versions behind"
+                            + " as the recorded ones were"
+                            + (found.each().size() == 1
+                                    ? ""
+                                    : "; seed 1 has the recorded draws, and KL is its; the other numbers are means over the seeds"));
+        }
+        verdict.add(proof(found, range));
+        List<Integer> variants = IntStream.range(0, found.names().size()).boxed().toList();
+        variants.forEach(c -> against(found, c).ifPresent(verdict::add));
+        List<Chart> tried = tried(found);
+        List<Chart> steps = steps(found);
+        return Report.of("", verdict)
+                .with(Section.of("")
+                        .with(Table.of("", columns(found), variants))
+                        .noting(variants.stream()
+                                .map(c -> found.names().get(c) + ": " + fate(found, c))
+                                .toList()))
+                .with(Section.of("Learnt again").with(tried.subList(0, 1)).with(pick(steps, PICTURED)))
+                .with(Section.of("Learnt again: everything else")
+                        .with(tried.subList(1, tried.size()))
+                        .with(steps.stream()
+                                .filter(chart -> !pick(steps, PICTURED).contains(chart))
+                                .toList())
+                        .forDetails());
+    }
+
+    /** The four curves of the picture. */
+    static List<Chart> pictured(Report report) {
+        return report.sections().get(1).charts();
+    }
+
+    private static List<Chart> pick(List<Chart> charts, List<String> titles) {
+        return charts.stream()
+                .filter(chart -> titles.stream().anyMatch(chart.title()::startsWith))
+                .toList();
+    }
+
+    private static List<Column<Integer>> columns(RetrainSeeds found) {
+        return List.of(
+                Column.text("variant", c -> found.names().get(c)),
+                Column.number(
+                        "first reward",
+                        2,
+                        c -> found.mean(
+                                one -> Arrays.stream(one.rewards(c)).findFirst().orElse(Double.NaN))),
+                Column.number(
+                        "best reward",
+                        2,
+                        c -> found.mean(
+                                one -> Arrays.stream(one.rewards(c)).max().orElse(Double.NaN))),
+                Column.number("last reward", 2, c -> found.mean(one -> one.lastReward(c))),
+                Column.significant("mean ESS", 3, c -> found.mean(one -> one.mean(c, VariantStep::essRatio))),
+                Column.significant("mean |grad|", 3, c -> found.mean(one -> one.mean(c, VariantStep::gradNorm))),
+                Column.significant("last KL to recorded", 3, c -> found.first().last(c, VariantStep::klToRecorded)),
+                Column.significant("last distance", 3, c -> found.mean(one -> one.last(c, VariantStep::distance))));
+    }
+
+    private static List<Chart> tried(RetrainSeeds found) {
+        String what = "reward of the policy in the run's task";
+        double[] x = found.evaluatedAt();
+        List<Chart> charts = new ArrayList<>();
+        charts.add(Figure.chart(what + means(found), VERSION, x, found.names(), found::rewards));
+        for (int seed = 0; seed < found.each().size() && found.each().size() > 1; seed++) {
+            RetrainRecord one = found.each().get(seed);
+            charts.add(Figure.chart(
+                    what + ", seed " + (seed + 1),
+                    VERSION,
+                    x,
+                    found.names(),
+                    c -> RetrainSeeds.padded(one.rewards(c), x.length)));
+        }
+        return charts;
+    }
+
+    private static List<Chart> steps(RetrainSeeds found) {
+        double[] versions =
+                found.steps().stream().mapToDouble(RetrainedStep::version).toArray();
+        List<Chart> charts = new ArrayList<>();
+        for (Figure<VariantStep> figure : Figure.TRAINED) {
+            charts.add(Figure.chart(
+                    figure.title() + means(found), VERSION, versions, found.names(), c -> found.curve(c, figure.of())));
+        }
+        charts.add(Figure.chart(
+                "reward of the batch (recorded)",
+                VERSION,
+                versions,
+                List.of("recorded"),
+                c -> found.steps().stream()
+                        .mapToDouble(RetrainedStep::recordedReward)
+                        .toArray()));
+        charts.add(Figure.chart(
+                "staleness of the batch, versions (recorded)",
+                VERSION,
+                versions,
+                List.of("recorded"),
+                c -> found.steps().stream()
+                        .mapToDouble(RetrainedStep::recordedStaleness)
+                        .toArray()));
+        return charts;
+    }
+
+    private static String means(RetrainSeeds found) {
+        return found.each().size() == 1 ? "" : ", mean over seeds";
+    }
+
+    /** How a variant ended, against the run's own. */
+    private static Optional<String> against(RetrainSeeds found, int variant) {
+        double difference = found.mean(one -> one.lastReward(variant)) - found.mean(one -> one.lastReward(RECORDED));
+        if (variant == RECORDED || Double.isNaN(difference)) {
+            return Optional.empty();
+        }
+        String name = found.names().get(variant);
+        String seeds = count(found.each().size(), "seed");
+        return Optional.of(
+                Math.abs(difference) < ALIKE
+                        ? name + " ended like recorded, " + seeds
+                        : String.format(
+                                Locale.ROOT,
+                                "%s ended %.2f %s recorded, by the mean of the last %d evaluations, %s",
+                                name,
+                                Math.abs(difference),
+                                difference < 0 ? "below" : "above",
+                                Collapse.STAYS,
+                                seeds));
+    }
+
+    /** Whether the run's own variant is the run. */
+    static String proof(RetrainSeeds found, VersionInterval range) {
+        if (found.first().parted().isEmpty()) {
+            return "as recorded: the run's own settings " + (found.live() ? sampledAgain(found.first()) + ", and " : "")
+                    + "make the weights of "
+                    + (range.steps() == 1 ? "version " + range.to() : "all " + count(range.steps(), "version"))
+                    + " again, bit for bit";
+        }
+        long parted = found.first().parted().getAsLong();
+        if (found.live()) {
+            return "not as recorded: the run's own settings " + sampledAgain(found.first())
+                    + ", and the weights part from the recorded ones at version "
+                    + parted
+                    + ". Without --live the replay says whether it is the sampling: keys and values that outlived a swap, another kind of machine,"
+                    + " or other settings of the generator; what follows is still one variant against another";
+        }
+        return "not as recorded: under these settings the weights part from the recorded ones at version " + parted
+                + ". The run had another configuration (give it with --config), another kind of machine or another number of learner.step.shards;"
+                + " what follows is still one learner against another, from the same version over the same batches";
+    }
+
+    private static String sampledAgain(RetrainRecord found) {
+        return found.sameRollouts() == found.sequences()
+                ? String.format(
+                        Locale.ROOT, "sample its rollouts again, all %,d of them token for token", found.sequences())
+                : String.format(
+                        Locale.ROOT,
+                        "sample %,d of its %,d rollouts again token for token",
+                        found.sameRollouts(),
+                        found.sequences());
+    }
+
+    /** What became of a variant, in words. */
+    static String fate(RetrainSeeds found, int variant) {
+        if (found.each().size() == 1) {
+            return fate(found.first(), variant);
+        }
+        if (found.each().stream().allMatch(one -> one.ending(variant) == null && one.rewards(variant).length == 0)) {
+            return "not tried in the task";
+        }
+        long collapsed = found.each().stream()
+                .filter(one ->
+                        one.ending(variant) == null && one.collapsedAt(variant).isPresent())
+                .count();
+        long all = found.each().size();
+        return "collapsed with "
+                + (collapsed == 0 ? "none of " + all : collapsed == all ? "all " + all : collapsed + " of " + all)
+                + " seeds; reward at the end "
+                + found.each().stream().map(one -> brief(one, variant)).collect(Collectors.joining(", "));
+    }
+
+    private static String brief(RetrainRecord one, int variant) {
+        if (one.ending(variant) != null) {
+            return "- (" + one.ending(variant) + ")";
+        }
+        return reward(one.lastReward(variant))
+                + (one.collapsedAt(variant).isPresent()
+                        ? " (from " + one.collapsedAt(variant).getAsLong() + " on)"
+                        : "");
+    }
+
+    private static String fate(RetrainRecord found, int variant) {
+        if (found.ending(variant) != null) {
+            return found.ending(variant);
+        }
+        if (found.rewards(variant).length == 0) {
+            return "not tried in the task";
+        }
+        return found.collapsedAt(variant).isPresent()
+                ? "collapsed: from version " + found.collapsedAt(variant).getAsLong()
+                        + " on its reward stays below half of its best"
+                : "did not collapse";
+    }
+
+    private static String reward(double value) {
+        return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, "%.2f", value);
+    }
+
+    /** So many things of a kind, said right where it is one. */
+    static String count(long things, String kind) {
+        return String.format(Locale.ROOT, things == 1 ? "%,d %s" : "%,d %ss", things, kind);
+    }
+}

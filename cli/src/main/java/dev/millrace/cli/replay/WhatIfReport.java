@@ -1,0 +1,258 @@
+package dev.millrace.cli.replay;
+
+import dev.millrace.cli.replay.ReplayTotals.Total;
+import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.replay.MaskBreakdown;
+import dev.millrace.replay.MaskedShare;
+import dev.millrace.replay.ReplayedStep;
+import dev.millrace.replay.StepFigures;
+import dev.millrace.report.Axis;
+import dev.millrace.report.Chart;
+import dev.millrace.report.Column;
+import dev.millrace.report.Report;
+import dev.millrace.report.ReportFolder;
+import dev.millrace.report.ReportPage;
+import dev.millrace.report.Section;
+import dev.millrace.report.Series;
+import dev.millrace.report.Table;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.EnumSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.SortedSet;
+import java.util.TreeSet;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.LongFunction;
+import java.util.stream.IntStream;
+
+/** A replay under other corrections as a report: what they mask and weigh, what they see, and who it is that they mask. */
+final class WhatIfReport {
+    static final String STEPS = "steps.csv";
+
+    private static final Axis BATCH = Axis.of("batch");
+    private static final List<Figure<StepFigures>> PICTURED =
+            List.of(named("masked_tokens"), named("ess_ratio"), named("mean_weight"), named("k3"));
+
+    /** All files that it may have, the page first. */
+    static final List<String> FILES = files();
+
+    /** A step under one alternative. */
+    record StepUnder(ReplayedStep step, int alternative, String name) {
+        StepFigures figures() {
+            return step.figures().get(alternative);
+        }
+    }
+
+    /** Every step under every alternative. */
+    static final List<Column<StepUnder>> STEP_COLUMNS = stepColumns();
+
+    private final ReplayTotals totals;
+
+    private WhatIfReport(ReplayTotals totals) {
+        this.totals = totals;
+    }
+
+    private static Figure<StepFigures> named(String key) {
+        return Figure.named(Figure.DECIDED, key);
+    }
+
+    private static List<String> files() {
+        List<String> files = new ArrayList<>(List.of("report.html", "report.json", STEPS));
+        PICTURED.forEach(figure -> files.add(figure.key() + ".png"));
+        return List.copyOf(files);
+    }
+
+    private static List<Column<StepUnder>> stepColumns() {
+        List<Column<StepUnder>> columns = Figure.columns(
+                List.of(
+                        Column.count("batch", row -> row.step().batchId()),
+                        Column.count("version", row -> row.step().version()),
+                        Column.count("assembled_at_ms", row -> row.step().assembledAtMs()),
+                        Column.significant("reward", 6, row -> row.step().reward()),
+                        Column.significant(
+                                "staleness_mean", 6, row -> row.step().stalenessMean()),
+                        Column.text("as_recorded", row -> row.step().isAsRecorded()),
+                        Column.text("corrections", StepUnder::name),
+                        Column.count("tokens", row -> row.figures().tokens().of()),
+                        Column.count(
+                                "sequences", row -> row.figures().sequences().of())),
+                Figure.DECIDED,
+                StepUnder::figures);
+        columns.add(Column.text(
+                "diagnosis",
+                row -> row.step()
+                        .diagnoses()
+                        .get(row.alternative())
+                        .map(diagnosis -> String.valueOf(diagnosis.cause().letter()))
+                        .orElse(null)));
+        return List.copyOf(columns);
+    }
+
+    /** @param more sentences for the verdict, such as what came of computing log-probs again */
+    static Report of(String runId, ReplayTotals totals, long tokens, double seconds, List<String> more) {
+        return new WhatIfReport(totals).report(runId, tokens, seconds, more);
+    }
+
+    /** Writes everything but {@value #STEPS}, which was written as the replay went on. */
+    static void write(ReportFolder files, Report report, Consumer<String> said) throws IOException {
+        files.write("report.json", report.json());
+        files.write("report.html", ReportPage.of(report));
+        List<Chart> charts = report.sections().stream()
+                .flatMap(section -> section.charts().stream())
+                .toList();
+        for (Figure<StepFigures> figure : PICTURED) {
+            files.draw(
+                    figure.key() + ".png",
+                    report,
+                    charts.stream()
+                            .filter(chart -> chart.title().equals(figure.title()))
+                            .limit(1)
+                            .toList(),
+                    1,
+                    said);
+        }
+    }
+
+    private Report report(String runId, long tokens, double seconds, List<String> more) {
+        List<String> verdict = new ArrayList<>();
+        verdict.add(String.format(
+                Locale.ROOT,
+                "%,d steps, %,d tokens, %d corrections in %.1f s: %,.0f tokens/s",
+                totals.steps(),
+                tokens,
+                totals.names().size(),
+                seconds,
+                tokens / Math.max(1e-9, seconds)));
+        verdict.add(
+                totals.notAsRecorded() == 0
+                        ? "the run's own corrections, decided again, give every recorded batch"
+                        : totals.notAsRecorded() + " of " + totals.steps()
+                                + " batches were not made by these corrections; give the configuration that the run had with"
+                                + " --config");
+        verdict.addAll(more);
+        List<Chart> first = new ArrayList<>();
+        List<Chart> others = new ArrayList<>();
+        for (Figure<StepFigures> figure : Figure.DECIDED) {
+            (PICTURED.contains(figure) ? first : others)
+                    .add(Figure.chart(
+                            figure.title(), BATCH, totals.batches(), totals.names(), a -> totals.curve(a, figure)));
+        }
+        List<Chart> recorded = List.of(
+                recorded("reward of the batch", totals.rewards()),
+                recorded("staleness of the batch, versions", totals.staleness()));
+        return Report.of("Replay of run " + runId, verdict)
+                .with(Section.of("").with(means()))
+                .with(diagnosis())
+                .with(Section.of("Over batches"
+                                + (totals.stride() > 1 ? ", each point the mean of " + totals.stride() : ""))
+                        .with(first))
+                .with(Section.of("As recorded").with(recorded).forDetails())
+                .with(Section.of("All other figures").with(others).forDetails())
+                .with(Section.of("Means of all figures").with(allMeans()).forDetails())
+                .with(Section.of("Who is masked")
+                        .with(masked(
+                                "masked tokens by lag in versions", MaskBreakdown::tokensByLag, WhatIfReport::range))
+                        .with(masked(
+                                "masked sequences by length in tokens",
+                                MaskBreakdown::sequencesByLength,
+                                WhatIfReport::range))
+                        .with(masked(
+                                "masked sequences by sign of the advantage",
+                                MaskBreakdown::sequencesBySign,
+                                sign -> sign < 0 ? "negative" : sign > 0 ? "positive" : "zero"))
+                        .forDetails());
+    }
+
+    private Chart recorded(String title, double[] values) {
+        return Chart.of(title, BATCH, Axis.of(""), List.of(Series.line("recorded", totals.batches(), values)));
+    }
+
+    private List<Integer> alternatives() {
+        return IntStream.range(0, totals.names().size()).boxed().toList();
+    }
+
+    private Column<Integer> name() {
+        return Column.text("corrections", a -> totals.names().get(a));
+    }
+
+    private Table means() {
+        return Table.of(
+                "Means over steps",
+                List.of(
+                        name(),
+                        Column.percent(
+                                "tokens masked",
+                                2,
+                                a -> totals.total(a).tokens().fraction()),
+                        Column.percent(
+                                "sequences masked",
+                                2,
+                                a -> totals.total(a).sequences().fraction()),
+                        Column.number("weight", 3, a -> totals.mean(a, named("mean_weight"))),
+                        Column.number("ESS ratio", 3, a -> totals.mean(a, named("ess_ratio"))),
+                        Column.number("least ESS", 3, a -> totals.total(a).leastEss()),
+                        Column.number("step scale", 3, a -> totals.mean(a, named("step_scale"))),
+                        Column.significant("k3", 2, a -> totals.mean(a, named("k3")))),
+                alternatives());
+    }
+
+    private Table allMeans() {
+        List<Column<Integer>> columns = new ArrayList<>(List.of(name()));
+        Figure.DECIDED.forEach(
+                figure -> columns.add(Column.significant(figure.title(), 4, a -> totals.mean(a, figure))));
+        return Table.of("", columns, alternatives());
+    }
+
+    /** Steps by what is wrong with them, in words; the first alarm once, however many alternatives raise it. */
+    private Section diagnosis() {
+        EnumSet<Cause> seen = EnumSet.noneOf(Cause.class);
+        alternatives().forEach(a -> seen.addAll(totals.total(a).causes().keySet()));
+        if (seen.isEmpty()) {
+            return Section.of("Diagnosis")
+                    .noting(List.of("nothing could be trained on, so there is nothing to diagnose"));
+        }
+        List<Column<Integer>> columns = new ArrayList<>(List.of(name()));
+        seen.forEach(cause -> columns.add(Column.count(
+                cause.name().toLowerCase(Locale.ROOT).replace('_', ' '),
+                a -> totals.total(a).causes().getOrDefault(cause, 0))));
+        Map<String, List<String>> alarms = new LinkedHashMap<>();
+        for (int a : alternatives()) {
+            Total total = totals.total(a);
+            total.firstAlarm()
+                    .ifPresent(alarm -> alarms.computeIfAbsent(alarm, none -> new ArrayList<>())
+                            .add(totals.names().get(a)));
+        }
+        List<String> notes = new ArrayList<>();
+        seen.stream()
+                .filter(cause -> cause != Cause.NONE)
+                .forEach(cause ->
+                        notes.add(cause.name().toLowerCase(Locale.ROOT).replace('_', ' ') + ": " + cause.meaning()));
+        alarms.forEach((alarm, names) -> notes.add(String.join(", ", names) + ": first " + alarm));
+        return Section.of("Diagnosis")
+                .with(Table.of("Steps by diagnosis", columns, alternatives()))
+                .noting(notes);
+    }
+
+    private Table masked(
+            String title, Function<MaskBreakdown, Map<Long, MaskedShare>> of, LongFunction<String> called) {
+        SortedSet<Long> classes = new TreeSet<>();
+        alternatives()
+                .forEach(a ->
+                        classes.addAll(of.apply(totals.total(a).breakdown()).keySet()));
+        List<Column<Integer>> columns = new ArrayList<>(List.of(name()));
+        classes.forEach(from -> columns.add(Column.percent(called.apply(from), 2, a -> {
+            MaskedShare share = of.apply(totals.total(a).breakdown()).get(from);
+            return share == null ? Double.NaN : share.fraction();
+        })));
+        return Table.of(title, columns, alternatives());
+    }
+
+    /** Classes double in width. */
+    private static String range(long from) {
+        return from < 2 ? String.valueOf(from) : from + "-" + (2 * from - 1);
+    }
+}

@@ -1,0 +1,75 @@
+package dev.millrace.cli.replay;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.cli.replay.WhatIfReport.StepUnder;
+import dev.millrace.report.CsvFile;
+import dev.millrace.report.Report;
+import dev.millrace.report.ReportFolder;
+import dev.millrace.report.ReportText;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class WhatIfReportTest {
+    @TempDir
+    private Path folder;
+
+    private static Report report(int steps) {
+        ReplayTotals totals = new ReplayTotals(List.of("recorded"));
+        for (long batch = 0; batch < steps; batch++) {
+            totals.add(ReplayTotalsTest.step(batch, 1));
+        }
+        return WhatIfReport.of("a-run", totals, 1000, 2, List.of("said besides"));
+    }
+
+    @Test
+    void shouldSayWhatTheCorrectionsMask() {
+        assertThat(String.join("\n", ReportText.lines(report(3))))
+                .contains("3 steps, 1,000 tokens, 1 corrections in 2.0 s: 500 tokens/s")
+                .contains("the run's own corrections, decided again, give every recorded batch")
+                .contains("said besides")
+                .containsPattern("recorded +10.00 % +50.00 % +1.000 +1.000");
+        assertThat(ReportText.lines(report(4)))
+                .anyMatch(line -> line.startsWith("1 of 4 batches were not made by these corrections"));
+    }
+
+    @Test
+    void shouldWriteThePageAndALineForEachStep() throws IOException {
+        Report report = report(3);
+        List<String> said = new ArrayList<>();
+        try (ReportFolder files = ReportFolder.begin(folder.resolve("report"), WhatIfReport.FILES)) {
+            try (CsvFile<StepUnder> csv = new CsvFile<>(files.file(WhatIfReport.STEPS), WhatIfReport.STEP_COLUMNS)) {
+                csv.write(new StepUnder(ReplayTotalsTest.step(7, 0.5), 0, "recorded"));
+            }
+            WhatIfReport.write(files, report, said::add);
+            files.finish();
+        }
+        assertThat(said).isEmpty();
+        assertThat(folder.resolve("report").toFile().list())
+                .containsExactlyInAnyOrder(
+                        "report.html",
+                        "report.json",
+                        "steps.csv",
+                        "masked_tokens.png",
+                        "ess_ratio.png",
+                        "mean_weight.png",
+                        "k3.png");
+        assertThat(Files.readAllLines(folder.resolve("report/steps.csv")))
+                .containsExactly(
+                        "batch,version,assembled_at_ms,reward,staleness_mean,as_recorded,corrections,tokens,sequences,"
+                                + "masked_tokens,masked_sequences,ess_ratio,ess_ratio_truncated,step_scale,mean_weight,max_weight,"
+                                + "changed_weights,second_moment,k1,k3,chi_square,mean_absolute_advantage,changed_advantages,diagnosis",
+                        "7,8,0,0.5,2.0,true,recorded,10,2,0.1,0.5,0.5,1.0,1.0,1.0,1.0,0.0,0.0,0.0,0.0,0.0,0.0,0.0,");
+        JsonNode json =
+                new ObjectMapper().readTree(folder.resolve("report/report.json").toFile());
+        assertThat(json.at("/sections/0/tables/0/rows/0/0").asText()).isEqualTo("recorded");
+        assertThat(json.at("/sections/0/tables/0/rows/0/1").asDouble()).isEqualTo(0.1);
+    }
+}
