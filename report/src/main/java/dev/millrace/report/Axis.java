@@ -44,6 +44,11 @@ public record Axis(
         return new Axis(name, unit, log, least, to);
     }
 
+    /** Whether a value has a place on it. */
+    boolean holds(@Nullable Double value) {
+        return value != null && (!log || value > 0);
+    }
+
     String title() {
         return unit.isEmpty() ? name : name.isEmpty() ? unit : name + ", " + unit;
     }

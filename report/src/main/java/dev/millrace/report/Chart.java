@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.IntStream;
 
 /**
  * Curves over one x axis.
@@ -43,7 +44,14 @@ public record Chart(String title, Axis x, Axis y, List<Series> series, List<Mark
         return new Chart(title, x, y, series, happened);
     }
 
+    /** Whether no series has a point that can be drawn. */
     boolean isEmpty() {
-        return series.stream().allMatch(Series::isEmpty);
+        return series.stream().noneMatch(this::draws);
+    }
+
+    /** Whether a series has a point that can be drawn. */
+    boolean draws(Series one) {
+        return IntStream.range(0, one.x().size())
+                .anyMatch(i -> x.holds(one.x().get(i)) && y.holds(one.y().get(i)));
     }
 }

@@ -118,15 +118,13 @@ public final class Picture {
                 .setXAxisMax(of.x().to())
                 .setYAxisMin(of.y().from())
                 .setYAxisMax(of.y().to());
-        of.series().stream()
-                .filter(series -> !series.isEmpty())
-                .forEach(series -> draw(chart, series, names.indexOf(series.name()), of));
+        of.series().stream().filter(of::draws).forEach(series -> draw(chart, series, names.indexOf(series.name()), of));
         return chart;
     }
 
     private static void draw(XYChart chart, Series of, int index, Chart in) {
         int[] places = IntStream.range(0, of.x().size())
-                .filter(i -> of.x().get(i) != null && (!in.x().log() || of.x().get(i) > 0))
+                .filter(i -> in.x().holds(of.x().get(i)))
                 .toArray();
         XYSeries drawn = chart.addSeries(
                 of.name(),
@@ -134,7 +132,7 @@ public final class Picture {
                 IntStream.of(places)
                         .mapToDouble(i -> {
                             Double y = of.y().get(i);
-                            return y == null || in.y().log() && y <= 0 ? Double.NaN : y;
+                            return in.y().holds(y) ? y : Double.NaN;
                         })
                         .toArray());
         if (of.style() == Style.REFERENCE) {

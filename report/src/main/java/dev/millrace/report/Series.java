@@ -54,13 +54,4 @@ public record Series(String name, Style style, List<@Nullable Double> x, List<@N
                 .mapToObj(value -> Double.isFinite(value) ? (Double) value : null)
                 .toList();
     }
-
-    boolean isEmpty() {
-        for (int i = 0; i < x.size(); i++) {
-            if (x.get(i) != null && y.get(i) != null) {
-                return false;
-            }
-        }
-        return true;
-    }
 }

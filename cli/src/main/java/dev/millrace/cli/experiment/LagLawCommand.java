@@ -8,6 +8,7 @@ import dev.millrace.experiments.RunFiles;
 import dev.millrace.experiments.StalenessReport;
 import dev.millrace.experiments.StalenessRuns;
 import dev.millrace.experiments.StalenessSettings;
+import dev.millrace.report.ReportText;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -128,9 +129,9 @@ public final class LagLawCommand implements Callable<Integer> {
         }
         LagLawReport made = LagLawReport.of(
                 grid, StalenessReport.of(grid, files.readAll(grid)).rows());
-        made.write(report);
+        made.write(report, spec.commandLine().getErr()::println);
         out.println();
-        out.print(made.markdown());
+        out.print(ReportText.markdown(made.report()));
         out.println("written to " + report);
         out.flush();
         return 0;

@@ -7,6 +7,7 @@ import dev.millrace.experiments.RunFiles;
 import dev.millrace.experiments.StalenessReport;
 import dev.millrace.experiments.StalenessRuns;
 import dev.millrace.experiments.StalenessSettings;
+import dev.millrace.report.ReportText;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -150,9 +151,9 @@ public final class StalenessCommand implements Callable<Integer> {
             new GridRunner(new StalenessRuns(grid.settings()), files, parallel, out).run(grid);
         }
         StalenessReport made = StalenessReport.of(grid, files.readAll(grid));
-        made.write(report);
+        made.write(report, spec.commandLine().getErr()::println);
         out.println();
-        out.print(made.tables());
+        out.print(ReportText.markdown(made.report()));
         out.println("written to " + report);
         out.flush();
         return 0;

@@ -51,7 +51,8 @@ final class RetrainReport {
                                     : "; seed 1 has the recorded draws, and KL is its; the other numbers are means over the seeds"));
         }
         verdict.add(proof(found, range));
-        List<Integer> variants = IntStream.range(0, found.names().size()).boxed().toList();
+        List<Integer> variants =
+                IntStream.range(0, found.names().size()).boxed().toList();
         variants.forEach(c -> against(found, c).ifPresent(verdict::add));
         List<Chart> tried = tried(found);
         List<Chart> steps = steps(found);

@@ -1,11 +1,11 @@
 package dev.millrace.experiments;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -79,10 +79,7 @@ public final class RunFiles {
     }
 
     void write(RunResult result) throws IOException {
-        Path file = file(result.key());
-        Path unfinished = directory.resolve(file.getFileName() + ".new");
-        JSON.writeValue(unfinished.toFile(), result);
-        Files.move(unfinished, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
+        WholeFile.write(file(result.key()), beside -> JSON.writeValue(beside.toFile(), result));
     }
 
     private Path file(RunKey key) {

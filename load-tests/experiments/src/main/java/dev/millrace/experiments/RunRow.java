@@ -2,13 +2,12 @@ package dev.millrace.experiments;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
 import dev.millrace.replay.sampling.Collapse;
-import java.util.Arrays;
+import dev.millrace.report.Column;
 import java.util.List;
 import java.util.Locale;
 import java.util.OptionalInt;
 import java.util.function.ToDoubleFunction;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
+import java.util.function.ToLongFunction;
 
 /**
  * What became of one run.
@@ -136,7 +135,7 @@ record RunRow(
         return points.stream().mapToDouble(value).average().orElse(Double.NaN);
     }
 
-    static double median(List<StepPoint> points, ToDoubleFunction<StepPoint> value) {
+    static <T> double median(List<T> points, ToDoubleFunction<T> value) {
         double[] sorted = points.stream().mapToDouble(value).sorted().toArray();
         if (sorted.length == 0) {
             return Double.NaN;
@@ -145,34 +144,29 @@ record RunRow(
         return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
     }
 
-    static final String COLUMNS =
-            "lag,correction,seed,outcome,first_reward,best_reward,last_reward,last_accuracy,reached,"
-                    + "collapsed_at,ess_ratio,second_moment,kl,masked,clipped,step_scale,grad_norm,refused";
+    /** The row as CSV. */
+    static final List<Column<RunRow>> COLUMNS = List.of(
+            Column.count("lag", RunRow::lag),
+            Column.text("correction", row -> row.correction().key()),
+            Column.count("seed", RunRow::seed),
+            Column.text("outcome", row -> row.outcome().name().toLowerCase(Locale.ROOT)),
+            Column.number("first_reward", 6, RunRow::firstReward),
+            Column.number("best_reward", 6, RunRow::bestReward),
+            Column.number("last_reward", 6, RunRow::lastReward),
+            Column.number("last_accuracy", 6, RunRow::lastAccuracy),
+            step("reached", RunRow::reached),
+            step("collapsed_at", RunRow::collapsedAt),
+            Column.number("ess_ratio", 6, RunRow::essRatio),
+            Column.number("second_moment", 6, RunRow::secondMoment),
+            Column.number("kl", 6, RunRow::kl),
+            Column.number("masked", 6, RunRow::masked),
+            Column.number("clipped", 6, RunRow::clipped),
+            Column.number("step_scale", 6, RunRow::stepScale),
+            Column.number("grad_norm", 6, RunRow::gradNorm),
+            Column.text("refused", RunRow::refused));
 
-    /** The row as CSV, in the order of {@link #COLUMNS}; -1 stands for a step that there was not. */
-    String csv() {
-        return Stream.concat(
-                        Stream.of(
-                                String.valueOf(lag),
-                                correction.key(),
-                                String.valueOf(seed),
-                                outcome.name().toLowerCase(Locale.ROOT),
-                                number(firstReward),
-                                number(bestReward),
-                                number(lastReward),
-                                number(lastAccuracy),
-                                String.valueOf(reached),
-                                String.valueOf(collapsedAt)),
-                        Stream.concat(
-                                Arrays.stream(new double[] {
-                                            essRatio, secondMoment, kl, masked, clipped, stepScale, gradNorm
-                                        })
-                                        .mapToObj(RunRow::number),
-                                Stream.of(refused == null ? "" : '"' + refused.replace("\"", "\"\"") + '"')))
-                .collect(Collectors.joining(","));
-    }
-
-    private static String number(double value) {
-        return String.format(Locale.ROOT, "%.6f", value);
+    /** -1 stands for a step that there was not. */
+    private static Column<RunRow> step(String name, ToLongFunction<RunRow> value) {
+        return Column.text(name, row -> value.applyAsLong(row) < 0 ? null : value.applyAsLong(row));
     }
 }

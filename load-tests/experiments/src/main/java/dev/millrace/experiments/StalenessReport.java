@@ -2,24 +2,71 @@ package dev.millrace.experiments;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.report.Axis;
+import dev.millrace.report.Chart;
+import dev.millrace.report.Column;
+import dev.millrace.report.Report;
+import dev.millrace.report.ReportFolder;
+import dev.millrace.report.ReportPage;
+import dev.millrace.report.ReportText;
+import dev.millrace.report.Section;
+import dev.millrace.report.Series;
+import dev.millrace.report.Table;
 import java.io.IOException;
-import java.io.PrintWriter;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.TreeSet;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.ToDoubleFunction;
+import java.util.stream.Collectors;
 
 /**
- * What a grid came to: a row per run, the tables, the picture, and every step and evaluation as CSV. A function of the
+ * What a grid came to: a row per run, the tables, the curves, and every step and evaluation as CSV. A function of the
  * runs, so that an experiment that was interrupted and resumed has the same files as one that was not.
  */
 public record StalenessReport(Grid grid, List<RunResult> runs, List<RunRow> rows) {
+    private static final List<String> FILES = List.of(
+            "staleness.html", "tables.md", "summary.json", "runs.csv", "steps.csv", "evaluations.csv", "staleness.png");
+
+    private record StepOf(RunKey key, StepPoint point) {}
+
+    private record EvaluationOf(RunKey key, Evaluation made) {}
+
+    private static final List<Column<StepOf>> STEPS = List.of(
+            Column.count("lag", row -> row.key().lag()),
+            Column.text("correction", row -> row.key().correction().key()),
+            Column.count("seed", row -> row.key().seed()),
+            Column.count("step", row -> row.point().step()),
+            Column.count("behavior_version", row -> row.point().behaviorVersion()),
+            step("staleness", StepPoint::staleness),
+            step("reward", StepPoint::reward),
+            step("ess_ratio", StepPoint::essRatio),
+            step("second_moment", StepPoint::secondMoment),
+            step("kl", StepPoint::kl),
+            step("masked", StepPoint::maskedFraction),
+            step("clipped", StepPoint::clipFraction),
+            step("step_scale", StepPoint::stepScale),
+            step("grad_norm", StepPoint::gradNorm),
+            step("entropy", StepPoint::entropy));
+
+    private static final List<Column<EvaluationOf>> EVALUATIONS = List.of(
+            Column.count("lag", row -> row.key().lag()),
+            Column.text("correction", row -> row.key().correction().key()),
+            Column.count("seed", row -> row.key().seed()),
+            Column.count("step", row -> row.made().step()),
+            Column.number("reward", 6, row -> row.made().reward()),
+            Column.number("accuracy", 6, row -> row.made().accuracy()));
 
     public StalenessReport {
         runs = List.copyOf(runs);
         rows = List.copyOf(rows);
+    }
+
+    private static Column<StepOf> step(String name, ToDoubleFunction<StepPoint> value) {
+        return Column.significant(name, 6, row -> value.applyAsDouble(row.point()));
     }
 
     /** @param runs all of the grid's, in its order */
@@ -36,79 +83,139 @@ public record StalenessReport(Grid grid, List<RunResult> runs, List<RunRow> rows
         return new StalenessReport(grid, runs, rows);
     }
 
-    /** Writes runs.csv, steps.csv, evaluations.csv, summary.json, tables.md and staleness.png. */
-    public void write(Path directory) throws IOException {
-        Files.createDirectories(directory);
-        Files.write(
-                directory.resolve("runs.csv"),
-                lines(RunRow.COLUMNS, rows.stream().map(RunRow::csv).toList()));
-        writeSteps(directory.resolve("steps.csv"));
-        writeEvaluations(directory.resolve("evaluations.csv"));
+    /**
+     * Writes the page, the tables, the rows as CSV and JSON, and the picture.
+     *
+     * @param said is told where there can be no picture
+     */
+    public void write(Path directory, Consumer<String> said) throws IOException {
+        Report report = report();
+        try (ReportFolder files = ReportFolder.begin(directory, FILES)) {
+            files.write("staleness.html", ReportPage.of(report));
+            files.write("tables.md", ReportText.markdown(report));
+            files.write("summary.json", summary(grid, rows).toPrettyString());
+            files.write("runs.csv", RunRow.COLUMNS, rows);
+            files.write(
+                    "steps.csv",
+                    STEPS,
+                    runs.stream()
+                            .flatMap(run -> run.points().stream().map(point -> new StepOf(run.key(), point)))
+                            .toList());
+            files.write(
+                    "evaluations.csv",
+                    EVALUATIONS,
+                    runs.stream()
+                            .flatMap(run -> run.evaluations().stream().map(made -> new EvaluationOf(run.key(), made)))
+                            .toList());
+            files.draw("staleness.png", report, charts(), 2, said);
+            files.finish();
+        }
+    }
+
+    /** What every summary of an experiment begins with, and its runs. */
+    static ObjectNode summary(Grid grid, List<RunRow> rows) {
         ObjectMapper json = new ObjectMapper();
         ObjectNode summary = json.createObjectNode();
         summary.put("java", System.getProperty("java.vm.name") + " " + System.getProperty("java.version"));
         summary.put("platform", System.getProperty("os.name") + " " + System.getProperty("os.arch"));
         summary.set("settings", json.valueToTree(grid.settings()));
         summary.set("runs", json.valueToTree(rows));
-        json.writerWithDefaultPrettyPrinter()
-                .writeValue(directory.resolve("summary.json").toFile(), summary);
-        Files.writeString(directory.resolve("tables.md"), tables());
-        StalenessPicture.write(this, directory.resolve("staleness.png"));
+        return summary;
     }
 
-    /** The tables of rewards and of drift, as Markdown. */
-    public String tables() {
-        return new StalenessTables(grid, rows).markdown();
+    /** The tables of rewards and of drift, and reward over steps for each lag. */
+    public Report report() {
+        return Report.of("Corrections at lags", List.of())
+                .with(Section.of(
+                                "Reward at the end (mean of the seeds), and what became of each seed: K keeps up with its on-policy"
+                                        + " run, B behind, C collapsed.")
+                        .with(table(StalenessReport::reward)))
+                .with(Section.of(
+                                "ESS ratio / second moment: medians of the steps before the collapse or, where there was none,"
+                                        + " until the task was learnt (then of the seeds).")
+                        .with(table(StalenessReport::drift)))
+                .with(Section.of("Reward of the policy, mean of the seeds").with(charts()));
     }
 
-    private static List<String> lines(String header, List<String> rows) {
-        List<String> lines = new ArrayList<>(List.of(header));
-        lines.addAll(rows);
-        return lines;
+    private Table table(Function<List<RunRow>, String> cell) {
+        List<Column<Correction>> columns = new ArrayList<>(List.of(Column.text("correction", Correction::title)));
+        grid.lags()
+                .forEach(lag -> columns.add(Column.text("lag " + lag, correction -> {
+                    List<RunRow> seeds = rows.stream()
+                            .filter(row -> row.correction() == correction && row.lag() == lag)
+                            .toList();
+                    return seeds.isEmpty() ? "not run" : cell.apply(seeds);
+                })));
+        return Table.of("", columns, grid.corrections());
     }
 
-    private void writeSteps(Path file) throws IOException {
-        try (PrintWriter out = new PrintWriter(Files.newBufferedWriter(file, StandardCharsets.UTF_8))) {
-            out.println(
-                    "lag,correction,seed,step,behavior_version,staleness,reward,ess_ratio,second_moment,kl,masked,clipped,"
-                            + "step_scale,grad_norm,entropy");
-            for (RunResult run : runs) {
-                for (StepPoint p : run.points()) {
-                    out.println(String.format(
-                            Locale.ROOT,
-                            "%s,%d,%d,%.2f,%.6f,%.6g,%.6g,%.6g,%.6f,%.6f,%.6f,%.6g,%.6f",
-                            start(run),
-                            p.step(),
-                            p.behaviorVersion(),
-                            p.staleness(),
-                            p.reward(),
-                            p.essRatio(),
-                            p.secondMoment(),
-                            p.kl(),
-                            p.maskedFraction(),
-                            p.clipFraction(),
-                            p.stepScale(),
-                            p.gradNorm(),
-                            p.entropy()));
-                }
-            }
+    private static String reward(List<RunRow> seeds) {
+        return String.format(
+                Locale.ROOT,
+                "%.2f %s",
+                seeds.stream().mapToDouble(RunRow::lastReward).average().orElse(Double.NaN),
+                seeds.stream().map(row -> row.outcome().name().substring(0, 1)).collect(Collectors.joining()));
+    }
+
+    private static String drift(List<RunRow> seeds) {
+        return String.format(
+                Locale.ROOT,
+                "%.2f / %.3f",
+                RunRow.median(seeds, RunRow::essRatio),
+                RunRow.median(seeds, RunRow::secondMoment));
+    }
+
+    /** Reward over steps for each lag, and the ESS ratio over lags. */
+    private List<Chart> charts() {
+        List<Chart> charts = new ArrayList<>();
+        for (int lag : grid.lags()) {
+            charts.add(Chart.of(
+                    "lag " + lag,
+                    Axis.of("step after the warm start"),
+                    Axis.share("reward"),
+                    grid.corrections().stream()
+                            .map(correction -> curve(lag, correction))
+                            .toList()));
         }
+        charts.add(Chart.of(
+                "ESS ratio before collapse or success",
+                Axis.of("lag").in("versions").logarithmic(), // lag 0 has no place on it: there the ratio is 1
+                Axis.share("ESS ratio"),
+                grid.corrections().stream().map(this::essOverLags).toList()));
+        return charts;
     }
 
-    private void writeEvaluations(Path file) throws IOException {
-        try (PrintWriter out = new PrintWriter(Files.newBufferedWriter(file, StandardCharsets.UTF_8))) {
-            out.println("lag,correction,seed,step,reward,accuracy");
-            for (RunResult run : runs) {
-                for (Evaluation e : run.evaluations()) {
-                    out.println(String.format(
-                            Locale.ROOT, "%s,%d,%.6f,%.6f", start(run), e.step(), e.reward(), e.accuracy()));
-                }
-            }
-        }
+    /** Mean of the seeds; a run that ended early has no reward from there on. */
+    private Series curve(int lag, Correction correction) {
+        List<RunResult> seeds = runs.stream()
+                .filter(run -> run.key().lag() == lag && run.key().correction() == correction)
+                .toList();
+        TreeSet<Long> steps = new TreeSet<>();
+        seeds.forEach(run -> run.evaluations().forEach(evaluation -> steps.add(evaluation.step())));
+        return Series.line(
+                correction.title(),
+                steps.stream().mapToDouble(Long::doubleValue).toArray(),
+                steps.stream()
+                        .mapToDouble(step -> seeds.stream()
+                                .flatMap(run -> run.evaluations().stream())
+                                .filter(evaluation -> evaluation.step() == step)
+                                .mapToDouble(Evaluation::reward)
+                                .average()
+                                .orElseThrow())
+                        .toArray());
     }
 
-    private static String start(RunResult run) {
-        return run.key().lag() + "," + run.key().correction().key() + ","
-                + run.key().seed();
+    private Series essOverLags(Correction correction) {
+        List<Integer> lags = grid.lags().stream().sorted().toList();
+        return Series.line(
+                correction.title(),
+                lags.stream().mapToDouble(Integer::doubleValue).toArray(),
+                lags.stream()
+                        .mapToDouble(lag -> rows.stream()
+                                .filter(row -> row.lag() == lag && row.correction() == correction)
+                                .mapToDouble(RunRow::essRatio)
+                                .average()
+                                .orElse(Double.NaN))
+                        .toArray());
     }
 }

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.experiments.RunRow.Outcome;
+import dev.millrace.report.ReportText;
+import dev.millrace.report.Table;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -75,10 +77,9 @@ class RunRowTest {
 
         assertThat(row.outcome()).isEqualTo(Outcome.COLLAPSED);
         assertThat(row.collapsedAt()).isEqualTo(20);
-        assertThat(row.csv())
-                .endsWith(",\"the loss is NaN\"")
-                .startsWith("64,none,1,collapsed,0.400000,0.600000,0.500000,");
-        assertThat(row.csv().split(",")).hasSameSizeAs(RunRow.COLUMNS.split(","));
+        assertThat(Table.of("", RunRow.COLUMNS, List.of(row)).rows().get(0))
+                .startsWith(64L, "none", 1L, "collapsed", 0.4, 0.6, 0.5)
+                .endsWith("the loss is NaN");
     }
 
     @Test
@@ -90,13 +91,14 @@ class RunRowTest {
                 row(0.4, 0.6, 0.8, 0.7, 0.3, 0.3, 0.3, 0.3),
                 row(0.4, 0.4, 0.4, 0.9, 0.5, 0.5, 0.5, 0.5));
 
-        assertThat(new StalenessTables(grid, rows).markdown()).contains("""
-            | correction | lag 0 | lag 64 |
-            | --- | --- | --- |
+        assertThat(ReportText.markdown(new StalenessReport(grid, List.of(), rows).report()))
+                .contains("""
+            | correction    | lag 0   | lag 64  |
+            | ------------- | ------- | ------- |
             | no correction | 0.93 KK | 0.40 CB |
             """, """
-            | correction | lag 0 | lag 64 |
-            | --- | --- | --- |
+            | correction    | lag 0        | lag 64       |
+            | ------------- | ------------ | ------------ |
             | no correction | 0.03 / 0.295 | 0.07 / 0.665 |
             """);
     }
