@@ -76,8 +76,27 @@ final class RecordMutations {
                 .orElseThrow();
     }
 
+    /** Something where there was nothing, of whatever kind belongs there. */
     private static Object filled(Schema schema) {
-        return schema.getType() == Schema.Type.STRING ? "a reason" : ByteBuffer.wrap(new byte[12]);
+        return switch (schema.getType()) {
+            case STRING -> "a reason";
+            case BYTES -> ByteBuffer.wrap(new byte[12]);
+            case INT -> 1;
+            case LONG -> 1L;
+            case FLOAT -> 0.5f;
+            case DOUBLE -> 0.5;
+            case BOOLEAN -> true;
+            case ENUM -> SpecificData.get().createEnum(schema.getEnumSymbols().get(0), schema);
+            case ARRAY -> List.of(filled(schema.getElementType()));
+            case MAP -> Map.of("k", filled(schema.getValueType()));
+            case UNION -> filled(branch(schema));
+            case RECORD -> {
+                SpecificRecord record = (SpecificRecord) SpecificData.get().newRecord(null, schema);
+                schema.getFields().forEach(field -> record.put(field.pos(), filled(field.schema())));
+                yield record;
+            }
+            case FIXED, NULL -> throw new IllegalStateException("no schema of ours has a " + schema.getType());
+        };
     }
 
     private String damaged(String text) {
