@@ -62,7 +62,7 @@ public final class Examples {
     }
 
     public static RunClaim runClaim() {
-        return new RunClaim(RUN, 2, "default", NOW_MS);
+        return new RunClaim(RUN, 2, "default", NOW_MS, "run: {id: run-1}\n");
     }
 
     public static PromptRequest promptRequest() {

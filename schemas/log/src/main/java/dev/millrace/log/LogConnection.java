@@ -1,5 +1,6 @@
 package dev.millrace.log;
 
+import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
@@ -84,6 +85,13 @@ public record LogConnection(
             }
         });
         return merged;
+    }
+
+    /** Without the secrets that client settings may hold. */
+    @Override
+    public String toString() {
+        return "LogConnection[clientProperties=" + SecretSettings.shown(clientProperties) + ", topics=" + topics
+                + ", run=" + run + ", registry=" + registry + "]";
     }
 
     /** A consumer group, transactional or application id of this run: {@code <prefix><run id>.<role>}. */

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.net.URI;
+import java.net.URISyntaxException;
 import java.net.URLDecoder;
 import java.net.URLEncoder;
 import java.net.http.HttpClient;
@@ -115,7 +116,11 @@ public final class RestSchemaRegistry implements SchemaRegistry {
                 return uri;
             }
         } catch (IllegalArgumentException e) {
-            throw new IllegalArgumentException("schema_registry_url is no address: " + e.getMessage(), e);
+            // neither the message nor the cause: both have the whole address, in which a password may stand
+            throw new IllegalArgumentException("schema_registry_url is no address"
+                    + (e.getCause() instanceof URISyntaxException syntax
+                            ? ": " + syntax.getReason() + " at character " + (syntax.getIndex() + 1)
+                            : ""));
         }
         throw new IllegalArgumentException("schema_registry_url must begin with http:// or https:// and name a host");
     }

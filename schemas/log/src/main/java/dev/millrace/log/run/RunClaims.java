@@ -10,8 +10,10 @@ import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.time.Clock;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.common.KafkaException;
+import org.jspecify.annotations.Nullable;
 
 /** The record that says whose the topics under a prefix are: written once, by compare-and-set, and by each epoch. */
 final class RunClaims {
@@ -32,10 +34,11 @@ final class RunClaims {
     /**
      * Makes the prefix the run's, or finds that it is.
      *
-     * @return whether it was before
+     * @param configuration recorded with a claim that is new; that of an older one stays
+     * @return the claim that is valid now
      * @throws LogSetupException if it is another run's, or the run has gone on to a later epoch
      */
-    boolean claim(RunIdentity run, Clock clock) {
+    ClaimedRun claim(RunIdentity run, Optional<String> configuration, Clock clock) {
         AtomicReference<RunClaim> valid = new AtomicReference<>();
         AtomicReference<RunClaim> before = new AtomicReference<>();
         try (LogTable table = table(valid)) {
@@ -47,18 +50,55 @@ final class RunClaims {
                         return Map.of();
                     }
                 }
-                RunClaim claim = new RunClaim(run.runId(), run.epoch(), run.policyId(), clock.millis());
-                return Map.of(KEY, serde.serializer().serialize(topics.run(), claim));
+                return Map.of(KEY, record(run, configuration, clock));
             });
         } catch (KafkaException e) {
             throw unreadable(e);
         }
-        return before.get() != null;
+        return claimedRun(claimed(valid.get()), before.get() != null);
     }
 
-    /** Refuses if the prefix is not this run's at exactly this epoch. */
-    void require(RunIdentity run) {
-        RunClaim claim = valid();
+    /**
+     * Records another configuration for a run that has claimed the prefix.
+     *
+     * @throws LogSetupException if it is not this run's at exactly this epoch
+     */
+    void reconfigure(RunIdentity run, String configuration, Clock clock) {
+        AtomicReference<RunClaim> valid = new AtomicReference<>();
+        try (LogTable table = table(valid)) {
+            table.append(() -> {
+                RunClaim claim = claimed(valid.get());
+                requireExactly(claim, run);
+                return configuration.equals(claim.getConfiguration())
+                        ? Map.of()
+                        : Map.of(KEY, record(run, Optional.of(configuration), clock));
+            });
+        } catch (KafkaException e) {
+            throw unreadable(e);
+        }
+    }
+
+    private static ClaimedRun claimedRun(RunClaim claim, boolean before) {
+        return new ClaimedRun(
+                new RunIdentity(claim.getRunId(), claim.getEpoch(), claim.getPolicyId()),
+                Optional.ofNullable(claim.getConfiguration()),
+                before);
+    }
+
+    private byte[] record(RunIdentity run, Optional<String> configuration, Clock clock) {
+        RunClaim claim =
+                new RunClaim(run.runId(), run.epoch(), run.policyId(), clock.millis(), configuration.orElse(null));
+        return serde.serializer().serialize(topics.run(), claim);
+    }
+
+    /** The claim, which must be this run's at exactly this epoch. */
+    ClaimedRun require(RunIdentity run) {
+        RunClaim claim = claimed(last());
+        requireExactly(claim, run);
+        return claimedRun(claim, true);
+    }
+
+    private void requireExactly(RunClaim claim, RunIdentity run) {
         requireOurs(claim, run);
         if (claim.getEpoch() != run.epoch()) {
             throw new LogSetupException(
@@ -67,27 +107,35 @@ final class RunClaims {
     }
 
     /**
-     * Whose the prefix is.
+     * The claim, whosever it is.
      *
-     * @throws LogSetupException if nobody has claimed it to the end
+     * @throws LogSetupException if nobody has claimed the prefix to the end
      */
-    RunIdentity owner() {
-        RunClaim claim = valid();
-        return new RunIdentity(claim.getRunId(), claim.getEpoch(), claim.getPolicyId());
+    ClaimedRun owner() {
+        return claimedRun(claimed(last()), true);
     }
 
-    private RunClaim valid() {
+    /** The claim, if there is one. */
+    Optional<ClaimedRun> found() {
+        return Optional.ofNullable(last()).map(claim -> claimedRun(claim, true));
+    }
+
+    private @Nullable RunClaim last() {
         AtomicReference<RunClaim> valid = new AtomicReference<>();
         try (LogTable table = table(valid)) {
             table.catchUp();
         } catch (KafkaException e) {
             throw unreadable(e);
         }
-        if (valid.get() == null) {
+        return valid.get();
+    }
+
+    private RunClaim claimed(@Nullable RunClaim claim) {
+        if (claim == null) {
             throw new LogSetupException("the run under the topic prefix '" + topics.prefix()
                     + "' is not created to the end; start it once with the command that creates it");
         }
-        return valid.get();
+        return claim;
     }
 
     private LogTable table(AtomicReference<RunClaim> valid) {

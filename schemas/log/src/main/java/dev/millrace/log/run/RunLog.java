@@ -3,6 +3,8 @@ package dev.millrace.log.run;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.registry.LogSchemaRegistry;
 import dev.millrace.log.registry.RegistryContents;
+import dev.millrace.log.secret.SecretException;
+import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.log.topics.TopicAdministration;
 import dev.millrace.log.topics.TopicsConfig;
@@ -14,6 +16,7 @@ import dev.millrace.schemas.run.RunSchemas;
 import dev.millrace.schemas.run.RunTopics;
 import java.time.Clock;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -26,18 +29,33 @@ import java.util.function.Function;
  */
 public final class RunLog implements AutoCloseable {
     private final LogConnection connection;
-    private final boolean resumed;
+    private final RunClaims claims;
+    private final ClaimedRun claimed;
 
-    private RunLog(LogConnection connection, boolean resumed) {
+    private RunLog(LogConnection connection, RunClaims claims, ClaimedRun claimed) {
         this.connection = connection;
-        this.resumed = resumed;
+        this.claims = claims;
+        this.claimed = claimed;
+    }
+
+    /** Creates a run of which no configuration is recorded, or goes on with it. */
+    public static RunLog open(
+            Map<String, Object> clientProperties,
+            RunTopics topics,
+            RunIdentity run,
+            TopicsConfig config,
+            String schemaRegistryUrl,
+            Clock clock) {
+        return open(clientProperties, topics, run, config, schemaRegistryUrl, Optional.empty(), clock);
     }
 
     /**
      * Creates a run or goes on with it; any number of roles may do so at once.
      *
      * @param clientProperties {@code bootstrap.servers} and whatever else it takes to connect
-     * @param schemaRegistryUrl of a registry that speaks Confluent's protocol; empty to keep schemas on the log
+     * @param schemaRegistryUrl of a registry that speaks Confluent's protocol, secrets in it as references; empty to keep
+     *     schemas on the log
+     * @param configuration recorded if the run is created; {@link #configuration} is the one that counts
      * @throws LogSetupException if the cluster does not answer, the prefix belongs to another run, or a topic has
      *     settings that contradict
      */
@@ -47,6 +65,7 @@ public final class RunLog implements AutoCloseable {
             RunIdentity run,
             TopicsConfig config,
             String schemaRegistryUrl,
+            Optional<String> configuration,
             Clock clock) {
         try (TopicAdministration administration = new TopicAdministration(clientProperties, config)) {
             administration.requireReachable();
@@ -58,10 +77,10 @@ public final class RunLog implements AutoCloseable {
                 refuseOrphans(administration, topics);
                 administration.prepareClaim(topics);
                 RunClaims claims = new RunClaims(clientProperties, topics, registry, config.timeoutMs());
-                boolean resumed = claims.claim(run, clock);
+                ClaimedRun claimed = claims.claim(run, configuration, clock);
                 administration.prepareRun(topics);
                 register(registry, topics);
-                return new RunLog(connection(clientProperties, topics, run, config, registry), resumed);
+                return new RunLog(connection(clientProperties, topics, run, config, registry), claims, claimed);
             } catch (RuntimeException e) {
                 registry.close();
                 throw explained(e);
@@ -80,10 +99,7 @@ public final class RunLog implements AutoCloseable {
             RunIdentity run,
             TopicsConfig config,
             String schemaRegistryUrl) {
-        return existing(clientProperties, topics, config, schemaRegistryUrl, claims -> {
-            claims.require(run);
-            return run;
-        });
+        return existing(clientProperties, topics, config, schemaRegistryUrl, claims -> claims.require(run));
     }
 
     /**
@@ -101,7 +117,7 @@ public final class RunLog implements AutoCloseable {
             RunTopics topics,
             TopicsConfig config,
             String schemaRegistryUrl,
-            Function<RunClaims, RunIdentity> identified) {
+            Function<RunClaims, ClaimedRun> identified) {
         try (TopicAdministration administration = new TopicAdministration(clientProperties, config)) {
             administration.requireReachable();
             Set<String> missing = new TreeSet<>(topics.all());
@@ -112,11 +128,34 @@ public final class RunLog implements AutoCloseable {
             }
             SchemaRegistry registry = registry(clientProperties, config, schemaRegistryUrl, false);
             try {
-                RunIdentity run =
-                        identified.apply(new RunClaims(clientProperties, topics, registry, config.timeoutMs()));
-                return new RunLog(connection(clientProperties, topics, run, config, registry), true);
+                RunClaims claims = new RunClaims(clientProperties, topics, registry, config.timeoutMs());
+                ClaimedRun claimed = identified.apply(claims);
+                return new RunLog(
+                        connection(clientProperties, topics, claimed.run(), config, registry), claims, claimed);
             } catch (RuntimeException e) {
                 registry.close();
+                throw explained(e);
+            }
+        }
+    }
+
+    /**
+     * Whose the topics under a prefix are and what is recorded of the run, read before anything is made: all that it takes is to
+     * reach the cluster and to be allowed to read the topic.
+     *
+     * @return empty if there is no such run yet
+     * @throws LogSetupException if the cluster does not answer, or the topic cannot be read
+     */
+    public static Optional<ClaimedRun> look(
+            Map<String, Object> clientProperties, RunTopics topics, TopicsConfig config, String schemaRegistryUrl) {
+        try (TopicAdministration administration = new TopicAdministration(clientProperties, config)) {
+            administration.requireReachable();
+            if (administration.existing(List.of(topics.run())).isEmpty()) {
+                return Optional.empty();
+            }
+            try (SchemaRegistry registry = registry(clientProperties, config, schemaRegistryUrl, false)) {
+                return new RunClaims(clientProperties, topics, registry, config.timeoutMs()).found();
+            } catch (SchemaRegistryException e) {
                 throw explained(e);
             }
         }
@@ -129,7 +168,36 @@ public final class RunLog implements AutoCloseable {
 
     /** Whether the run was there before. */
     public boolean resumed() {
-        return resumed;
+        return claimed.before();
+    }
+
+    /** The run's claim as it was when this was opened, and what the run was created with. */
+    public ClaimedRun claim() {
+        return claimed;
+    }
+
+    /**
+     * Records another configuration of this run, for those who come later.
+     *
+     * @throws LogSetupException if the run has gone on to another epoch meanwhile
+     */
+    public void reconfigure(String configuration, Clock clock) {
+        claims.reconfigure(connection.run(), configuration, clock);
+    }
+
+    /**
+     * The same whose producers take larger or smaller records, as the run's recorded configuration may say. Close one of the two.
+     */
+    public RunLog with(TopicsConfig config) {
+        return new RunLog(
+                connection(
+                        connection.clientProperties(),
+                        connection.topics(),
+                        connection.run(),
+                        config,
+                        connection.registry()),
+                claims,
+                claimed);
     }
 
     /** The schemas on the log, for the HTTP port to serve; empty where another registry keeps them. */
@@ -146,12 +214,13 @@ public final class RunLog implements AutoCloseable {
             Map<String, Object> clientProperties, TopicsConfig config, String url, boolean mayWrite) {
         try {
             if (!url.isEmpty()) {
-                return new RestSchemaRegistry(url, mayWrite, config.timeoutMs());
+                return new RestSchemaRegistry(
+                        SecretSettings.address("run.schema_registry_url", url), mayWrite, config.timeoutMs());
             }
             return mayWrite
                     ? LogSchemaRegistry.writing(clientProperties, config.schemasTopic(), config.timeoutMs())
                     : LogSchemaRegistry.reading(clientProperties, config.schemasTopic(), config.timeoutMs());
-        } catch (SchemaRegistryException e) {
+        } catch (SchemaRegistryException | SecretException e) {
             throw explained(e);
         }
     }

@@ -16,6 +16,7 @@ import java.time.Clock;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -79,6 +80,39 @@ class RunLogIT {
                             .deserializer()
                             .deserialize(topics.serving(), bytes))
                     .isEqualTo(serving);
+        }
+    }
+
+    @Test
+    void shouldKeepTheConfigurationThatTheRunWasCreatedWith() {
+        RunTopics topics = new RunTopics("configured.");
+        RunIdentity run = new RunIdentity("run-f", 0, "default");
+        assertThat(RunLog.look(client, topics, CONFIG, "")).isEmpty();
+
+        try (RunLog created = open(topics, run, "eta: 1");
+                RunLog later = open(topics, run, "eta: 2")) {
+            assertThat(created.claim().configuration()).contains("eta: 1");
+            assertThat(later.claim().configuration()).as("the creator's counts").contains("eta: 1");
+            later.reconfigure("eta: 3", Clock.systemUTC());
+        }
+
+        try (RunLog joined = RunLog.join(client, topics, run, CONFIG, "")) {
+            assertThat(joined.claim().configuration()).contains("eta: 3");
+        }
+        assertThat(RunLog.look(client, topics, CONFIG, "")).contains(new ClaimedRun(run, Optional.of("eta: 3"), true));
+        try (RunLog nextEpoch = open(topics, new RunIdentity("run-f", 1, "default"), "eta: 4")) {
+            assertThat(nextEpoch.claim().configuration()).contains("eta: 4");
+            assertThat(nextEpoch.resumed()).isTrue();
+        }
+    }
+
+    @Test
+    void shouldKnowNoConfigurationWhereNoneWasRecorded() {
+        RunTopics topics = new RunTopics("unrecorded.");
+        RunIdentity run = new RunIdentity("run-g", 0, "default");
+        open(topics, run).close();
+        try (RunLog later = open(topics, run, "eta: 2")) {
+            assertThat(later.claim().configuration()).isEmpty();
         }
     }
 
@@ -194,6 +228,10 @@ class RunLogIT {
         try (RunLog log = open(new RunTopics("limits."), new RunIdentity("r", 0, "default"))) {
             assertThat(log.connection().clientProperties()).containsEntry("max.request.size", 8 << 20);
         }
+    }
+
+    private static RunLog open(RunTopics topics, RunIdentity run, String configuration) {
+        return RunLog.open(client, topics, run, CONFIG, "", Optional.of(configuration), Clock.systemUTC());
     }
 
     private static RunLog open(RunTopics topics, RunIdentity run) {
