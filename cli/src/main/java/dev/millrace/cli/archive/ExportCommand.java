@@ -9,16 +9,13 @@ import dev.millrace.replay.archive.RangeSelection;
 import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.replay.archive.RunExport;
 import dev.millrace.report.Lines;
-import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
-import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.schemas.run.RunTopics;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import org.apache.kafka.common.TopicPartition;
@@ -68,8 +65,7 @@ public final class ExportCommand implements Callable<Integer> {
     public Integer call() {
         PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.open();
-                LiveRun recorded = new LiveRun(
-                        audited.connection(), Optional.of(ConfigTree.write(ConfigBinder.unbind(audited.config()))))) {
+                LiveRun recorded = new LiveRun(audited.connection(), audited.recorded())) {
             if (range.isGiven()) {
                 return some(audited, recorded);
             }

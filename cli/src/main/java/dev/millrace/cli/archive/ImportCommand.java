@@ -1,6 +1,5 @@
 package dev.millrace.cli.archive;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
@@ -9,8 +8,10 @@ import dev.millrace.replay.archive.RunImport;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.train.RunDirectory;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -96,16 +97,17 @@ public final class ImportCommand implements Callable<Integer> {
     }
 
     private MillraceConfig config(ArchivedRun archive, String servers) {
-        ObjectNode tree = archive.configuration()
-                .map(text -> ConfigTree.parse(text, "the archive's configuration"))
-                .orElseGet(ConfigTree::empty);
-        settings.forEach(setting -> ConfigTree.set(tree, setting));
-        ConfigTree.set(tree, "run.id=\"" + archive.run().runId() + "\"");
-        ConfigTree.set(tree, "run.epoch=" + archive.run().epoch());
-        ConfigTree.set(tree, "run.policy_id=\"" + archive.run().policyId() + "\"");
-        ConfigTree.set(tree, "run.topic_prefix=\"" + archive.topics().prefix() + "\"");
-        ConfigTree.set(tree, "run.bootstrap_servers=\"" + servers + "\"");
-        return ConfigBinder.bind(MillraceConfig.defaults(), tree);
+        ConfigLayers layers = new ConfigLayers();
+        archive.configuration()
+                .map(text -> RecordedConfiguration.parse(text, "the archive's configuration"))
+                .ifPresent(recorded -> layers.begunWith(recorded.tree()));
+        settings.forEach(layers::set);
+        return layers.set("run.id", archive.run().runId())
+                .set("run.epoch=" + archive.run().epoch())
+                .set("run.policy_id", archive.run().policyId())
+                .set("run.topic_prefix", archive.topics().prefix())
+                .set("run.bootstrap_servers", servers)
+                .resolve();
     }
 
     private void intoFolder(ArchivedRun archive) {
@@ -132,7 +134,9 @@ public final class ImportCommand implements Callable<Integer> {
                 archive.topics(),
                 archive.run(),
                 keptForEver(config.topics(), archive),
-                config.run().schemaRegistryUrl(),
+                config.run().schemaRegistryUrl().written(),
+                archive.configuration()
+                        .map(text -> RecordedConfiguration.of(config).text()),
                 Clock.systemUTC())) {
             RunImport putting = new RunImport(archive, log.connection());
             ProgressLine.during(

@@ -1,14 +1,21 @@
 package dev.millrace.cli.audit;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigLayers;
+import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.config.RecordedConfiguration;
+import dev.millrace.runtime.pipeline.RunLookup;
 import dev.millrace.runtime.train.RunDirectory;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
 
 /**
  * A run that is asked about: its log, and the broker that had to be started to read it, if any.
@@ -18,21 +25,33 @@ import java.util.Map;
  */
 public final class AuditedRun implements AutoCloseable {
     private final MillraceConfig config;
+    private final Optional<String> recorded;
     private final RunDirectory directory;
     private final EmbeddedBroker broker;
     private final RunLog log;
 
-    private AuditedRun(MillraceConfig config, RunDirectory directory, EmbeddedBroker broker, RunLog log) {
+    private AuditedRun(
+            MillraceConfig config,
+            Optional<String> recorded,
+            RunDirectory directory,
+            EmbeddedBroker broker,
+            RunLog log) {
         this.config = config;
+        this.recorded = recorded;
         this.directory = directory;
         this.broker = broker;
         this.log = log;
     }
 
-    /** @param folder null for a run on a cluster */
-    static AuditedRun open(MillraceConfig config, Path folder) {
-        if (folder == null || !config.run().embedded()) {
-            return new AuditedRun(config, null, null, find(config, config.run().bootstrapServers()));
+    /**
+     * @param over what is said of the run, put over what is recorded of it
+     * @param folder null for a run on a cluster
+     * @param described whether somebody says what the run computes, where nothing is recorded of it
+     */
+    static AuditedRun open(Function<ObjectNode, ConfigLayers> over, Path folder, boolean described) {
+        MillraceConfig whereabouts = over.apply(ConfigTree.empty()).whereabouts();
+        if (folder == null || !whereabouts.run().embedded()) {
+            return find(whereabouts, over, described, whereabouts.run().bootstrapServers(), null, null);
         }
         if (RunDirectory.isInUse(folder)) {
             String address = RunDirectory.brokerAddress(folder);
@@ -40,13 +59,14 @@ public final class AuditedRun implements AutoCloseable {
                 throw new RefusedRequestException("the run in " + folder
                         + " goes on and has not said yet where its broker is; try again in a few seconds");
             }
-            return new AuditedRun(config, null, null, find(config, address));
+            return find(whereabouts, over, described, address, null, null);
         }
         RunDirectory directory = RunDirectory.open(folder);
         EmbeddedBroker broker = null;
         try {
-            broker = EmbeddedBroker.start(directory.broker(), config.broker());
-            return new AuditedRun(config, directory, broker, find(config, broker.bootstrapServers()));
+            broker = EmbeddedBroker.start(
+                    directory.broker(), over.apply(ConfigTree.empty()).resolve().broker());
+            return find(whereabouts, over, described, broker.bootstrapServers(), directory, broker);
         } catch (RuntimeException e) {
             if (broker != null) {
                 broker.close();
@@ -56,11 +76,35 @@ public final class AuditedRun implements AutoCloseable {
         }
     }
 
-    private static RunLog find(MillraceConfig config, String bootstrapServers) {
-        Map<String, Object> client = new HashMap<>(config.clientSettings());
+    private static AuditedRun find(
+            MillraceConfig whereabouts,
+            Function<ObjectNode, ConfigLayers> over,
+            boolean described,
+            String bootstrapServers,
+            RunDirectory directory,
+            EmbeddedBroker broker) {
+        Map<String, Object> client = new HashMap<>(whereabouts.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
-        return RunLog.find(
-                client, config.run().topics(), config.topics(), config.run().schemaRegistryUrl());
+        RunLog log = RunLog.find(
+                client,
+                whereabouts.run().topics(),
+                whereabouts.topics(),
+                whereabouts.run().schemaRegistryUrl().written());
+        try {
+            Optional<RecordedConfiguration> recorded = RunLookup.configuration(log.claim());
+            MillraceConfig config = over.apply(
+                            recorded.map(RecordedConfiguration::tree).orElseGet(ConfigTree::empty))
+                    .resolve()
+                    .withRunId(log.connection().run().runId());
+            recorded.ifPresent(found -> found.require(config, "leave the key out"));
+            Optional<String> text = recorded.isPresent()
+                    ? recorded.map(RecordedConfiguration::text)
+                    : described ? Optional.of(RecordedConfiguration.of(config).text()) : Optional.empty();
+            return new AuditedRun(config, text, directory, broker, log.with(config.topics()));
+        } catch (RuntimeException e) {
+            log.close();
+            throw e;
+        }
     }
 
     /** The run's log. */
@@ -68,9 +112,14 @@ public final class AuditedRun implements AutoCloseable {
         return log.connection();
     }
 
-    /** The configuration that was asked with; that of the run itself where it came from its folder. */
+    /** The configuration that was asked with, over that of the run itself. */
     public MillraceConfig config() {
         return config;
+    }
+
+    /** What speaks for the run in its configuration, to go with its records; empty if nobody says. */
+    public Optional<String> recorded() {
+        return recorded;
     }
 
     /** Which run it is, on one line. */

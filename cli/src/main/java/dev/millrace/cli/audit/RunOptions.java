@@ -1,8 +1,8 @@
 package dev.millrace.cli.audit;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.train.RunDirectory;
@@ -41,7 +41,7 @@ public final class RunOptions {
     @Option(
             names = "--config",
             paramLabel = "FILE",
-            description = "YAML file with the configuration, such as the run's own.")
+            description = "YAML file with the configuration of a run that recorded none, or with client settings.")
     private Path file;
 
     @Option(
@@ -76,29 +76,39 @@ public final class RunOptions {
             throw new ConfigException(runDirectory
                     + " holds no run (it has no config.yaml); give --run-dir a folder such as runs/<run id>");
         }
-        ObjectNode tree = runDirectory != null
-                ? ConfigTree.read(RunDirectory.config(runDirectory))
-                : file != null ? ConfigTree.read(file) : ConfigTree.empty();
-        settings.forEach(setting -> ConfigTree.set(tree, setting));
-        set(tree, "run.bootstrap_servers", bootstrapServers);
-        set(tree, "run.id", run);
-        set(tree, "run.topic_prefix", topicPrefix);
-        MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), tree);
-        if (runDirectory == null && config.run().embedded()) {
+        MillraceConfig whereabouts = over(ConfigTree.empty()).whereabouts();
+        if (runDirectory == null && whereabouts.run().embedded()) {
             throw new ConfigException("nothing says where the run is; give --run-dir DIR for a run in a folder,"
                     + " or --bootstrap-servers HOST:PORT with --run ID for one on a cluster");
         }
-        if (config.run().id().isEmpty() && config.run().topicPrefix().isEmpty()) {
+        if (whereabouts.run().id().isEmpty() && whereabouts.run().topicPrefix().isEmpty()) {
             throw new ConfigException(
-                    "nothing says which run on " + config.run().bootstrapServers()
+                    "nothing says which run on " + whereabouts.run().bootstrapServers()
                             + "; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
         }
-        return AuditedRun.open(config, runDirectory);
+        return AuditedRun.open(this::over, runDirectory, runDirectory != null || file != null);
     }
 
-    private static void set(ObjectNode tree, String key, String value) {
+    /** What is said here and in the run's folder, over what is recorded of the run. */
+    private ConfigLayers over(ObjectNode recorded) {
+        ConfigLayers layers = new ConfigLayers();
+        if (runDirectory != null) {
+            layers.begunWith(ConfigTree.read(RunDirectory.config(runDirectory)));
+        }
+        layers.begunWith(recorded);
+        if (file != null) {
+            layers.file(file);
+        }
+        settings.forEach(layers::set);
+        set(layers, "run.bootstrap_servers", bootstrapServers);
+        set(layers, "run.id", run);
+        set(layers, "run.topic_prefix", topicPrefix);
+        return layers;
+    }
+
+    private static void set(ConfigLayers layers, String key, String value) {
         if (value != null) {
-            ConfigTree.set(tree, key + "=\"" + value + "\"");
+            layers.set(key, value);
         }
     }
 }

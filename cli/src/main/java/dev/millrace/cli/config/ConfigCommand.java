@@ -41,7 +41,8 @@ public final class ConfigCommand implements Callable<Integer> {
                 out.print(new String(text.readAllBytes(), StandardCharsets.UTF_8));
             }
         } else {
-            out.print(ConfigTree.write(ConfigBinder.unbind(options.resolve(ConfigTree.empty()))));
+            out.print(ConfigTree.write(
+                    ConfigBinder.unbind(options.over(ConfigTree.empty()).resolve())));
         }
         out.flush();
         return 0;

@@ -1,14 +1,10 @@
 package dev.millrace.cli.config;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.runtime.config.CheckpointModel;
-import dev.millrace.runtime.config.ConfigBinder;
-import dev.millrace.runtime.config.ConfigTree;
-import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.config.ConfigLayers;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import picocli.CommandLine.Option;
 
 /**
@@ -56,47 +52,31 @@ public final class ConfigOptions {
     }
 
     /**
-     * The configuration.
+     * What the options say, over what a run was begun with.
      *
-     * @param base what a run was begun with; empty for a new one
+     * @param begun empty for a new run
      * @throws ConfigException naming the key, the value and what is allowed
      */
-    public MillraceConfig resolve(ObjectNode base) {
-        ObjectNode tree = base.deepCopy();
+    public ConfigLayers over(ObjectNode begun) {
+        ConfigLayers layers = new ConfigLayers().begunWith(begun);
         if (file != null) {
-            merge(tree, ConfigTree.read(file));
+            layers.file(file);
         }
         if (seed != null) {
-            ConfigTree.set(tree, "run.seed=" + seed);
-            ConfigTree.set(tree, "admission.task_seed=" + seed);
-            ConfigTree.set(tree, "admission.sampling.seed=" + seed);
+            layers.set("run.seed=" + seed);
+            layers.set("admission.task_seed=" + seed);
+            layers.set("admission.sampling.seed=" + seed);
         }
-        for (String setting : settings) {
-            ConfigTree.set(tree, setting);
-        }
+        settings.forEach(layers::set);
         if (bootstrapServers != null) {
-            ConfigTree.set(tree, "run.bootstrap_servers=\"" + bootstrapServers + "\"");
+            layers.set("run.bootstrap_servers", bootstrapServers);
         }
         if (device != null) {
-            ConfigTree.set(tree, "run.device=\"" + device + "\"");
+            layers.set("run.device", device);
         }
         if (metricsPort != null) {
-            ConfigTree.set(tree, "metrics.port=" + metricsPort);
+            layers.set("metrics.port=" + metricsPort);
         }
-        Optional<CheckpointModel> checkpoint = CheckpointModel.fill(tree, base);
-        MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), tree);
-        checkpoint.ifPresent(model -> model.require(config.task().task().tokenizer()));
-        return config;
-    }
-
-    private static void merge(ObjectNode into, ObjectNode over) {
-        over.properties().forEach(entry -> {
-            if (entry.getValue() instanceof ObjectNode nested
-                    && into.get(entry.getKey()) instanceof ObjectNode existing) {
-                merge(existing, nested);
-            } else {
-                into.set(entry.getKey(), entry.getValue());
-            }
-        });
+        return layers;
     }
 }

@@ -32,8 +32,7 @@ final class ReplayedRun implements AutoCloseable {
         AuditedRun audited = options.open();
         try {
             return new ReplayedRun(
-                    new LiveRun(
-                            audited.connection(), Optional.of(ConfigTree.write(ConfigBinder.unbind(audited.config())))),
+                    new LiveRun(audited.connection(), audited.recorded()),
                     audited.config(),
                     MillraceTopology.maxValueBytes(audited.connection()),
                     audited);

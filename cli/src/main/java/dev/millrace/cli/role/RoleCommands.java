@@ -1,9 +1,6 @@
 package dev.millrace.cli.role;
 
 import dev.millrace.cli.config.ConfigOptions;
-import dev.millrace.runtime.config.ConfigException;
-import dev.millrace.runtime.config.ConfigTree;
-import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.SingleRole;
@@ -19,27 +16,39 @@ import picocli.CommandLine.Spec;
 
 /**
  * The roles as commands of their own, against a Kafka cluster: {@code admit}, {@code generate}, {@code score},
- * {@code stream} and {@code learn}. Those of one run share its id and its configuration; the order in which they
- * start does not matter, since each waits, within a limit, for what it needs.
+ * {@code stream} and {@code learn}. Those of one run share its id, by which they find its configuration on the log; the order in
+ * which they start does not matter, since each waits, within a limit, for what it needs.
  */
 public final class RoleCommands {
     private RoleCommands() {}
 
     /** What all five have in common: options in, one role until a signal or a failure. */
-    private static int run(ConfigOptions options, CommandSpec spec, Function<Pipeline, Role> role) throws Exception {
-        MillraceConfig config = options.resolve(ConfigTree.empty());
-        if (config.run().embedded()) {
-            throw new ConfigException(
-                    "run.bootstrap_servers is empty; a role of its own works on a cluster, so give --bootstrap-servers HOST:PORT");
+    static final class RoleOptions {
+        @Mixin
+        private ConfigOptions configuration;
+
+        @Option(
+                names = "--reconfigure",
+                description =
+                        "Let keys that speak for the run change its recorded configuration; roles that start later follow.")
+        private boolean reconfigure;
+
+        /** @param creates whether the role is one of which a run has one, and which may begin it */
+        int run(CommandSpec spec, boolean creates, Function<Pipeline, Role> role) throws Exception {
+            if (configuration.verbose()) {
+                System.setProperty("millrace.log.level", "debug");
+            }
+            return new SingleRole(
+                            configuration::over,
+                            creates,
+                            reconfigure,
+                            spec.commandLine().getOut())
+                    .run(role);
         }
-        if (config.run().id().isEmpty()) {
-            throw new ConfigException(
-                    "run.id is empty; the roles of a run share its id, so give all of them the same --set run.id=NAME");
-        }
-        return new SingleRole(config, spec.commandLine().getOut()).run(role);
     }
 
-    private static final String FOOTER = "Needs --bootstrap-servers and --set run.id=NAME; ends with Ctrl-C.";
+    private static final String FOOTER =
+            "Needs --bootstrap-servers and --set run.id=NAME; the run's configuration is on its log. Ends with Ctrl-C.";
 
     /** Releases prompts. */
     @Command(
@@ -51,14 +60,14 @@ public final class RoleCommands {
                     "Releases the task's prompts to generators, as far ahead of the learner as admission.eta allows. One per run.")
     public static final class Admit implements Callable<Integer> {
         @Mixin
-        private ConfigOptions options;
+        private RoleOptions options;
 
         @Spec
         private CommandSpec spec;
 
         @Override
         public Integer call() throws Exception {
-            return run(options, spec, Pipeline::admission);
+            return options.run(spec, true, Pipeline::admission);
         }
     }
 
@@ -71,14 +80,14 @@ public final class RoleCommands {
             description = "Samples rollouts with the newest weights and publishes them.")
     public static final class Generate implements Callable<Integer> {
         @Mixin
-        private ConfigOptions options;
+        private RoleOptions options;
 
         @Spec
         private CommandSpec spec;
 
         @Override
         public Integer call() throws Exception {
-            return run(options, spec, Pipeline::generator);
+            return options.run(spec, false, Pipeline::generator);
         }
     }
 
@@ -91,7 +100,7 @@ public final class RoleCommands {
             description = "Recomputes rollouts' log-probs on the learner's engine and publishes them.")
     public static final class Score implements Callable<Integer> {
         @Mixin
-        private ConfigOptions options;
+        private RoleOptions options;
 
         @Option(
                 names = "--for",
@@ -106,7 +115,7 @@ public final class RoleCommands {
 
         @Override
         public Integer call() throws Exception {
-            return run(options, spec, pipeline -> pipeline.scorer(purpose));
+            return options.run(spec, false, pipeline -> pipeline.scorer(purpose));
         }
     }
 
@@ -119,7 +128,7 @@ public final class RoleCommands {
             description = "Runs the Kafka Streams topology: joins rollouts and scores, corrects, assembles batches.")
     public static final class Stream implements Callable<Integer> {
         @Mixin
-        private ConfigOptions options;
+        private RoleOptions options;
 
         @Option(
                 names = "--state-dir",
@@ -133,7 +142,7 @@ public final class RoleCommands {
 
         @Override
         public Integer call() throws Exception {
-            return run(options, spec, pipeline -> pipeline.topology(stateDirectory));
+            return options.run(spec, false, pipeline -> pipeline.topology(stateDirectory));
         }
     }
 
@@ -146,7 +155,7 @@ public final class RoleCommands {
             description = "Trains on batches and publishes each new version of the weights, exactly once.")
     public static final class Learn implements Callable<Integer> {
         @Mixin
-        private ConfigOptions options;
+        private RoleOptions options;
 
         @Option(
                 names = "--first-version",
@@ -159,7 +168,7 @@ public final class RoleCommands {
 
         @Override
         public Integer call() throws Exception {
-            return run(options, spec, firstVersion ? Pipeline::firstVersion : Pipeline::learner);
+            return options.run(spec, true, firstVersion ? Pipeline::firstVersion : Pipeline::learner);
         }
     }
 }

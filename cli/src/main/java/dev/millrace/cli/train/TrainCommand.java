@@ -2,19 +2,19 @@ package dev.millrace.cli.train;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.config.ConfigOptions;
+import dev.millrace.runtime.Millrace;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.pipeline.RunLookup;
 import dev.millrace.runtime.pipeline.StopSignals;
 import dev.millrace.runtime.train.ResumeCheck;
 import dev.millrace.runtime.train.RunDirectory;
-import dev.millrace.runtime.train.TrainRun;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.security.SecureRandom;
-import java.time.LocalDateTime;
-import java.time.format.DateTimeFormatter;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -65,49 +65,46 @@ public final class TrainCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
-        MillraceConfig config = runDirectory != null && RunDirectory.holdsRun(runDirectory)
-                ? resumed(RunDirectory.config(runDirectory))
-                : resolved(ConfigTree.empty());
-        if (config.run().id().isEmpty()) {
-            config = config.withRunId(newId(config.task().name()));
-        }
-        if (summary != null) {
-            requireWritable(summary.toAbsolutePath());
-        }
+        MillraceConfig config = resolved().named();
         Path folder = runDirectory != null
                 ? runDirectory
                 : Path.of("runs", config.run().id());
-        try (RunDirectory directory = RunDirectory.open(folder);
-                StopSignals signals = new StopSignals()) {
-            System.setProperty("millrace.log", directory.log().toString());
-            if (options.verbose()) {
-                System.setProperty("millrace.log.level", "debug");
-            }
-            return new TrainRun(
-                            config,
-                            directory,
-                            signals,
-                            summary,
-                            plain,
-                            spec.commandLine().getOut(),
-                            spec.commandLine().getErr())
-                    .run()
-                    .code();
+        System.setProperty("millrace.log", RunDirectory.log(folder).toString());
+        if (options.verbose()) {
+            System.setProperty("millrace.log.level", "debug");
         }
+        Millrace run = new Millrace(config)
+                .in(folder)
+                .startedAt(ManagementFactory.getRuntimeMXBean().getStartTime())
+                .printingTo(spec.commandLine().getOut(), spec.commandLine().getErr());
+        if (!plain) {
+            run.redrawing();
+        }
+        if (summary != null) {
+            requireWritable(summary.toAbsolutePath());
+            run.copyingSummaryTo(summary);
+        }
+        return StopSignals.during(run::run, run::stop).end().code();
     }
 
-    /** Task and time for people; the rest because two people may start in the same second on one cluster. */
-    private static String newId(String task) {
-        String time = LocalDateTime.now().format(DateTimeFormatter.ofPattern("yyyyMMdd-HHmmss"));
-        return task + "-" + time + "-" + String.format("%04x", new SecureRandom().nextInt(1 << 16));
+    /** What is asked for, over what the run was begun with, which its folder has, or its log where the folder is elsewhere. */
+    private MillraceConfig resolved() {
+        if (runDirectory != null && RunDirectory.holdsRun(runDirectory)) {
+            return over(ResumeCheck.in(runDirectory).tree()).resolve();
+        }
+        ConfigLayers layers = over(ConfigTree.empty());
+        MillraceConfig whereabouts = layers.whereabouts();
+        if (whereabouts.run().embedded() || whereabouts.run().id().isEmpty()) {
+            return layers.resolve();
+        }
+        return RunLookup.configuration(whereabouts)
+                .map(recorded -> over(recorded.tree()).resolve())
+                .orElseGet(layers::resolve);
     }
 
-    private MillraceConfig resumed(Path file) {
-        ObjectNode begun = ConfigTree.read(file);
-        ResumeCheck check = ResumeCheck.of(file, begun);
-        MillraceConfig now = resolved(begun.deepCopy());
-        check.require(now);
-        return now;
+    private ConfigLayers over(ObjectNode begun) {
+        ConfigLayers layers = options.over(begun);
+        return maxSteps == null ? layers : layers.set("learner.max_steps=" + maxSteps);
     }
 
     /** Said before the run, not after it. */
@@ -123,14 +120,5 @@ public final class TrainCommand implements Callable<Integer> {
                             + "); give --summary a file that can be written",
                     e);
         }
-    }
-
-    private MillraceConfig resolved(ObjectNode base) {
-        if (maxSteps != null) {
-            ConfigTree.set(base, "learner.max_steps=" + maxSteps);
-        }
-        MillraceConfig config = options.resolve(base);
-        config.requireTrainable();
-        return config;
     }
 }

@@ -109,10 +109,10 @@ class CheckpointModelTest {
         new CommandLine(CommandLine.Model.CommandSpec.create()
                         .addMixin("options", CommandLine.Model.CommandSpec.forAnnotatedObject(options)))
                 .parseArgs(arguments);
-        return options.resolve(ConfigTree.empty());
+        return options.over(ConfigTree.empty()).resolve();
     }
 
     private static MillraceConfig resolve(ObjectNode begun) {
-        return new ConfigOptions().resolve(begun);
+        return new ConfigOptions().over(begun).resolve();
     }
 }

@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -41,6 +42,11 @@ final class TrainProcess implements AutoCloseable {
 
     /** {@code millrace} with these arguments, in this folder. */
     static TrainProcess start(Path workingDirectory, List<String> arguments) {
+        return start(workingDirectory, arguments, Map.of());
+    }
+
+    /** {@code millrace} with these arguments, in this folder, with these variables in its environment. */
+    static TrainProcess start(Path workingDirectory, List<String> arguments, Map<String, String> environment) {
         List<String> command = new ArrayList<>();
         if (exitStatus(List.of("env", "--default-signal=INT", "true")) == 0) {
             command.addAll(INTERRUPTIBLE); // a build in the background ignores SIGINT, and its children would too
@@ -57,9 +63,9 @@ final class TrainProcess implements AutoCloseable {
                 "dev.millrace.cli.Main"));
         command.addAll(arguments);
         try {
-            return new TrainProcess(new ProcessBuilder(command)
-                    .directory(workingDirectory.toFile())
-                    .start());
+            ProcessBuilder builder = new ProcessBuilder(command).directory(workingDirectory.toFile());
+            builder.environment().putAll(environment);
+            return new TrainProcess(builder.start());
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

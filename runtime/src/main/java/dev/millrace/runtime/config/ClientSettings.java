@@ -66,7 +66,7 @@ final class ClientSettings {
     private ClientSettings() {}
 
     /** @throws ConfigException naming a setting that no client knows, or that must not be set */
-    static void check(Map<String, String> settings) {
+    static void check(Map<String, ?> settings) {
         settings.keySet().forEach(ClientSettings::check);
     }
 

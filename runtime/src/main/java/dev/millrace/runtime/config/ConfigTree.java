@@ -60,7 +60,8 @@ public final class ConfigTree {
         try {
             tree = YAML.readTree(text);
         } catch (JsonProcessingException e) {
-            throw new ConfigException(name + " is not valid YAML" + problem(e), e);
+            // without its cause, which draws the line, and a password with odd characters is what YAML stumbles over
+            throw new ConfigException(name + " is not valid YAML" + problem(e));
         }
         if (tree == null || tree.isMissingNode() || tree.isNull()) {
             return empty();
@@ -78,25 +79,29 @@ public final class ConfigTree {
     public static void set(ObjectNode tree, String setting) {
         int equals = setting.indexOf('=');
         if (equals < 1) {
-            throw new ConfigException(
-                    "--set wants key=value, such as --set learner.learning_rate=1e-3: '" + setting + "'");
+            throw new ConfigException("--set wants key=value, such as --set learner.step.epochs=2: '" + setting + "'");
         }
-        String[] path = setting.substring(0, equals).trim().split("\\.");
         JsonNode value;
         try {
             value = YAML.readTree(setting.substring(equals + 1));
         } catch (JsonProcessingException e) {
-            throw new ConfigException("--set " + setting + ": the value is not valid YAML" + problem(e), e);
+            throw new ConfigException(
+                    "--set " + setting.substring(0, equals) + "=...: the value is not valid YAML" + problem(e));
         }
         if (value == null || value.isMissingNode() || value.isNull()) {
             value = JsonNodeFactory.instance.textNode("");
         }
+        put(tree, setting.substring(0, equals).trim(), value);
+    }
+
+    /** Puts text under {@code a.b.c}, whatever it looks like. */
+    static void set(ObjectNode tree, String key, String text) {
+        put(tree, key, JsonNodeFactory.instance.textNode(text));
+    }
+
+    private static void put(ObjectNode tree, String key, JsonNode value) {
         // client settings are one key with dots in it: kafka.max.poll.records
-        if (path[0].equals("kafka") && path.length > 2) {
-            path = new String[] {
-                "kafka", setting.substring("kafka.".length(), equals).trim()
-            };
-        }
+        String[] path = key.startsWith("kafka.") ? key.split("\\.", 2) : key.split("\\.");
         ObjectNode at = tree;
         for (int i = 0; i < path.length - 1; i++) {
             JsonNode next = at.get(path[i]);

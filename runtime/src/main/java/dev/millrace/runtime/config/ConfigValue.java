@@ -3,20 +3,27 @@ package dev.millrace.runtime.config;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.log.secret.SecretText;
 import java.lang.reflect.ParameterizedType;
 import java.lang.reflect.RecordComponent;
+import java.lang.reflect.Type;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
+import java.util.regex.Pattern;
 
 /**
  * One value of a configuration, which is no group of others: a number, a truth value, a text, one of an enum, a list of texts or
  * of whole numbers, or a map from text to text.
  */
 final class ConfigValue {
+    private static final Pattern REFERENCE = Pattern.compile("\\$\\{\\w+:[^}]*}");
+    private static final Set<String> MAY_BE_SECRET = Set.of("kafka", "run.schema_registry_url");
+
     private ConfigValue() {}
 
     /**
@@ -25,7 +32,12 @@ final class ConfigValue {
      * @throws ConfigException if it is of another type, in a sentence with the key
      */
     static Object of(String key, JsonNode node, RecordComponent component) {
-        return isOfNumbers(component) ? toNumbers(key, node) : of(key, node, component.getType());
+        if (component.getType() == Map.class && argument(component, 1) == SecretText.class) {
+            return toSettings(key, node);
+        }
+        return component.getType() == List.class && argument(component, 0) == Long.class
+                ? toNumbers(key, node)
+                : of(key, node, component.getType());
     }
 
     @SuppressWarnings({"unchecked", "rawtypes"})
@@ -55,8 +67,18 @@ final class ConfigValue {
             throw wrong(key, "true or false", node);
         }
         if (type == String.class) {
+            if (!node.isValueNode()) {
+                throw wrong(key, "text", node);
+            }
+            if (REFERENCE.matcher(node.asText()).find()) {
+                throw new ConfigException(key + " takes no reference: " + show(key, node)
+                        + "; settings under kafka. and run.schema_registry_url do");
+            }
+            return node.asText();
+        }
+        if (type == SecretText.class) {
             if (node.isValueNode()) {
-                return node.asText();
+                return SecretText.ofAddress(node.asText());
             }
             throw wrong(key, "text", node);
         }
@@ -66,7 +88,7 @@ final class ConfigValue {
                     .toList();
             String name = node.asText().toLowerCase(Locale.ROOT);
             if (!node.isValueNode() || !names.contains(name)) {
-                throw new ConfigException(key + " must be one of " + String.join(", ", names) + ": " + show(node)
+                throw new ConfigException(key + " must be one of " + String.join(", ", names) + ": " + show(key, node)
                         + NearestKey.of(name, names)
                                 .map(k -> "; did you mean " + k + "?")
                                 .orElse(""));
@@ -94,7 +116,7 @@ final class ConfigValue {
             try {
                 return Double.parseDouble(node.textValue());
             } catch (NumberFormatException e) {
-                throw new ConfigException(key + " must be a number: " + show(node), e);
+                throw new ConfigException(key + " must be a number: " + show(key, node), e);
             }
         }
         throw wrong(key, "a number", node);
@@ -109,10 +131,8 @@ final class ConfigValue {
         return List.copyOf(strings);
     }
 
-    private static boolean isOfNumbers(RecordComponent component) {
-        return component.getType() == List.class
-                && component.getGenericType() instanceof ParameterizedType list
-                && list.getActualTypeArguments()[0] == Long.class;
+    private static Type argument(RecordComponent component, int index) {
+        return ((ParameterizedType) component.getGenericType()).getActualTypeArguments()[index];
     }
 
     private static List<Long> toNumbers(String key, JsonNode node) {
@@ -133,6 +153,12 @@ final class ConfigValue {
         return map;
     }
 
+    private static Map<String, SecretText> toSettings(String key, JsonNode node) {
+        Map<String, SecretText> settings = new LinkedHashMap<>();
+        toMap(key, node).forEach((name, text) -> settings.put(name, SecretText.ofSetting(name, text)));
+        return settings;
+    }
+
     /** Client settings may be written with dots or nested; both mean the same name. */
     private static void flatten(String prefix, ObjectNode object, Map<String, String> into) {
         object.properties().forEach(entry -> {
@@ -147,10 +173,14 @@ final class ConfigValue {
     }
 
     private static ConfigException wrong(String key, String wanted, JsonNode node) {
-        return new ConfigException(key + " must be " + wanted + ": " + show(node));
+        return new ConfigException(key + " must be " + wanted + ": " + show(key, node));
     }
 
-    private static String show(JsonNode node) {
+    /** A wrong value as a sentence shows it, unless it may be a secret that stands in the wrong place. */
+    private static String show(String key, JsonNode node) {
+        if (MAY_BE_SECRET.contains(key)) {
+            return SecretText.HIDDEN;
+        }
         return node.isTextual() ? "'" + node.textValue() + "'" : node.toString();
     }
 }

@@ -8,6 +8,9 @@ import dev.millrace.learner.LearnerConfig;
 import dev.millrace.learner.kl.KlConfig;
 import dev.millrace.learner.kl.ReferenceConfig;
 import dev.millrace.learner.objective.ObjectiveConfig;
+import dev.millrace.log.secret.SecretException;
+import dev.millrace.log.secret.SecretSettings;
+import dev.millrace.log.secret.SecretText;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.scorer.FixedPolicyConfig;
 import dev.millrace.scorer.ScorerConfig;
@@ -15,6 +18,9 @@ import dev.millrace.stages.ComparedPolicies;
 import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.weights.WeightsConfig;
+import java.security.SecureRandom;
+import java.time.LocalDateTime;
+import java.time.format.DateTimeFormatter;
 import java.util.Locale;
 import java.util.Map;
 
@@ -37,7 +43,8 @@ import java.util.Map;
  * @param goal when training is over
  * @param metrics the HTTP port
  * @param kafka settings of Kafka's clients by their own names, such as {@code security.protocol}, or for one kind of client
- *     {@code consumer.fetch.max.bytes}, {@code producer.}, {@code admin.}, {@code streams.}
+ *     {@code consumer.fetch.max.bytes}, {@code producer.}, {@code admin.}, {@code streams.}; a value, or a part of it, may be a
+ *     reference to a secret, {@code ${env:NAME}} or {@code ${file:PATH:KEY}}
  */
 public record MillraceConfig(
         RunConfig run,
@@ -53,7 +60,7 @@ public record MillraceConfig(
         BrokerConfig broker,
         GoalConfig goal,
         MetricsConfig metrics,
-        Map<String, String> kafka) {
+        Map<String, SecretText> kafka) {
 
     public MillraceConfig {
         if (admission.batchSequences() != topology.batch().sequences()) {
@@ -150,9 +157,18 @@ public record MillraceConfig(
         }
     }
 
-    /** What a log connection is given of {@code kafka}: each setting also for every kind of client that knows it. */
+    /**
+     * What a log connection is given of {@code kafka}, at the moment of connecting: each setting also for every kind of client
+     * that knows it, references to secrets as references, and what follows them.
+     *
+     * @throws ConfigException if a reference leads nowhere, or this is a copy of a configuration that lacks a secret
+     */
     public Map<String, String> clientSettings() {
-        return ClientSettings.expand(kafka);
+        try {
+            return ClientSettings.expand(SecretSettings.forClients(kafka, "kafka."));
+        } catch (SecretException e) {
+            throw new ConfigException(e.getMessage(), e);
+        }
     }
 
     /**
@@ -211,6 +227,16 @@ public record MillraceConfig(
                 GoalConfig.defaults(),
                 MetricsConfig.defaults(),
                 Map.of());
+    }
+
+    /** The same under a new name, of its task and the time, unless it has one. */
+    public MillraceConfig named() {
+        if (!run.id().isEmpty()) {
+            return this;
+        }
+        String time = LocalDateTime.now().format(DateTimeFormatter.ofPattern("yyyyMMdd-HHmmss"));
+        // task and time are for people; two of them may start in the same second on one cluster
+        return withRunId(task.name() + "-" + time + "-" + String.format("%04x", new SecureRandom().nextInt(1 << 16)));
     }
 
     /** The same with a run id. */

@@ -1,5 +1,6 @@
 package dev.millrace.runtime.config;
 
+import dev.millrace.log.secret.SecretText;
 import dev.millrace.policy.session.Device;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
@@ -13,7 +14,8 @@ import dev.millrace.schemas.run.RunTopics;
  * @param topicPrefix put before every topic name; empty is {@code millrace.} on the embedded broker, which has one
  *     run, and {@code millrace.<run id>.} on a cluster, so that runs do not meet
  * @param bootstrapServers the cluster; empty starts a broker inside the process
- * @param schemaRegistryUrl Confluent-compatible registry; empty keeps schemas on the cluster's {@code _schemas} topic
+ * @param schemaRegistryUrl Confluent-compatible registry, such as {@code https://user:${env:PASSWORD}@host}; empty keeps schemas on
+ *     the cluster's {@code _schemas} topic
  * @param seed of the initial weights, the prompts and the draws
  * @param device where the policy runs: {@code cpu} or {@code cuda:0}
  */
@@ -23,7 +25,7 @@ public record RunConfig(
         String policyId,
         String topicPrefix,
         String bootstrapServers,
-        String schemaRegistryUrl,
+        SecretText schemaRegistryUrl,
         long seed,
         String device) {
 
@@ -41,7 +43,7 @@ public record RunConfig(
     }
 
     public static RunConfig defaults() {
-        return new RunConfig("", 0, "policy", "", "", "", 1, "cpu");
+        return new RunConfig("", 0, "policy", "", "", SecretText.ofAddress(""), 1, "cpu");
     }
 
     /** True if the broker runs inside this process. */

@@ -1,7 +1,13 @@
 package dev.millrace.runtime.pipeline;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.RunLog;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigLayers;
+import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.http.HttpEndpoint;
 import dev.millrace.runtime.live.Rates;
 import dev.millrace.runtime.metrics.ClientMeters;
@@ -11,6 +17,7 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Function;
 
 /** One role in a process of its own, with a line now and then that says how it does. */
@@ -18,36 +25,113 @@ public final class SingleRole {
     private static final long LINE_PERIOD_MS = 5_000;
     private static final Duration STOP_PATIENCE = Duration.ofSeconds(30);
 
-    private final MillraceConfig config;
-    private final PrintWriter out;
+    private static final long LOOK_PERIOD_MS = 500;
+    /** As long as roles wait for a first version by default: somebody may have to start what creates the run. */
+    private static final Duration CREATION_PATIENCE = Duration.ofSeconds(60);
 
-    public SingleRole(MillraceConfig config, PrintWriter out) {
-        this.config = config;
+    private static final String WAY_OUT =
+            "leave the key out, or stop the roles and start one with --reconfigure, which the others then follow";
+
+    private final Function<ObjectNode, ConfigLayers> over;
+    private final boolean creates;
+    private final boolean reconfigures;
+    private final PrintWriter out;
+    private final StopRequest stop = new StopRequest();
+
+    /**
+     * @param over what this process is told, put over what the run was begun with
+     * @param creates whether it creates the run, if there is none, even where it is not told what to run
+     * @param reconfigures whether what it is told may change the run's configuration
+     */
+    public SingleRole(Function<ObjectNode, ConfigLayers> over, boolean creates, boolean reconfigures, PrintWriter out) {
+        this.over = over;
+        this.creates = creates;
+        this.reconfigures = reconfigures;
         this.out = out;
     }
 
     /** Runs until a signal (130), the role's own end (0) or its failure, which is thrown. */
     public int run(Function<Pipeline, Role> made) throws Exception {
+        return StopSignals.during(() -> begin(made), stop::make);
+    }
+
+    private int begin(Function<Pipeline, Role> made) throws Exception {
+        MillraceConfig config = stop.starting(this::configured);
         try (Meters meters = new Meters()) {
             Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
             client.put("bootstrap.servers", config.run().bootstrapServers());
-            return run(made, client, meters);
+            return run(made, config, client, meters);
         }
     }
 
-    private int run(Function<Pipeline, Role> made, Map<String, Object> client, Meters meters) throws Exception {
-        try (StopSignals signals = new StopSignals();
-                HttpEndpoint endpoint =
-                        HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry());
-                RunLog log = signals.starting(() -> RunLog.open(
+    /** The run's configuration as it is recorded, and over it what this process is told; all of it for a new run. */
+    private MillraceConfig configured() throws InterruptedException {
+        ConfigLayers own = over.apply(ConfigTree.empty());
+        MillraceConfig whereabouts = own.whereabouts();
+        if (whereabouts.run().embedded()) {
+            throw new ConfigException(
+                    "run.bootstrap_servers is empty; a role of its own works on a cluster, so give --bootstrap-servers HOST:PORT");
+        }
+        if (whereabouts.run().id().isEmpty()) {
+            throw new ConfigException(
+                    "run.id is empty; the roles of a run share its id, so give all of them the same --set run.id=NAME");
+        }
+        Optional<ClaimedRun> claim = RunLookup.claim(whereabouts);
+        if (claim.isEmpty() && !creates && !own.saysWhatToRun()) {
+            claim = Optional.of(created(whereabouts));
+        }
+        Optional<RecordedConfiguration> recorded = claim.flatMap(RunLookup::configuration);
+        if (recorded.isEmpty()) {
+            return own.resolve();
+        }
+        MillraceConfig config = over.apply(recorded.get().tree()).resolve();
+        if (config.run().epoch() == claim.get().run().epoch()) { // a later one may go another way
+            agree(recorded.get(), config);
+        }
+        return config;
+    }
+
+    private void agree(RecordedConfiguration recorded, MillraceConfig config) {
+        if (reconfigures) {
+            recorded.changes(config).forEach(this::say);
+        } else {
+            recorded.require(config, WAY_OUT);
+        }
+    }
+
+    private ClaimedRun created(MillraceConfig whereabouts) throws InterruptedException {
+        say("waiting for run " + whereabouts.run().id() + " to be created");
+        long deadlineNanos = System.nanoTime() + CREATION_PATIENCE.toNanos();
+        while (System.nanoTime() < deadlineNanos) {
+            if (stop.await(LOOK_PERIOD_MS)) {
+                throw new StoppedException(null);
+            }
+            Optional<ClaimedRun> claim = RunLookup.claim(whereabouts);
+            if (claim.isPresent()) {
+                return claim.get();
+            }
+        }
+        throw new ConfigException(
+                "there is no run " + whereabouts.run().id() + " on "
+                        + whereabouts.run().bootstrapServers() + " under the topics "
+                        + whereabouts.run().topics().prefix() + "* after " + CREATION_PATIENCE.toSeconds()
+                        + " s; 'millrace learn' and 'millrace admit' create it, as does any role that is told what to run, with --config or --set");
+    }
+
+    private int run(Function<Pipeline, Role> made, MillraceConfig config, Map<String, Object> client, Meters meters)
+            throws Exception {
+        try (HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry());
+                RunLog log = stop.starting(() -> RunLog.open(
                         client,
                         config.run().topics(),
                         config.run().identity(),
                         config.topics(),
-                        config.run().schemaRegistryUrl(),
+                        config.run().schemaRegistryUrl().written(),
+                        Optional.of(RecordedConfiguration.of(config).text()),
                         Clock.systemUTC()));
                 Pipeline pipeline = new Pipeline(config, log.connection(), meters.registry(), Clock.systemUTC());
                 RoleThreads threads = new RoleThreads(STOP_PATIENCE)) {
+            agreed(log, config);
             endpoint.serve(log.registryContents());
             Role role = made.apply(pipeline);
             out.println(role.name() + " of run " + config.run().id() + " on "
@@ -56,18 +140,32 @@ public final class SingleRole {
                     + (endpoint.port() < 0 ? "" : ", metrics at http://127.0.0.1:" + endpoint.port() + "/metrics"));
             out.flush();
             threads.start(role);
-            watch(role, new Rates(meters.registry()), signals, threads);
+            watch(role, new Rates(meters.registry()), threads);
             threads.stop();
             if (threads.failure().isPresent()) {
                 throw threads.failure().get();
             }
-            return signals.received() ? StopSignals.INTERRUPTED : 0;
+            return stop.isMade() ? StopSignals.INTERRUPTED : 0;
         }
     }
 
-    private void watch(Role role, Rates rates, StopSignals signals, RoleThreads threads) throws InterruptedException {
+    /** Somebody else may have created the run meanwhile. */
+    private void agreed(RunLog log, MillraceConfig config) {
+        if (reconfigures) {
+            log.reconfigure(RecordedConfiguration.of(config).text(), Clock.systemUTC());
+        } else {
+            RunLookup.configuration(log.claim()).ifPresent(recorded -> recorded.require(config, WAY_OUT));
+        }
+    }
+
+    private void say(String line) {
+        out.println(line);
+        out.flush();
+    }
+
+    private void watch(Role role, Rates rates, RoleThreads threads) throws InterruptedException {
         long start = System.nanoTime();
-        while (threads.failure().isEmpty() && !threads.hasEnded(role) && !signals.await(LINE_PERIOD_MS)) {
+        while (threads.failure().isEmpty() && !threads.hasEnded(role) && !stop.await(LINE_PERIOD_MS)) {
             rates.sample((System.nanoTime() - start) / 1e9);
             Double tokens = rates.tokensPerSecond().get(role.name());
             Double idle = rates.idle().get(role.name());

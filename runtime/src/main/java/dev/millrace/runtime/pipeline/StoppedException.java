@@ -1,6 +1,6 @@
 package dev.millrace.runtime.pipeline;
 
-/** A signal came before there was anything to stop in order. */
+/** A request to stop came before there was anything to stop in order. */
 public final class StoppedException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import java.nio.file.Path;
 import java.util.List;
@@ -17,11 +18,23 @@ public final class ResumeCheck {
             List.of("/run/id", "/run/policy_id", "/run/topic_prefix", "/run/seed", "/model");
 
     private final Path file;
+    private final ObjectNode tree;
     private final MillraceConfig begun;
 
-    private ResumeCheck(Path file, MillraceConfig begun) {
+    private ResumeCheck(Path file, ObjectNode tree, MillraceConfig begun) {
         this.file = file;
+        this.tree = tree;
         this.begun = begun;
+    }
+
+    /**
+     * What the run in a folder was begun with.
+     *
+     * @throws ConfigException if its config.yaml is no configuration
+     */
+    public static ResumeCheck in(Path folder) {
+        Path file = RunDirectory.config(folder);
+        return of(file, ConfigTree.read(file));
     }
 
     /**
@@ -31,12 +44,22 @@ public final class ResumeCheck {
      * @param tree what it holds
      * @throws ConfigException if that is no configuration
      */
-    public static ResumeCheck of(Path file, ObjectNode tree) {
+    static ResumeCheck of(Path file, ObjectNode tree) {
         try {
-            return new ResumeCheck(file, ConfigBinder.bind(MillraceConfig.defaults(), tree));
+            return new ResumeCheck(file, tree, ConfigBinder.bind(MillraceConfig.defaults(), tree));
         } catch (ConfigException e) {
             throw new ConfigException(file + ": " + e.getMessage(), e);
         }
+    }
+
+    /** As keys and values, for others to be put over them. */
+    public ObjectNode tree() {
+        return tree.deepCopy();
+    }
+
+    /** The run's name. */
+    public String runId() {
+        return begun.run().id();
     }
 
     /**

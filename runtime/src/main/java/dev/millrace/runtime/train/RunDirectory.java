@@ -181,6 +181,11 @@ public final class RunDirectory implements AutoCloseable {
     }
 
     public Path log() {
+        return log(path);
+    }
+
+    /** Where a run's folder has the log of what went wrong. */
+    public static Path log(Path path) {
         return path.resolve(LOG);
     }
 

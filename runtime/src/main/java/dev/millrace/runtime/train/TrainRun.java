@@ -9,6 +9,7 @@ import dev.millrace.log.run.RunLog;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.http.HttpEndpoint;
 import dev.millrace.runtime.live.ConsumerLag;
 import dev.millrace.runtime.live.RunView;
@@ -19,19 +20,20 @@ import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.RoleFailedException;
 import dev.millrace.runtime.pipeline.RoleThreads;
-import dev.millrace.runtime.pipeline.StopSignals;
+import dev.millrace.runtime.pipeline.RunLookup;
+import dev.millrace.runtime.pipeline.StopRequest;
 import dev.millrace.runtime.report.RunSummary;
 import dev.millrace.runtime.report.StepRow;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.PrintWriter;
-import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.clients.admin.Admin;
@@ -49,7 +51,7 @@ public final class TrainRun {
 
     private final MillraceConfig config;
     private final RunDirectory directory;
-    private final StopSignals signals;
+    private final StopRequest stop;
     private final Path summaryCopy;
     private final boolean plain;
     private final PrintWriter out;
@@ -58,18 +60,20 @@ public final class TrainRun {
     /** Whether the run's log was there and took us; before that nothing has happened that would be worth keeping. */
     private boolean begun;
 
-    private final long jvmStartMs = ManagementFactory.getRuntimeMXBean().getStartTime();
+    private final long startedAtMs;
 
     public TrainRun(
             MillraceConfig config,
             RunDirectory directory,
-            StopSignals signals,
+            StopRequest stop,
             Path summaryCopy,
             boolean plain,
+            long startedAtMs,
             PrintWriter out,
             PrintWriter err) {
         this.config = config;
-        this.signals = signals;
+        this.stop = stop;
+        this.startedAtMs = startedAtMs;
         this.directory = directory;
         this.summaryCopy = summaryCopy;
         this.plain = plain;
@@ -78,7 +82,7 @@ public final class TrainRun {
     }
 
     /** Runs until the goal, a limit, a signal or a failure. */
-    public RunEnd run() throws Exception {
+    public RunResult run() throws Exception {
         say((directory.resumed() ? "going on with run " : "run ") + config.run().id() + " in " + directory.path());
         if (!directory.resumed()) {
             writeConfiguration(); // first, so that a kill leaves a folder that can be gone on with
@@ -95,7 +99,7 @@ public final class TrainRun {
                 return onLog(config.run().bootstrapServers(), endpoint, meters.registry());
             }
             try (EmbeddedBroker broker =
-                    signals.starting(() -> EmbeddedBroker.start(directory.broker(), config.broker()))) {
+                    stop.starting(() -> EmbeddedBroker.start(directory.broker(), config.broker()))) {
                 broker.failure().thenAccept(brokerFailure::set);
                 directory.writeBrokerAddress(broker.bootstrapServers());
                 say("broker at " + broker.bootstrapServers() + ", topics "
@@ -110,21 +114,34 @@ public final class TrainRun {
         }
     }
 
-    private RunEnd onLog(String bootstrapServers, HttpEndpoint endpoint, PrometheusMeterRegistry meters)
+    private RunResult onLog(String bootstrapServers, HttpEndpoint endpoint, PrometheusMeterRegistry meters)
             throws Exception {
         Map<String, Object> client = ClientMeters.reportingTo(meters, config.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
-        try (RunLog log = signals.starting(() -> RunLog.open(
+        try (RunLog log = stop.starting(() -> RunLog.open(
                 client,
                 config.run().topics(),
                 config.run().identity(),
                 config.topics(),
-                config.run().schemaRegistryUrl(),
+                config.run().schemaRegistryUrl().written(),
+                Optional.of(RecordedConfiguration.of(config).text()),
                 Clock.systemUTC()))) {
+            agree(log);
             begun = true;
             writeConfiguration(); // only now is it known that the run can go on with it
             endpoint.serve(log.registryContents());
             return trained(log.connection(), meters);
+        }
+    }
+
+    /** All roles of the run are here, so it may go on under another configuration; whoever comes later must find that one. */
+    private void agree(RunLog log) {
+        List<String> changes = RunLookup.configuration(log.claim())
+                .map(recorded -> recorded.changes(config))
+                .orElse(List.of());
+        changes.forEach(this::say);
+        if (!changes.isEmpty()) {
+            log.reconfigure(RecordedConfiguration.of(config).text(), Clock.systemUTC());
         }
     }
 
@@ -137,7 +154,7 @@ public final class TrainRun {
         out.flush();
     }
 
-    private RunEnd trained(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
+    private RunResult trained(LogConnection connection, PrometheusMeterRegistry meters) throws Exception {
         StepLog stepLog = new StepLog(connection);
         RunEnd end;
         double rolesStartedAt;
@@ -163,7 +180,7 @@ public final class TrainRun {
                     pipeline::alarms);
             end = watch(stepLog.steps(), monitor, threads, learner);
             idle = idleFractions(meters, elapsedSeconds() - rolesStartedAt);
-            if (signals.received()) {
+            if (stop.isMade()) {
                 say("stopping; a second signal ends at once, without the summary");
             }
             threads.stop();
@@ -180,7 +197,7 @@ public final class TrainRun {
                             : "goal.mean_reward is " + config.goal().meanReward()
                                     + "; --set goal.mean_reward=... with a larger one goes on"));
         }
-        return end;
+        return new RunResult(config.run().id(), directory.path(), end, summary);
     }
 
     /** What can be told of a run that failed; that it cannot be told must not hide why it failed. */
@@ -215,7 +232,7 @@ public final class TrainRun {
                 if (brokerFailure.get() != null) {
                     throw brokerFailure.get(); // without its log a run can neither stop in order nor be added up
                 }
-                if (signals.received() || threads.failure().isPresent()) {
+                if (stop.isMade() || threads.failure().isPresent()) {
                     return RunEnd.INTERRUPTED;
                 }
                 if (monitor.goalReached()) {
@@ -227,7 +244,7 @@ public final class TrainRun {
                 if (config.goal().maxSeconds() > 0 && now >= config.goal().maxSeconds()) {
                     return RunEnd.TIME_OVER;
                 }
-                signals.await(view.periodMs());
+                stop.await(view.periodMs());
             }
         }
     }
@@ -237,8 +254,8 @@ public final class TrainRun {
         Account account = new LedgerReader(connection).read(LEDGER_PATIENCE);
         List<StepRow> steps = account.steps().stream().map(StepRow::of).toList();
         double[] secondsOfNew = steps.stream()
-                .filter(step -> step.finishedAtMs() >= jvmStartMs)
-                .mapToDouble(step -> (step.finishedAtMs() - jvmStartMs) / 1e3)
+                .filter(step -> step.finishedAtMs() >= startedAtMs)
+                .mapToDouble(step -> (step.finishedAtMs() - startedAtMs) / 1e3)
                 .toArray();
         RunSummary summary = new RunSummary(
                 config.run().id(),
@@ -275,6 +292,6 @@ public final class TrainRun {
     }
 
     private double elapsedSeconds() {
-        return (System.currentTimeMillis() - jvmStartMs) / 1e3;
+        return (System.currentTimeMillis() - startedAtMs) / 1e3;
     }
 }

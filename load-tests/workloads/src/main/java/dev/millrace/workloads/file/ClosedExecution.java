@@ -65,7 +65,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
                     config.run().topics(),
                     config.run().identity(),
                     config.topics(),
-                    config.run().schemaRegistryUrl(),
+                    config.run().schemaRegistryUrl().written(),
                     Clock.systemUTC())) {
                 try {
                     return onLog(point, config, log.connection(), meters.registry());

@@ -1,0 +1,112 @@
+package dev.millrace.runtime;
+
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.pipeline.StopRequest;
+import dev.millrace.runtime.train.ResumeCheck;
+import dev.millrace.runtime.train.RunDirectory;
+import dev.millrace.runtime.train.RunResult;
+import dev.millrace.runtime.train.TrainRun;
+import java.io.PrintWriter;
+import java.io.Writer;
+import java.nio.file.Path;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A run of training inside the calling program: broker, generator, scorer, topology and learner in this process, as {@code millrace
+ * train} has them.
+ *
+ * <p>Everything that is to be decided is in the configuration; see {@link dev.millrace.runtime.config.ConfigLayers} for how to come by
+ * one. What is said here is where the run's folder is, and who is told how it does; by default nobody is.
+ *
+ * <p>One object is one invocation. {@link #run} blocks until the goal, a limit, {@link #stop} or a failure; only {@code stop} may be
+ * called by another thread. A folder of an earlier run goes on with that run. What is left in the folder, and on the log, is the same
+ * as after the command.
+ */
+public final class Millrace {
+    private final MillraceConfig config;
+    private final StopRequest stop = new StopRequest();
+    private @Nullable Path folder;
+    private @Nullable Path summaryCopy;
+    private boolean redrawing;
+    private long startedAtMs;
+    private PrintWriter out = new PrintWriter(Writer.nullWriter());
+    private PrintWriter err = out;
+
+    /**
+     * @param config of the run; one without a name gets one of its task and the time
+     * @throws ConfigException if it asks for roles that do not run in one process
+     */
+    public Millrace(MillraceConfig config) {
+        config.requireTrainable();
+        this.config = config;
+    }
+
+    /** Keeps the run in this folder, which is new, empty, or that of the run to go on with; without it {@code runs/<run id>}. */
+    public Millrace in(Path runDirectory) {
+        folder = runDirectory;
+        return this;
+    }
+
+    /** Writes the summary to this file as well. */
+    public Millrace copyingSummaryTo(Path file) {
+        summaryCopy = file;
+        return this;
+    }
+
+    /**
+     * Tells a person how the run does: lines, and a table at the end.
+     *
+     * @param err for what could not be done for the run's results
+     */
+    public Millrace printingTo(PrintWriter out, PrintWriter err) {
+        this.out = out;
+        this.err = err;
+        return this;
+    }
+
+    /** Shows the run in place, if standard output is a terminal that can; lines go where they would go otherwise. */
+    public Millrace redrawing() {
+        redrawing = true;
+        return this;
+    }
+
+    /** Counts the run's time from a moment before {@link #run}, such as the start of the program. */
+    public Millrace startedAt(long epochMs) {
+        startedAtMs = epochMs;
+        return this;
+    }
+
+    /**
+     * Runs until the goal, a limit, a request to stop or a failure.
+     *
+     * @return what became of it; that the time was over before the goal was reached is no failure
+     * @throws ConfigException if the folder holds a run that this cannot be
+     * @throws RefusedRequestException if the folder cannot be used
+     * @throws dev.millrace.runtime.pipeline.StoppedException if the request to stop came before there was anything to stop
+     * @throws dev.millrace.runtime.pipeline.RoleFailedException if a part of the run failed; it can go on from its folder
+     */
+    public RunResult run() throws InterruptedException {
+        boolean resumes = folder != null && RunDirectory.holdsRun(folder);
+        Optional<ResumeCheck> begun = resumes ? Optional.of(ResumeCheck.in(folder)) : Optional.empty();
+        MillraceConfig named = config.run().id().isEmpty()
+                ? begun.map(check -> config.withRunId(check.runId())).orElseGet(config::named)
+                : config;
+        begun.ifPresent(check -> check.require(named));
+        Path path = folder != null ? folder : Path.of("runs", named.run().id());
+        long from = startedAtMs == 0 ? System.currentTimeMillis() : startedAtMs;
+        try (RunDirectory directory = RunDirectory.open(path)) {
+            return new TrainRun(named, directory, stop, summaryCopy, !redrawing, from, out, err).run();
+        } catch (RuntimeException | InterruptedException e) {
+            throw e;
+        } catch (Exception e) {
+            throw new IllegalStateException("the run could not be ended in order", e);
+        }
+    }
+
+    /** Asks the run to end at its last finished step; returns at once. Thread-safe, before {@link #run} too. */
+    public void stop() {
+        stop.make();
+    }
+}

@@ -1,0 +1,111 @@
+package dev.millrace.runtime.config;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+
+/**
+ * A configuration put together layer by layer: the defaults, what a run was begun with, files, single keys. Later ones win,
+ * key by key.
+ *
+ * <pre>{@code
+ * MillraceConfig config = new ConfigLayers()
+ *         .file(Path.of("my.yaml"))
+ *         .set("learner.step.optimizer.learning_rate=1e-3")
+ *         .resolve();
+ * }</pre>
+ *
+ * <p>Every method refuses a mistake with a {@link ConfigException}, whose message is a sentence that names the key, the value and
+ * what is allowed. Not thread-safe.
+ */
+public final class ConfigLayers {
+    private static final Set<String> WHICH_RUN = Set.of("run.id", "run.epoch", "run.policy_id", "run.topic_prefix");
+
+    private final ObjectNode begun = ConfigTree.empty();
+    private final ObjectNode tree = ConfigTree.empty();
+
+    /** What a run was begun with, under everything that comes after it. */
+    public ConfigLayers begunWith(ObjectNode ofRun) {
+        merge(begun, ofRun);
+        merge(tree, ofRun);
+        return this;
+    }
+
+    /** A YAML file, of which a few keys will do. */
+    public ConfigLayers file(Path file) {
+        merge(tree, ConfigTree.read(file));
+        return this;
+    }
+
+    /**
+     * YAML text.
+     *
+     * @param name what it is, for a sentence
+     */
+    public ConfigLayers yaml(String text, String name) {
+        merge(tree, ConfigTree.parse(text, name));
+        return this;
+    }
+
+    /** One key, {@code a.b.c=value}; the value is read as YAML. */
+    public ConfigLayers set(String setting) {
+        ConfigTree.set(tree, setting);
+        return this;
+    }
+
+    /** One key whose value is text, whatever it looks like. */
+    public ConfigLayers set(String key, String text) {
+        ConfigTree.set(tree, key, text);
+        return this;
+    }
+
+    /** Whether a layer says what to run, and not only which run and from where; of keys that are known. */
+    public boolean saysWhatToRun() {
+        return saysWhatToRun("", tree);
+    }
+
+    private static boolean saysWhatToRun(String path, ObjectNode tree) {
+        return tree.properties().stream().anyMatch(entry -> {
+            String key = ConfigBinder.join(path, entry.getKey());
+            return entry.getValue() instanceof ObjectNode group && !key.equals("kafka")
+                    ? saysWhatToRun(key, group)
+                    : !WHICH_RUN.contains(key) && KeyScope.of(key) == KeyScope.RUN;
+        });
+    }
+
+    /**
+     * Which run it is and how its log is reached, the rest at its defaults: what it takes to look up what the run was begun with,
+     * whose keys the others may have to agree with.
+     */
+    public MillraceConfig whereabouts() {
+        ObjectNode part = ConfigTree.empty();
+        for (String group : List.of("run", "kafka", "topics")) {
+            if (tree.has(group)) {
+                part.set(group, tree.get(group));
+            }
+        }
+        return ConfigBinder.bind(MillraceConfig.defaults(), part);
+    }
+
+    /** The whole configuration. */
+    public MillraceConfig resolve() {
+        ObjectNode whole = tree.deepCopy();
+        Optional<CheckpointModel> checkpoint = CheckpointModel.fill(whole, begun);
+        MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), whole);
+        checkpoint.ifPresent(model -> model.require(config.task().task().tokenizer()));
+        return config;
+    }
+
+    private static void merge(ObjectNode into, ObjectNode over) {
+        over.properties().forEach(entry -> {
+            if (entry.getValue() instanceof ObjectNode nested
+                    && into.get(entry.getKey()) instanceof ObjectNode existing) {
+                merge(existing, nested);
+            } else {
+                into.set(entry.getKey(), entry.getValue().deepCopy());
+            }
+        });
+    }
+}

@@ -1,0 +1,124 @@
+package dev.millrace.runtime.config;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * For whom a key of the configuration speaks: for the run, whoever works on it, or for one process on one machine.
+ *
+ * <p>What speaks for the run is written into the run's claim when it is created, and every role, replay and question that comes
+ * later finds it there. What speaks for a process stays off the log: it would be wrong elsewhere, or, as client settings are, a way
+ * for whoever may write the log to have code and files of others' machines opened.
+ */
+public enum KeyScope {
+    /** What the run computes: on the log, and the same for everyone. */
+    RUN,
+    /** How fast, how long, how much of it, where its files lie: on the log as its creator chose, and a process may choose otherwise. */
+    DEFAULT,
+    /** Who and where a process is, and what its machine has: not on the log. */
+    PROCESS;
+
+    /** Keys, or groups of keys that are alike, in the order of the reference; the longest that fits decides. */
+    private static final Map<String, KeyScope> OF = new LinkedHashMap<>();
+
+    static {
+        put(PROCESS, "kafka"); // how to reach the cluster: whoever can read the log has done so already
+
+        put(RUN, "run.id", "run.epoch", "run.policy_id", "run.topic_prefix", "run.seed");
+        put(
+                PROCESS,
+                "run.bootstrap_servers",
+                "run.schema_registry_url"); // other names for the same, from another network
+        put(PROCESS, "run.device");
+
+        put(RUN, "task", "model");
+
+        put(RUN, "admission.eta", "admission.batch_sequences", "admission.group_size", "admission.task_seed");
+        put(RUN, "admission.max_resamples", "admission.sampling");
+        put(DEFAULT, "admission.first_version_timeout_ms");
+        put(DEFAULT, "admission.dead_letter_limit_batches", "admission.zero_variance_limit_batches"); // alarms
+
+        put(PROCESS, "generator.id");
+        put(RUN, "generator.capacity_tokens", "generator.weight_update", "generator.cache_on_swap");
+        put(DEFAULT, "generator.slots", "generator.tokens_per_call", "generator.version_wait_ms");
+        put(DEFAULT, "generator.commit_interval_ms", "generator.heartbeat_ms", "generator.drain_ms");
+        put(DEFAULT, "generator.first_version_timeout_ms", "generator.commit_timeout_ms");
+
+        put(PROCESS, "scorer.id");
+        put(RUN, "scorer.entropies", "scorer.sum_squared_probs");
+        put(RUN, "scorer.reference.version", "scorer.teacher.version");
+        put(DEFAULT, "scorer.reference.directory", "scorer.teacher.directory"); // the same files under another path
+        put(DEFAULT, "scorer.max_batch_sequences", "scorer.token_budget", "scorer.cached_versions");
+        put(DEFAULT, "scorer.version_wait_ms", "scorer.heartbeat_ms");
+        put(DEFAULT, "scorer.first_version_timeout_ms", "scorer.commit_timeout_ms");
+
+        put(RUN, "topology.ingress", "topology.corrections", "topology.groups", "topology.batch");
+        put(RUN, "topology.join.reward", "topology.join.reference", "topology.join.teacher");
+        put(RUN, "topology.join.unscored_after_ms", "topology.join.orphan_after_ms", "topology.join.max_gap_ms");
+        put(RUN, "topology.join.dedupe_retention_ms", "topology.join.dedupe_groups", "topology.join.record_weights");
+        put(DEFAULT, "topology.join.payload_cache_bytes");
+
+        put(PROCESS, "topology.runtime.threads", "topology.runtime.instance_id");
+        put(DEFAULT, "topology.runtime.commit_interval_ms", "topology.runtime.max_task_idle_ms");
+        put(DEFAULT, "topology.runtime.state_stores", "topology.runtime.store_cache_bytes");
+        put(DEFAULT, "topology.runtime.member_cache_bytes", "topology.runtime.rocksdb_bytes");
+        put(DEFAULT, "topology.runtime.buffered_records", "topology.runtime.standby_replicas");
+        put(DEFAULT, "topology.runtime.rebalance_protocol", "topology.runtime.session_timeout_ms");
+        put(DEFAULT, "topology.runtime.transaction_timeout_ms", "topology.runtime.compression");
+        put(DEFAULT, "topology.runtime.start_timeout_ms", "topology.runtime.stop_timeout_ms");
+        put(DEFAULT, "topology.runtime.alarm_after_ms");
+
+        put(RUN, "learner.step");
+        put(DEFAULT, "learner.max_steps"); // a run that has ended there may go on
+        put(DEFAULT, "learner.trajectory_timeout_ms", "learner.kept_trajectory_bytes", "learner.idle_report_ms");
+
+        put(RUN, "weights.store", "weights.anchor_every"); // one store, under the same path for all
+        put(DEFAULT, "weights.keep_versions", "weights.unserved_alarm_ms", "weights.on_broken_version");
+        put(DEFAULT, "weights.chunk_bytes", "weights.kept_manifests");
+        put(DEFAULT, "weights.read_timeout_ms", "weights.send_timeout_ms");
+
+        put(RUN, "topics.partitions");
+        put(
+                DEFAULT,
+                "topics.replication_factor",
+                "topics.min_insync_replicas"); // whoever runs the cluster may change these
+        put(DEFAULT, "topics.record_retention_ms", "topics.passing_retention_ms");
+        put(DEFAULT, "topics.weights_retention_bytes", "topics.optimizer_retention_bytes", "topics.max_record_bytes");
+        put(DEFAULT, "topics.timeout_ms");
+        put(PROCESS, "topics.schemas_topic"); // without it the log could not be read to find it
+
+        put(PROCESS, "broker");
+        put(DEFAULT, "goal");
+        put(PROCESS, "metrics");
+    }
+
+    private static void put(KeyScope scope, String... keys) {
+        for (String key : keys) {
+            if (OF.put(key, scope) != null) {
+                throw new IllegalStateException(key + " is classified twice");
+            }
+        }
+    }
+
+    /** The keys and groups of keys that are classified. */
+    static Map<String, KeyScope> all() {
+        return Map.copyOf(OF);
+    }
+
+    /**
+     * For whom a key speaks.
+     *
+     * @param key with dots, such as {@code learner.step.epochs}
+     */
+    public static KeyScope of(String key) {
+        for (String group = key; ; group = group.substring(0, group.lastIndexOf('.'))) {
+            KeyScope scope = OF.get(group);
+            if (scope != null) {
+                return scope;
+            }
+            if (group.indexOf('.') < 0) {
+                throw new IllegalArgumentException("nothing says for whom the key " + key + " speaks");
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+package dev.millrace.runtime.config;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+
+class KeyScopeTest {
+    /** Those of the defaults, and of the kinds that the defaults have not chosen. */
+    private static List<String> keys() {
+        return ConfigBinder.keys(MillraceConfig.defaults());
+    }
+
+    @Test
+    void shouldClassifyEveryKey() {
+        assertThat(keys())
+                .hasSizeGreaterThan(100)
+                .allSatisfy(key -> assertThat(KeyScope.of(key)).as(key).isNotNull());
+    }
+
+    @Test
+    void shouldClassifyNoKeyThatIsNone() {
+        List<String> keys = keys();
+        assertThat(KeyScope.all().keySet())
+                .allSatisfy(group -> assertThat(keys)
+                        .as("a key of %s", group)
+                        .anyMatch(key -> key.equals(group) || key.startsWith(group + ".")));
+    }
+
+    @Test
+    void shouldKeepWhatSpeaksForAProcessOffTheLog() {
+        assertThat(keys().stream().filter(key -> KeyScope.of(key) == KeyScope.PROCESS))
+                .containsExactlyInAnyOrder(
+                        "kafka",
+                        "run.bootstrap_servers",
+                        "run.schema_registry_url",
+                        "run.device",
+                        "generator.id",
+                        "scorer.id",
+                        "topology.runtime.threads",
+                        "topology.runtime.instance_id",
+                        "topics.schemas_topic",
+                        "broker.port",
+                        "broker.max_record_bytes",
+                        "broker.min_free_bytes",
+                        "broker.start_timeout_ms",
+                        "broker.stop_timeout_ms",
+                        "metrics.port");
+    }
+
+    @Test
+    void shouldTakeTheLongestGroupThatFits() {
+        assertThat(Stream.of("learner.step.objective.clip_low", "learner.max_steps", "kafka.ssl.key.password")
+                        .map(KeyScope::of))
+                .containsExactly(KeyScope.RUN, KeyScope.DEFAULT, KeyScope.PROCESS);
+        assertThatThrownBy(() -> KeyScope.of("learner.news"))
+                .hasMessage("nothing says for whom the key learner.news speaks");
+    }
+}
