@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.log.run.RunLog;
+import dev.millrace.log.secret.SecretSettings;
+import dev.millrace.log.secret.SecretText;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
@@ -23,6 +25,7 @@ import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyRunner;
 import dev.millrace.topology.batch.BatchConfig;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -119,6 +122,21 @@ class ReadOnlyReplayIT {
                 new AccessControlEntry("User:" + READER, "*", AclOperation.READ, AclPermissionType.ALLOW));
     }
 
+    /** The same login with its password in a file. */
+    private Map<String, Object> byReference(Map<String, Object> client) throws Exception {
+        Path file = Files.writeString(directory.resolve("login.properties"), "password=" + READER + "\n");
+        String name = "sasl.jaas.config";
+        String login = String.valueOf(client.get(name));
+        String referring =
+                login.replace("password=\"" + READER + "\"", "password=\"${file:" + file + ":password}\"");
+        assertThat(referring).isNotEqualTo(login);
+        Map<String, Object> settings = new HashMap<>(client);
+        settings.putAll(
+                SecretSettings.forClients(Map.of(name, SecretText.ofSetting(name, referring)), "kafka."));
+        assertThat(settings).containsEntry(name, referring);
+        return settings;
+    }
+
     @Test
     void shouldReplayAndExportWithNothingButReading() throws Exception {
         try (SecuredBroker broker = new SecuredBroker(directory.resolve("broker"), READER)) {
@@ -132,7 +150,10 @@ class ReadOnlyReplayIT {
                         .all()
                         .get();
             }
-            Map<String, Object> reader = broker.client(READER);
+            Map<String, Object> reader = byReference(broker.client(READER));
+            assertThat(RunLog.look(reader, new RunTopics(PREFIX), TopicsConfig.defaults(), ""))
+                    .as("whose the topics are")
+                    .isPresent();
             try (RunLog log = RunLog.find(reader, new RunTopics(PREFIX), TopicsConfig.defaults(), "");
                     LiveRun run = new LiveRun(log.connection(), Optional.empty())) {
                 List<TaskVerdict> verdicts = new AsRecorded(run, config(), maxValueBytes).replay(2);
