@@ -38,7 +38,8 @@ class ModuleSizeTest {
         }
         long lines = 0;
         try (Stream<Path> files = Files.walk(sources)) {
-            for (Path file : files.filter(file -> file.toString().endsWith(".java")).toList()) {
+            for (Path file :
+                    files.filter(file -> file.toString().endsWith(".java")).toList()) {
                 try (Stream<String> each = Files.lines(file)) {
                     lines += each.count();
                 }

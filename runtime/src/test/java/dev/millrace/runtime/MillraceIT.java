@@ -56,9 +56,10 @@ class MillraceIT {
         assertThat(resumed.summary().newSteps()).isEqualTo(1);
         assertThat(printed.toString()).startsWith("going on with run " + result.runId() + " in " + folder);
 
-        assertThatThrownBy(() -> new Millrace(new ConfigLayers().set("run.seed=2").resolve())
-                        .in(folder)
-                        .run())
+        assertThatThrownBy(
+                        () -> new Millrace(new ConfigLayers().set("run.seed=2").resolve())
+                                .in(folder)
+                                .run())
                 .isInstanceOf(ConfigException.class)
                 .hasMessageContaining("it cannot change once a run has begun");
     }
@@ -73,11 +74,14 @@ class MillraceIT {
     @Test
     void shouldShowInItsDocumentationWhatIsTestedHere() throws Exception {
         List<String> source = Files.readAllLines(SOURCE);
-        List<String> example = source.subList(source.indexOf("        // example") + 1, source.indexOf("        // end"));
+        List<String> example =
+                source.subList(source.indexOf("        // example") + 1, source.indexOf("        // end"));
         assertThat(example).hasSizeGreaterThan(4);
         List<String> shown = Files.readAllLines(DOCUMENTATION).stream()
                 .map(line -> line.replaceFirst("^ \\* ?", ""))
                 .toList();
-        assertThat(shown).containsSubsequence(example.stream().map(line -> line.substring(8)).toList());
+        assertThat(shown)
+                .containsSubsequence(
+                        example.stream().map(line -> line.substring(8)).toList());
     }
 }

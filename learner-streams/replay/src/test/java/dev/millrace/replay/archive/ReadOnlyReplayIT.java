@@ -127,12 +127,10 @@ class ReadOnlyReplayIT {
         Path file = Files.writeString(directory.resolve("login.properties"), "password=" + READER + "\n");
         String name = "sasl.jaas.config";
         String login = String.valueOf(client.get(name));
-        String referring =
-                login.replace("password=\"" + READER + "\"", "password=\"${file:" + file + ":password}\"");
+        String referring = login.replace("password=\"" + READER + "\"", "password=\"${file:" + file + ":password}\"");
         assertThat(referring).isNotEqualTo(login);
         Map<String, Object> settings = new HashMap<>(client);
-        settings.putAll(
-                SecretSettings.forClients(Map.of(name, SecretText.ofSetting(name, referring)), "kafka."));
+        settings.putAll(SecretSettings.forClients(Map.of(name, SecretText.ofSetting(name, referring)), "kafka."));
         assertThat(settings).containsEntry(name, referring);
         return settings;
     }
