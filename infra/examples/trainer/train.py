@@ -43,7 +43,7 @@ class Log:
         # the same transactional id as every other learner of the run: starting fences whoever is still there
         self.producer = Producer({
             "bootstrap.servers": args.bootstrap_servers,
-            "transactional.id": args.prefix + args.run + ".learner",
+            "transactional.id": args.prefix + "learner",
             "transaction.timeout.ms": 60000,
             "message.max.bytes": 1 << 20,
         })
@@ -55,7 +55,7 @@ class Log:
         return Consumer({
             **more,
             "bootstrap.servers": self.args.bootstrap_servers,
-            "group.id": self.args.prefix + self.args.run + ".learner",
+            "group.id": self.args.prefix + "learner",
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
@@ -149,7 +149,7 @@ class Log:
             pieces = range(0, len(data), CHUNK_BYTES)
             for chunk, start in enumerate(pieces):
                 self.producer.produce(
-                    self.topic(name), partition=0, key="%s/%d/%s/%d" % (self.args.policy, version, tensor, chunk),
+                    self.topic(name), partition=0, key="%s/%s/%d" % (self.key(version), tensor, chunk),
                     value=self.encode(name, dict(self.identity(), version=version, tensor=tensor, chunk=chunk, start=start,
                                                  data=data[start:start + CHUNK_BYTES])),
                     on_delivery=delivered)
@@ -167,6 +167,10 @@ class Log:
 
         return location
 
+    def key(self, version):
+        """Of a manifest; a chunk's begins with it."""
+        return "%s/%d/%d" % (self.args.policy, self.args.epoch, version)
+
     def identity(self):
         return dict(run_id=self.args.run, epoch=self.args.epoch, policy_id=self.args.policy)
 
@@ -179,7 +183,7 @@ class Log:
             moment_location = self.write_tensors("optimizer-state", version, moments)
             self.producer.flush(TIMEOUT)
             manifest = dict(manifest, weights=weight_location(), optimizer=moment_location())
-            self.producer.produce(self.topic("policy-versions"), partition=0, key="%s/%d" % (self.args.policy, version),
+            self.producer.produce(self.topic("policy-versions"), partition=0, key=self.key(version),
                                   value=self.encode("policy-versions", manifest))
             step["weights_sha256"] = manifest["weights"]["sha256"]
             self.producer.produce(self.topic("training-log"), partition=0, key=self.args.policy,

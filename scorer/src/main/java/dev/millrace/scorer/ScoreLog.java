@@ -6,6 +6,7 @@ import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.run.ServerKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -123,7 +124,7 @@ final class ScoreLog implements AutoCloseable {
                 if (serving != null) {
                     out.send(new ProducerRecord<>(
                             topics.serving(),
-                            serving.getServerId().getBytes(StandardCharsets.UTF_8),
+                            ServerKey.of(serving),
                             servings.serialize(topics.serving(), serving)));
                 }
                 if (!progress.isEmpty()) {

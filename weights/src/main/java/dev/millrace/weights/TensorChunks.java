@@ -77,8 +77,4 @@ final class TensorChunks {
                 .setData(tensor.data().slice(tensor.data().position() + start, length))
                 .build();
     }
-
-    static String key(WeightChunk chunk) {
-        return chunk.getPolicyId() + "/" + chunk.getVersion() + "/" + chunk.getTensor() + "/" + chunk.getChunk();
-    }
 }

@@ -10,12 +10,12 @@ import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.WeightChunk;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.weights.store.ObjectStore;
 import java.io.IOException;
 import java.net.URI;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -135,7 +135,7 @@ public final class VersionWriter {
         producer.send(new ProducerRecord<>(
                 topic,
                 PolicyPartition.of(run.policyId(), topic, producer.partitionsFor(topic)),
-                key(run.policyId() + "/" + facts.version()),
+                VersionKey.of(manifest).bytes(),
                 manifestSerializer.serialize(topic, manifest)));
         return manifest;
     }
@@ -182,14 +182,10 @@ public final class VersionWriter {
         for (EncodedTensor tensor : tensors) {
             for (WeightChunk chunk : chunks.of(tensor)) {
                 acknowledgements.add(producer.send(new ProducerRecord<>(
-                        topic, partition, key(TensorChunks.key(chunk)), chunkSerializer.serialize(topic, chunk))));
+                        topic, partition, VersionKey.of(chunk), chunkSerializer.serialize(topic, chunk))));
             }
         }
         return new Sent(topic, partition, acknowledgements);
-    }
-
-    private static byte[] key(String text) {
-        return text.getBytes(StandardCharsets.UTF_8);
     }
 
     private List<TensorEntry> entries(long version, List<EncodedTensor> tensors) {

@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 
 import dev.millrace.schemas.TensorEntry;
 import dev.millrace.schemas.WeightChunk;
+import dev.millrace.schemas.run.VersionKey;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -26,8 +28,8 @@ class TensorChunksTest {
         assertThat(chunks.get(1).getData().get(chunks.get(1).getData().position()))
                 .isEqualTo((byte) 8);
         assertThat(chunks)
-                .extracting(TensorChunks::key)
-                .containsExactly("policy/7/w/0", "policy/7/w/1", "policy/7/w/2");
+                .extracting(chunk -> new String(VersionKey.of(chunk), StandardCharsets.UTF_8))
+                .containsExactly("policy/0/7/w/0", "policy/0/7/w/1", "policy/0/7/w/2");
         assertThat(tensor.data().remaining())
                 .as("the tensor's own position stays")
                 .isEqualTo(20);

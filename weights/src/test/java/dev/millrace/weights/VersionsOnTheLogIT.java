@@ -16,6 +16,7 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEncoding;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.net.URI;
 import java.nio.FloatBuffer;
@@ -207,7 +208,7 @@ class VersionsOnTheLogIT {
         producer.beginTransaction();
         producer.send(new ProducerRecord<>(
                 connection.topics().policyVersions(),
-                "policy/2".getBytes(StandardCharsets.UTF_8),
+                VersionKey.of(half).bytes(),
                 AvroSerde.of(PolicyVersion.class, connection.registry())
                         .serializer()
                         .serialize(connection.topics().policyVersions(), half)));

@@ -164,7 +164,13 @@ final class ListCommand implements Callable<Integer> {
                 .put("partition", letter.sourcePartition())
                 .put("offset", letter.sourceOffset())
                 .put("timestamp_ms", letter.sourceTimestampMs());
-        json.put("run_id", letter.runId()).put("rollout_id", letter.rolloutId());
+        json.put("run_id", letter.runId());
+        if (letter.epoch() >= 0) {
+            json.put("epoch", letter.epoch());
+        } else {
+            json.putNull("epoch");
+        }
+        json.put("rollout_id", letter.rolloutId());
         if (newOffset >= 0) {
             json.put("redriven_offset", newOffset);
         } else {

@@ -113,7 +113,11 @@ final class ShowCommand implements Callable<Integer> {
                         + (letter.sourceTimestampMs() < 0
                                 ? ""
                                 : ", written at " + Lines.time(letter.sourceTimestampMs())));
-        label(out, "run", letter.runId().isEmpty() ? "not known" : letter.runId());
+        label(
+                out,
+                "run",
+                (letter.runId().isEmpty() ? "not known" : letter.runId())
+                        + (letter.epoch() < 0 ? "" : ", epoch " + letter.epoch()));
         label(out, "rollout", letter.rolloutId().isEmpty() ? "not known" : letter.rolloutId());
         if (opened.newOffset() >= 0) {
             label(

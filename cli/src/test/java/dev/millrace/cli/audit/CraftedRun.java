@@ -23,6 +23,7 @@ import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -184,7 +185,7 @@ final class CraftedRun implements AutoCloseable {
                 .build();
         send(
                 topics().policyVersions(),
-                "policy/" + version,
+                VersionKey.of(manifest).toString(),
                 encode(topics().policyVersions(), PolicyVersion.class, manifest));
     }
 

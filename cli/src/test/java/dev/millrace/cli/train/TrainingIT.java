@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -248,13 +248,14 @@ class TrainingIT {
                 ProducerRecord<byte[], byte[]> sent = hostile.get(reason);
                 assertThat(letters)
                         .filteredOn(letter -> Arrays.equals(letter.value(), sent.value())
-                                && run.topics().rollouts().equals(header(letter, DeadLetters.SOURCE_TOPIC)))
+                                && run.topics().rollouts().equals(header(letter, DeadLetterHeaders.SOURCE_TOPIC)))
                         .singleElement()
                         .satisfies(letter -> {
                             assertThat(letter.key()).isEqualTo(sent.key());
-                            assertThat(header(letter, DeadLetters.REASON)).isEqualTo(reason);
-                            assertThat(header(letter, DeadLetters.MESSAGE)).isNotBlank();
-                            assertThat(Long.parseLong(header(letter, DeadLetters.SOURCE_OFFSET)))
+                            assertThat(header(letter, DeadLetterHeaders.REASON)).isEqualTo(reason);
+                            assertThat(header(letter, DeadLetterHeaders.MESSAGE))
+                                    .isNotBlank();
+                            assertThat(Long.parseLong(header(letter, DeadLetterHeaders.SOURCE_OFFSET)))
                                     .isNotNegative();
                             sent.headers()
                                     .forEach(kept -> assertThat(letter.headers()
@@ -271,7 +272,7 @@ class TrainingIT {
                     run.topics().policyVersions())) {
                 assertThat(letters)
                         .as("garbage on " + topic)
-                        .filteredOn(letter -> topic.equals(header(letter, DeadLetters.SOURCE_TOPIC)))
+                        .filteredOn(letter -> topic.equals(header(letter, DeadLetterHeaders.SOURCE_TOPIC)))
                         .singleElement()
                         .satisfies(letter -> assertThat(letter.value()).isEqualTo(GARBAGE));
             }

@@ -6,6 +6,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.refusal.Refusal;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -54,10 +55,10 @@ final class PromptCheck {
         try {
             request = requests.deserialize(record.topic(), record.value());
         } catch (MalformedRecordException e) {
-            return new RefusedPrompt(record, RefusalReason.UNREADABLE, "", String.valueOf(e.getMessage()), "");
+            return new RefusedPrompt(record, Refusal.of(RefusalReason.UNREADABLE, "", String.valueOf(e.getMessage())));
         }
         if (request == null) {
-            return new RefusedPrompt(record, RefusalReason.UNREADABLE, "", "the record has no value", "");
+            return new RefusedPrompt(record, Refusal.of(RefusalReason.UNREADABLE, "", "the record has no value"));
         }
         return new Reading(record, request).check();
     }
@@ -186,7 +187,8 @@ final class PromptCheck {
         }
 
         private RefusedPrompt refuse(RefusalReason reason, String field, String message) {
-            return new RefusedPrompt(record, reason, field, message, request.getRunId());
+            return new RefusedPrompt(
+                    record, Refusal.of(reason, field, message).about(request.getRunId(), request.getEpoch(), ""));
         }
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.generator.sampling;
 import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.schemas.refusal.Refusal;
 import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.run.RunIdentity;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
@@ -14,17 +15,16 @@ import org.apache.kafka.clients.producer.ProducerRecord;
  */
 record RefusedPrompt(ConsumerRecord<byte[], byte[]> record, Refusal refusal) implements PromptReading {
 
-    RefusedPrompt(
-            ConsumerRecord<byte[], byte[]> record, RefusalReason reason, String field, String message, String runId) {
-        this(record, new Refusal(reason, field, message, runId, ""));
-    }
-
     RefusalReason reason() {
         return refusal.reason();
     }
 
-    /** The record as it came, with headers that say why. */
-    ProducerRecord<byte[], byte[]> deadLetter(String topic) {
-        return DeadLetters.of(record, refusal, topic);
+    /**
+     * The record as it came, with headers that say why.
+     *
+     * @param by the run that refuses it
+     */
+    ProducerRecord<byte[], byte[]> deadLetter(RunIdentity by, String topic) {
+        return DeadLetters.of(record, refusal, by, topic);
     }
 }

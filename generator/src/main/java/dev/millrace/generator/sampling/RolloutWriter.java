@@ -5,7 +5,9 @@ import dev.millrace.log.transaction.FencedWriterException;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.run.ServerKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -52,6 +54,7 @@ final class RolloutWriter implements AutoCloseable {
             ConsumerGroupMetadata group) {}
 
     private final RunTopics topics;
+    private final RunIdentity run;
     private final GeneratorConfig config;
     private final RolloutRecords records;
     private final Serializer<Rollout> rollouts;
@@ -63,6 +66,7 @@ final class RolloutWriter implements AutoCloseable {
 
     RolloutWriter(LogConnection connection, GeneratorConfig config, GeneratorMeters meters) {
         this.topics = connection.topics();
+        this.run = connection.run();
         this.config = config;
         this.records = new RolloutRecords(config.id());
         this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).serializer();
@@ -149,14 +153,13 @@ final class RolloutWriter implements AutoCloseable {
             send(out, topics.rollouts(), rollout.getGroupId(), rollouts.serialize(topics.rollouts(), rollout));
         }
         for (RefusedPrompt refused : work.refused()) {
-            out.send(refused.deadLetter(topics.deadLetters()));
+            out.send(refused.deadLetter(run, topics.deadLetters()));
         }
         if (work.serving() != null) {
-            send(
-                    out,
+            out.send(new ProducerRecord<>(
                     topics.serving(),
-                    work.serving().getServerId(),
-                    servings.serialize(topics.serving(), work.serving()));
+                    ServerKey.of(work.serving()),
+                    servings.serialize(topics.serving(), work.serving())));
         }
         if (!work.offsets().isEmpty()) {
             out.sendOffsetsToTransaction(work.offsets(), work.group());

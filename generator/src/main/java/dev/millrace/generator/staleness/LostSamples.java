@@ -1,7 +1,7 @@
 package dev.millrace.generator.staleness;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PromptRequest;
@@ -93,16 +93,21 @@ final class LostSamples {
     }
 
     private long deadLettered(ConsumerRecord<byte[], byte[]> record) {
-        if (!run.runId().equals(DeadLetters.text(record.headers(), DeadLetters.RUN_ID))) {
+        if (!run.owns(
+                DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.RUN_ID),
+                DeadLetterHeaders.epoch(record.headers(), DeadLetterHeaders.EPOCH))) {
             return 0;
         }
         Optional<RedriveMark> redriven = RedriveMark.of(record);
         if (redriven.isPresent()) {
             return -redriven.get().samples();
         }
-        String source = DeadLetters.text(record.headers(), DeadLetters.SOURCE_TOPIC);
+        String source = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_TOPIC);
         if (topics.rollouts().equals(source)) {
-            return DeadLetters.text(record.headers(), DeadLetters.ROLLOUT_ID).isEmpty() ? 0 : 1;
+            return DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.ROLLOUT_ID)
+                            .isEmpty()
+                    ? 0
+                    : 1;
         }
         if (topics.prompts().equals(source)) {
             PromptRequest prompt = prompts.deserialize(topics.prompts(), record.value());
@@ -113,7 +118,7 @@ final class LostSamples {
 
     /** Why the record is a dead letter, for a sentence. */
     String reasonOf(ConsumerRecord<byte[], byte[]> record) {
-        return DeadLetters.text(record.headers(), DeadLetters.REASON) + ": "
-                + DeadLetters.text(record.headers(), DeadLetters.MESSAGE);
+        return DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.REASON) + ": "
+                + DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.MESSAGE);
     }
 }

@@ -88,8 +88,8 @@ class PromptCheckTest {
         ConsumerRecord<byte[], byte[]> record = record("0-7", bytes);
         record.headers().add("trace", new byte[] {9});
         record.headers().add("millrace.error.reason", "older".getBytes(StandardCharsets.UTF_8));
-        ProducerRecord<byte[], byte[]> letter =
-                ((RefusedPrompt) check.read(record)).deadLetter("millrace.dead-letters");
+        ProducerRecord<byte[], byte[]> letter = ((RefusedPrompt) check.read(record))
+                .deadLetter(new RunIdentity("run", 0, "policy"), "millrace.dead-letters");
 
         assertThat(letter.topic()).isEqualTo("millrace.dead-letters");
         assertThat(letter.value()).isEqualTo(bytes);

@@ -10,6 +10,7 @@ import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -20,11 +21,10 @@ import org.junit.jupiter.api.Test;
 
 class LostSamplesTest {
     private static final RunTopics TOPICS = new RunTopics("millrace.");
-    private final LostSamples lost = new LostSamples(new LogConnection(
-            Map.of("bootstrap.servers", "nowhere:1"),
-            TOPICS,
-            new RunIdentity("run-1", 0, "policy"),
-            new InMemorySchemaRegistry()));
+    private static final int EPOCH = 1;
+    private static final RunIdentity RUN = new RunIdentity("run-1", EPOCH, "policy");
+    private final LostSamples lost = new LostSamples(
+            new LogConnection(Map.of("bootstrap.servers", "nowhere:1"), TOPICS, RUN, new InMemorySchemaRegistry()));
 
     private static ConsumerRecord<byte[], byte[]> deadLetter(Headers headers, byte[] value) {
         return new ConsumerRecord<>(
@@ -47,21 +47,25 @@ class LostSamplesTest {
                 new RecordHeaders(),
                 new DeadLetters.Source(TOPICS.rollouts(), 3, 12, 900),
                 Refusal.of(RefusalReason.REWARD, "reward", "reward must be finite: NaN")
-                        .about("run-1", "0-17/3"));
+                        .about("run-1", EPOCH, "0-17/3"),
+                RUN);
         assertThat(lost.in(deadLetter(headers, new byte[] {2}))).isEqualTo(1);
 
-        RedriveMark mark = new RedriveMark(0, 17, TOPICS.rollouts(), 3, 12, 99, 1, "", "run-1");
+        RedriveMark mark = new RedriveMark(0, 17, TOPICS.rollouts(), 3, 12, 99, 1, "", "run-1", EPOCH);
         assertThat(lost.in(deadLetter(
                         mark.record(TOPICS.deadLetters(), new byte[] {1}).headers(), null)))
                 .isEqualTo(-1);
     }
 
     @Test
-    void shouldNotCountLettersOfAnotherRun() {
-        RedriveMark mark = new RedriveMark(0, 17, TOPICS.rollouts(), 3, 12, 99, 1, "", "run-2");
-        assertThat(lost.in(deadLetter(
-                        mark.record(TOPICS.deadLetters(), new byte[] {1}).headers(), null)))
-                .isZero();
+    void shouldNotCountLettersOfAnotherRunOrEpoch() {
+        for (RedriveMark mark : List.of(
+                new RedriveMark(0, 17, TOPICS.rollouts(), 3, 12, 99, 1, "", "run-2", EPOCH),
+                new RedriveMark(0, 17, TOPICS.rollouts(), 3, 12, 99, 1, "", "run-1", EPOCH - 1))) {
+            assertThat(lost.in(deadLetter(
+                            mark.record(TOPICS.deadLetters(), new byte[] {1}).headers(), null)))
+                    .isZero();
+        }
     }
 
     @Test

@@ -299,6 +299,8 @@ class StalenessControllerIT {
                 source,
                 "millrace.error.run-id",
                 run.connection().run().runId(),
+                "millrace.error.epoch",
+                Integer.toString(run.connection().run().epoch()),
                 "millrace.error.rollout-id",
                 rolloutId);
     }

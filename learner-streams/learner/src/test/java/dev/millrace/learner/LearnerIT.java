@@ -14,7 +14,7 @@ import dev.millrace.learner.step.DecayConfig;
 import dev.millrace.learner.step.OptimizerConfig;
 import dev.millrace.learner.step.ProximalSource;
 import dev.millrace.learner.step.StepConfig;
-import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.BatchEntry;
@@ -284,10 +284,12 @@ class LearnerIT {
 
         assertThat(log.deadLetters()).singleElement().satisfies(letter -> {
             assertThat(letter.value()).isEqualTo(garbage);
-            assertThat(header(letter.headers().lastHeader(DeadLetters.REASON).value()))
+            assertThat(header(letter.headers()
+                            .lastHeader(DeadLetterHeaders.REASON)
+                            .value()))
                     .isEqualTo("unreadable");
             assertThat(header(letter.headers()
-                            .lastHeader(DeadLetters.SOURCE_OFFSET)
+                            .lastHeader(DeadLetterHeaders.SOURCE_OFFSET)
                             .value()))
                     .isEqualTo("0");
         });

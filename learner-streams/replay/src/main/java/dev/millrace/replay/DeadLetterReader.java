@@ -1,6 +1,6 @@
 package dev.millrace.replay;
 
-import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.topology.journal.SeenHeader;
@@ -42,13 +42,15 @@ final class DeadLetterReader implements AutoCloseable {
         for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next(); next.isPresent(); next = cursor.next()) {
             Headers headers = next.get().headers();
             if (headers.lastHeader(SeenHeader.HEADER) == null
-                    && headers.lastHeader(DeadLetters.REASON) != null
-                    && source.topic().equals(DeadLetters.text(headers, DeadLetters.SOURCE_TOPIC))
+                    && headers.lastHeader(DeadLetterHeaders.REASON) != null
+                    && source.topic().equals(DeadLetterHeaders.text(headers, DeadLetterHeaders.SOURCE_TOPIC))
                     && Integer.toString(source.partition())
-                            .equals(DeadLetters.text(headers, DeadLetters.SOURCE_PARTITION))) {
+                            .equals(DeadLetterHeaders.text(headers, DeadLetterHeaders.SOURCE_PARTITION))) {
                 heads.add(new Head(
                         cursor,
-                        new Letter(next.get(), Long.parseLong(DeadLetters.text(headers, DeadLetters.SOURCE_OFFSET)))));
+                        new Letter(
+                                next.get(),
+                                Long.parseLong(DeadLetterHeaders.text(headers, DeadLetterHeaders.SOURCE_OFFSET)))));
                 return;
             }
         }

@@ -5,6 +5,7 @@ import dev.millrace.replay.DeadLetterReader.Letter;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.topology.TopologyTasks.Input;
 import dev.millrace.topology.journal.SeenHeader;
 import dev.millrace.topology.state.RecordTimestampExtractor;
@@ -34,6 +35,7 @@ final class InputReader<A> implements AutoCloseable {
     private final RecordComparison comparison;
     private final String deadLetters;
     private final LongAdder progress;
+    private final RunIdentity refusedBy;
     private long partitionTimeMs = -1;
     private long lettersCompared;
 
@@ -51,6 +53,7 @@ final class InputReader<A> implements AutoCloseable {
         this.comparison = comparison;
         this.deadLetters = run.topics().deadLetters();
         this.progress = progress;
+        this.refusedBy = run.run();
     }
 
     /** The next arrival; empty at the end of what is recorded. */
@@ -79,7 +82,8 @@ final class InputReader<A> implements AutoCloseable {
             Headers headers = DeadLetters.headers(
                     record.headers(),
                     new DeadLetters.Source(record.topic(), record.partition(), record.offset(), eventMs),
-                    e.refusal());
+                    e.refusal(),
+                    refusedBy);
             headers.remove(SeenHeader.HEADER);
             compare(record, new Decision(deadLetters, record.key(), record.value(), headers), wasRead);
             return Optional.empty();

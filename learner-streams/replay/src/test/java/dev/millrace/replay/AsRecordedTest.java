@@ -68,7 +68,7 @@ class AsRecordedTest {
                 topology.pipe(TOPICS.rollouts(), "g0", new byte[] {1, 2});
                 topology.pipe(TOPICS.scores(), "g0", new byte[] {0, 0, 0, 0, 1});
                 topology.pipe(TOPICS.trajectories(), "g0", new byte[] {7});
-                topology.pipe(TOPICS.policyVersions(), "policy/9", new byte[] {7});
+                topology.pipe(TOPICS.policyVersions(), "policy/2/9", new byte[] {7});
             }
         }
         Rollout late = rollout("late", 0).setOrdinal(9).build();

@@ -90,7 +90,7 @@ public final class MillraceTopology {
         StateStores.Kind stores = config.runtime().stateStores();
         Topology topology = new Topology();
 
-        List<String> arrivals = checked(topology, tasks.joinInputs(), "join", "dead-letters", meters);
+        List<String> arrivals = checked(topology, tasks.joinInputs(), "join", "dead-letters", meters, run);
         topology.addProcessor(
                 "join",
                 new TaskSupplier<>(
@@ -112,7 +112,8 @@ public final class MillraceTopology {
         sink(topology, "outcomes", topics.outcomes(), List.of("join"));
         sink(topology, "dead-letters", topics.deadLetters(), and(arrivals, "join"));
 
-        List<String> members = checked(topology, tasks.assemblyInputs(), "assemble", "assembly-dead-letters", meters);
+        List<String> members =
+                checked(topology, tasks.assemblyInputs(), "assemble", "assembly-dead-letters", meters, run);
         topology.addProcessor(
                 "assemble",
                 new TaskSupplier<>(
@@ -138,14 +139,19 @@ public final class MillraceTopology {
 
     /** Sources and checks of a kind of task; the names of the checks. */
     private static <A> List<String> checked(
-            Topology topology, List<Input<A>> inputs, String next, String deadLetters, TopologyMeters meters) {
+            Topology topology,
+            List<Input<A>> inputs,
+            String next,
+            String deadLetters,
+            TopologyMeters meters,
+            RunIdentity run) {
         List<String> checks = new ArrayList<>();
         for (Input<A> input : inputs) {
             String source = "read-" + input.topic() + "-for-" + next;
             String check = "check-" + input.topic() + "-for-" + next;
             topology.addSource(source, new ByteArrayDeserializer(), new ByteArrayDeserializer(), input.topic());
             topology.addProcessor(
-                    check, () -> new IngressProcessor<>(input.reader(), next, deadLetters, meters), source);
+                    check, () -> new IngressProcessor<>(input.reader(), next, deadLetters, meters, run), source);
             checks.add(check);
         }
         return checks;

@@ -38,7 +38,10 @@ final class StreamsProperties {
         settings.put(StreamsConfig.MAX_TASK_IDLE_MS_CONFIG, config.maxTaskIdleMs());
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, config.storeCacheBytes());
         settings.put(StreamsConfig.BUFFERED_RECORDS_PER_PARTITION_CONFIG, config.bufferedRecords());
-        settings.put(StreamsConfig.STATE_DIR_CONFIG, stateDirectory.toString());
+        // by run: what an earlier run under the same prefix left here is no state of this one
+        settings.put(
+                StreamsConfig.STATE_DIR_CONFIG,
+                stateDirectory.resolve(connection.run().runId()).toString());
         settings.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, SharedRocksDbMemory.class);
         settings.put(SharedRocksDbMemory.BYTES, config.rocksdbBytes());
         settings.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG, RecordTimestampExtractor.class);

@@ -13,6 +13,7 @@ import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.topology.batch.BatchConfig;
 import dev.millrace.topology.join.JoinConfig;
@@ -106,7 +107,7 @@ class DeterminismIT {
                 others.add(send(
                         run,
                         topics.policyVersions(),
-                        made.getPolicyId() + "/" + version,
+                        VersionKey.of(made).toString(),
                         timeMs(i),
                         made,
                         PolicyVersion.class));

@@ -365,10 +365,10 @@ class GroupRulesTest {
     @Test
     void shouldDeadLetterForeignRecordsOnItsOwnTopics() {
         open(2);
-        topology.pipe(TOPICS.policyVersions(), "policy/1", new byte[] {7});
+        topology.pipe(TOPICS.policyVersions(), "policy/2/1", new byte[] {7});
         topology.pipe(
                 TOPICS.policyVersions(),
-                "policy/2",
+                "policy/2/2",
                 topology.bytes(TOPICS.policyVersions(), version(1), dev.millrace.schemas.PolicyVersion.class));
         topology.pipe(TOPICS.trajectories(), "g", new byte[] {7});
         assertThat(topology.deadLetterNames()).containsExactly("unreadable ", "wrong-key key", "unreadable ");
@@ -379,7 +379,8 @@ class GroupRulesTest {
     @Test
     void shouldReadOverTheTombstoneOfADeletedVersion() {
         open(2);
-        topology.pipe(TOPICS.policyVersions(), "policy/1".getBytes(StandardCharsets.UTF_8), null, new RecordHeaders());
+        topology.pipe(
+                TOPICS.policyVersions(), "policy/2/1".getBytes(StandardCharsets.UTF_8), null, new RecordHeaders());
         assertThat(topology.deadLetters()).isEmpty();
     }
 

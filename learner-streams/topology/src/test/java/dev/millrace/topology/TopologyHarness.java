@@ -9,6 +9,7 @@ import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
+import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.topology.ingress.JoinSide;
@@ -236,7 +237,7 @@ public final class TopologyHarness implements AutoCloseable {
     public long pipe(PolicyVersion version) {
         return pipe(
                 Samples.TOPICS.policyVersions(),
-                version.getPolicyId() + "/" + version.getVersion(),
+                VersionKey.of(version).toString(),
                 bytes(Samples.TOPICS.policyVersions(), version, PolicyVersion.class));
     }
 

@@ -94,8 +94,11 @@ public record LogConnection(
                 + ", run=" + run + ", registry=" + registry + "]";
     }
 
-    /** A consumer group, transactional or application id of this run: {@code <prefix><run id>.<role>}. */
+    /**
+     * A consumer group, transactional or application id of this run: {@code <prefix><role>}, as its topics are called
+     * {@code <prefix><name>}. A prefix belongs to one run, so the run's id need not stand in it.
+     */
     public String scoped(String role) {
-        return topics.prefix() + run.runId() + "." + role;
+        return topics.prefix() + role;
     }
 }

@@ -1,7 +1,7 @@
 package dev.millrace.audit.ledger;
 
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.OffsetRange;
@@ -181,11 +181,11 @@ public final class LedgerReader {
                 redriven(mark.get());
                 return;
             }
-            String source = DeadLetters.text(record.headers(), DeadLetters.SOURCE_TOPIC);
-            String reason = DeadLetters.text(record.headers(), DeadLetters.REASON);
+            String source = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_TOPIC);
+            String reason = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.REASON);
             Optional<RolloutPlace> place = RolloutPlace.parse(RedriveMark.place(
-                    DeadLetters.text(record.headers(), DeadLetters.SOURCE_PARTITION),
-                    DeadLetters.text(record.headers(), DeadLetters.SOURCE_OFFSET)));
+                    DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_PARTITION),
+                    DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_OFFSET)));
             if (source.equals(topics.rollouts()) && place.isPresent()) {
                 ledger.deadLettered(place.get().partition(), place.get().offset(), reason);
             } else if (!source.isEmpty()) {

@@ -1,6 +1,6 @@
 package dev.millrace.audit.redrive;
 
-import dev.millrace.log.deadletter.DeadLetters;
+import dev.millrace.log.deadletter.DeadLetterHeaders;
 import java.util.Optional;
 import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -19,6 +19,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
  * @param sourceOffset its offset
  * @param sourceTimestampMs when the record was written; -1 if it came without a time
  * @param runId run that it says it belongs to; empty if not known
+ * @param epoch epoch that it says it belongs to; -1 if not known
  * @param rolloutId rollout that it is about; empty if not known
  */
 public record DeadLetter(
@@ -33,6 +34,7 @@ public record DeadLetter(
         long sourceOffset,
         long sourceTimestampMs,
         String runId,
+        int epoch,
         String rolloutId) {
 
     private static final Pattern PARTITION = Pattern.compile("\\d{1,9}");
@@ -40,10 +42,10 @@ public record DeadLetter(
 
     /** The letter that a record of the dead-letter topic is; empty if it is a mark, or was not written by Millrace. */
     public static Optional<DeadLetter> of(ConsumerRecord<byte[], byte[]> record) {
-        String partition = text(record, DeadLetters.SOURCE_PARTITION);
-        String offset = text(record, DeadLetters.SOURCE_OFFSET);
-        String timestamp = text(record, DeadLetters.SOURCE_TIMESTAMP);
-        if (record.headers().lastHeader(DeadLetters.REASON) == null
+        String partition = text(record, DeadLetterHeaders.SOURCE_PARTITION);
+        String offset = text(record, DeadLetterHeaders.SOURCE_OFFSET);
+        String timestamp = text(record, DeadLetterHeaders.SOURCE_TIMESTAMP);
+        if (record.headers().lastHeader(DeadLetterHeaders.REASON) == null
                 || !matches(PARTITION, partition)
                 || !matches(NUMBER, offset)
                 || !matches(NUMBER, timestamp)) {
@@ -53,19 +55,20 @@ public record DeadLetter(
                 record.partition(),
                 record.offset(),
                 record.timestamp(),
-                text(record, DeadLetters.REASON),
-                text(record, DeadLetters.FIELD),
-                text(record, DeadLetters.MESSAGE),
-                text(record, DeadLetters.SOURCE_TOPIC),
+                text(record, DeadLetterHeaders.REASON),
+                text(record, DeadLetterHeaders.FIELD),
+                text(record, DeadLetterHeaders.MESSAGE),
+                text(record, DeadLetterHeaders.SOURCE_TOPIC),
                 Integer.parseInt(partition),
                 Long.parseLong(offset),
                 Long.parseLong(timestamp),
-                text(record, DeadLetters.RUN_ID),
-                text(record, DeadLetters.ROLLOUT_ID)));
+                text(record, DeadLetterHeaders.RUN_ID),
+                DeadLetterHeaders.epoch(record.headers(), DeadLetterHeaders.EPOCH),
+                text(record, DeadLetterHeaders.ROLLOUT_ID)));
     }
 
     private static String text(ConsumerRecord<byte[], byte[]> record, String header) {
-        return DeadLetters.text(record.headers(), header);
+        return DeadLetterHeaders.text(record.headers(), header);
     }
 
     private static boolean matches(Pattern pattern, String text) {

@@ -189,7 +189,8 @@ public final class Redrive {
                                 offset(future),
                                 samples(letter, record),
                                 rolloutPlace(letter, record),
-                                letter.runId())
+                                letter.runId(),
+                                letter.epoch())
                         .record(connection.topics().deadLetters(), record.key()));
             });
         }

@@ -53,7 +53,9 @@ final class RedriveCheck {
             return Optional.of("it is of run '" + letter.runId() + "'; this is run '" + run.runId()
                     + "', which would refuse it again");
         }
-        if (letter.reason().equals(RefusalReason.WRONG_EPOCH.code())) {
+        if (letter.epoch() < 0
+                ? letter.reason().equals(RefusalReason.WRONG_EPOCH.code())
+                : letter.epoch() != run.epoch()) {
             return Optional.of(
                     "it is of another epoch than " + run.epoch() + ", in which the run is; it would be refused again");
         }

@@ -16,6 +16,10 @@ class RedriveCheckTest {
             Map.of(TOPICS.rollouts(), 4, TOPICS.scores(), 4, TOPICS.batches(), 1, TOPICS.policyVersions(), 1));
 
     private static DeadLetter letter(String topic, int partition, String reason, String runId) {
+        return letter(topic, partition, reason, runId, 2);
+    }
+
+    private static DeadLetter letter(String topic, int partition, String reason, String runId, int epoch) {
         return new DeadLetter(
                 0,
                 17,
@@ -28,6 +32,7 @@ class RedriveCheckTest {
                 12,
                 900,
                 runId,
+                epoch,
                 "0-17/3");
     }
 
@@ -53,7 +58,10 @@ class RedriveCheckTest {
         assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "reward", "run-2"), -1)
                         .orElseThrow())
                 .startsWith("it is of run 'run-2'");
-        assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "wrong-epoch", "run-1"), -1)
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "wrong-epoch", "run-1", -1), -1)
+                        .orElseThrow())
+                .startsWith("it is of another epoch than 2");
+        assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "reward", "run-1", 1), -1)
                         .orElseThrow())
                 .startsWith("it is of another epoch than 2");
         assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "too-large", "run-1"), -1)

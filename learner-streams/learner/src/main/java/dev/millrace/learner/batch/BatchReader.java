@@ -51,7 +51,7 @@ public final class BatchReader implements AutoCloseable {
                 Map.of("group.id", connection.scoped("learner"), "auto.offset.reset", "none", "max.poll.records", 16));
         Consumer<byte[], byte[]> consumer = log.consumer();
         this.batches = AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
-        this.refused = new RefusedBatches(connection.topics().deadLetters());
+        this.refused = new RefusedBatches(connection.topics().deadLetters(), connection.run());
         this.partition = new TopicPartition(
                 topic, PolicyPartition.of(connection.run().policyId(), topic, consumer.partitionsFor(topic)));
         consumer.assign(List.of(partition));

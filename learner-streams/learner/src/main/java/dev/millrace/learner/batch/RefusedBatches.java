@@ -2,6 +2,7 @@ package dev.millrace.learner.batch;
 
 import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.run.RunIdentity;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -19,10 +20,13 @@ final class RefusedBatches {
     private static final Logger LOG = LoggerFactory.getLogger(RefusedBatches.class);
 
     private final String topic;
+    private final RunIdentity run;
     private final List<ProducerRecord<byte[], byte[]>> letters = new ArrayList<>();
 
-    RefusedBatches(String topic) {
+    /** @param run that refuses them */
+    RefusedBatches(String topic, RunIdentity run) {
         this.topic = topic;
+        this.run = run;
     }
 
     void add(ConsumerRecord<byte[], byte[]> record, RefusedException refused) {
@@ -32,7 +36,7 @@ final class RefusedBatches {
                 record.partition(),
                 record.offset(),
                 refused.getMessage());
-        letters.add(DeadLetters.of(record, refused.refusal(), topic));
+        letters.add(DeadLetters.of(record, refused.refusal(), run, topic));
     }
 
     /** Everything that waits. */

@@ -57,12 +57,12 @@ class ArchiveIT {
     private void stream(RunOnBroker run) throws Exception {
         settled(run.send(
                 run.connection.topics().policyVersions(),
-                "policy/3",
+                "policy/2/3",
                 Samples.version(3),
                 dev.millrace.schemas.PolicyVersion.class));
         settled(run.send(
                 run.connection.topics().policyVersions(),
-                "policy/4",
+                "policy/2/4",
                 Samples.version(4),
                 dev.millrace.schemas.PolicyVersion.class));
         TopologyRunner runner =

@@ -91,7 +91,7 @@ class ReadOnlyReplayIT {
             for (long version = 3; version <= 4; version++) {
                 settled(run.send(
                         run.connection.topics().policyVersions(),
-                        "policy/" + version,
+                        "policy/2/" + version,
                         Samples.version(version),
                         PolicyVersion.class));
             }

@@ -68,7 +68,10 @@ final class AssemblyOutput {
                                 arrival.offset(),
                                 arrival.raw().timestamp()),
                         refusal.about(
-                                settings.run().runId(), arrival.trajectory().getRolloutId()))));
+                                settings.run().runId(),
+                                settings.run().epoch(),
+                                arrival.trajectory().getRolloutId()),
+                        settings.run())));
     }
 
     /** @throws IllegalStateException if the log would not take it */

@@ -2,6 +2,7 @@ package dev.millrace.topology.ingress;
 
 import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.topology.journal.SeenHeader;
 import dev.millrace.topology.meters.TopologyMeters;
 import org.apache.kafka.common.header.Headers;
@@ -19,16 +20,20 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
     private final String next;
     private final String deadLetters;
     private final TopologyMeters meters;
+    private final RunIdentity run;
 
     /**
      * @param next node that takes what was read
      * @param deadLetters node that takes refused records
+     * @param run that refuses them
      */
-    public IngressProcessor(RecordReader<T> reader, String next, String deadLetters, TopologyMeters meters) {
+    public IngressProcessor(
+            RecordReader<T> reader, String next, String deadLetters, TopologyMeters meters, RunIdentity run) {
         this.reader = reader;
         this.next = next;
         this.deadLetters = deadLetters;
         this.meters = meters;
+        this.run = run;
     }
 
     @Override
@@ -44,7 +49,8 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
             Headers headers = DeadLetters.headers(
                     record.headers(),
                     new DeadLetters.Source(at.topic(), at.partition(), at.offset(), record.timestamp()),
-                    e.refusal());
+                    e.refusal(),
+                    run);
             headers.remove(SeenHeader.HEADER); // what another task saw that made this record
             context()
                     .forward(record.withHeaders(headers).withTimestamp(context().currentSystemTimeMs()), deadLetters);

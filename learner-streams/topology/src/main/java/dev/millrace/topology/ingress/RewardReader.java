@@ -36,7 +36,7 @@ public final class RewardReader implements RecordReader<Arrival> {
         try {
             return Optional.of(new RewardArrival(check(reward, raw.key(), partition), reward, raw, offset));
         } catch (RefusedException e) {
-            throw new RefusedException(e.refusal().about(reward.getRunId(), reward.getRolloutId()));
+            throw new RefusedException(e.refusal().about(reward.getRunId(), reward.getEpoch(), reward.getRolloutId()));
         }
     }
 

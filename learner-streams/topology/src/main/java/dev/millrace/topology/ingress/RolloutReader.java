@@ -24,7 +24,8 @@ public final class RolloutReader implements RecordReader<Arrival> {
         try {
             return Optional.of(new RolloutArrival(check.check(rollout, raw.key()), rollout, raw, offset));
         } catch (RefusedException e) {
-            throw new RefusedException(e.refusal().about(rollout.getRunId(), rollout.getRolloutId()));
+            throw new RefusedException(
+                    e.refusal().about(rollout.getRunId(), rollout.getEpoch(), rollout.getRolloutId()));
         }
     }
 }

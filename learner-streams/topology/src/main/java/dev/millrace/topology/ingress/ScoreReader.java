@@ -26,7 +26,7 @@ public final class ScoreReader implements RecordReader<Arrival> {
         try {
             return Optional.of(new ScoreArrival(check.check(score, raw.key(), partition), kind, score, raw, offset));
         } catch (RefusedException e) {
-            throw new RefusedException(e.refusal().about(score.getRunId(), score.getRolloutId()));
+            throw new RefusedException(e.refusal().about(score.getRunId(), score.getEpoch(), score.getRolloutId()));
         }
     }
 }

@@ -34,7 +34,8 @@ public final class TrajectoryReader implements RecordReader<AssemblyArrival> {
         try {
             check(trajectory, raw.key());
         } catch (RefusedException e) {
-            throw new RefusedException(e.refusal().about(trajectory.getRunId(), trajectory.getRolloutId()));
+            throw new RefusedException(
+                    e.refusal().about(trajectory.getRunId(), trajectory.getEpoch(), trajectory.getRolloutId()));
         }
         return Optional.of(new TrajectoryArrival(trajectory, raw, partition, offset));
     }

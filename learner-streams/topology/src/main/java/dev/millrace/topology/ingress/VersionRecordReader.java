@@ -5,6 +5,7 @@ import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.util.Optional;
 import org.apache.kafka.streams.processor.api.Record;
@@ -30,14 +31,13 @@ public final class VersionRecordReader implements RecordReader<AssemblyArrival> 
         try {
             ownership.requireOurs(version.getRunId(), version.getEpoch());
             ownership.requirePolicy(version.getPolicyId());
-            OwnershipCheck.requireKey(
-                    raw.key(), version.getPolicyId() + "/" + version.getVersion(), "policy_id and version");
+            OwnershipCheck.requireKey(raw.key(), VersionKey.of(version).toString(), "policy_id/epoch/version");
             if (version.getVersion() < 0) {
                 throw new RefusedException(
                         RefusalReason.IDENTITY, "version", "version must be at least 0: " + version.getVersion());
             }
         } catch (RefusedException e) {
-            throw new RefusedException(e.refusal().about(version.getRunId(), ""));
+            throw new RefusedException(e.refusal().about(version.getRunId(), version.getEpoch(), ""));
         }
         return Optional.of(new VersionArrival(version.getVersion(), version.getBatchId(), raw.timestamp(), offset));
     }

@@ -72,7 +72,11 @@ final class JoinOutput {
                 DeadLetters.headers(
                         arrival.raw().headers(),
                         new DeadLetters.Source(topic, partition, arrival.offset(), arrival.timestampMs()),
-                        refusal.about(settings.run().runId(), arrival.name().rolloutId()))));
+                        refusal.about(
+                                settings.run().runId(),
+                                settings.run().epoch(),
+                                arrival.name().rolloutId()),
+                        settings.run())));
     }
 
     /** A rollout and its partners have become a trajectory, dated as the last of them. */

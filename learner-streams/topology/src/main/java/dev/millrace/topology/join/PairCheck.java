@@ -64,7 +64,7 @@ final class PairCheck {
     }
 
     private static RefusedException mismatch(Score score, String field, String sentence) {
-        return new RefusedException(
-                new Refusal(RefusalReason.MISFIT, field, sentence, score.getRunId(), score.getRolloutId()));
+        return new RefusedException(new Refusal(
+                RefusalReason.MISFIT, field, sentence, score.getRunId(), score.getEpoch(), score.getRolloutId()));
     }
 }

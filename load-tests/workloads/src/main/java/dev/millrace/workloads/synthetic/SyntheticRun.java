@@ -8,6 +8,7 @@ import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroRecordSerializer;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
@@ -97,11 +98,7 @@ public final class SyntheticRun implements AutoCloseable {
     public ProducerRecord<byte[], byte[]> record(PolicyVersion version, long timestampMs) {
         String topic = connection.topics().policyVersions();
         return new ProducerRecord<>(
-                topic,
-                null,
-                timestampMs,
-                key(version.getPolicyId() + "/" + version.getVersion()),
-                versions.serialize(topic, version));
+                topic, null, timestampMs, VersionKey.of(version).bytes(), versions.serialize(topic, version));
     }
 
     private static byte[] key(String text) {

@@ -8,17 +8,18 @@ package dev.millrace.schemas.refusal;
  *     the record as a whole
  * @param message one sentence
  * @param runId the run the record says it belongs to; empty if not known
+ * @param epoch its epoch, as the record says; -1 if not known
  * @param rolloutId the rollout it is about; empty if not known
  */
-public record Refusal(RefusalReason reason, String field, String message, String runId, String rolloutId) {
+public record Refusal(RefusalReason reason, String field, String message, String runId, int epoch, String rolloutId) {
 
     /** A refusal of a record whose owner is not known, as that of bytes that cannot be decoded. */
     public static Refusal of(RefusalReason reason, String field, String message) {
-        return new Refusal(reason, field, message, "", "");
+        return new Refusal(reason, field, message, "", -1, "");
     }
 
     /** The same refusal of a record that says whose it is. */
-    public Refusal about(String recordRunId, String recordRolloutId) {
-        return new Refusal(reason, field, message, recordRunId, recordRolloutId);
+    public Refusal about(String recordRunId, int recordEpoch, String recordRolloutId) {
+        return new Refusal(reason, field, message, recordRunId, recordEpoch, recordRolloutId);
     }
 }

@@ -63,17 +63,17 @@ public record RunTopics(String prefix) {
         return prefix + "batches";
     }
 
-    /** PolicyVersion by policy id and version; compacted. */
+    /** PolicyVersion by {@link VersionKey}; compacted. */
     public String policyVersions() {
         return prefix + "policy-versions";
     }
 
-    /** WeightChunk of the weights. */
+    /** WeightChunk of the weights, by the {@link VersionKey} of their chunk. */
     public String weights() {
         return prefix + "weights";
     }
 
-    /** WeightChunk of the optimiser's state; only a learner reads it. */
+    /** WeightChunk of the optimiser's state, keyed likewise; only a learner reads it. */
     public String optimizerState() {
         return prefix + "optimizer-state";
     }
@@ -83,7 +83,7 @@ public record RunTopics(String prefix) {
         return prefix + "training-log";
     }
 
-    /** Serving by server id; compacted. */
+    /** Serving by {@link ServerKey}; compacted. */
     public String serving() {
         return prefix + "serving";
     }

@@ -1,7 +1,7 @@
 package dev.millrace.log.deadletter;
 
 import dev.millrace.schemas.refusal.Refusal;
-import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.run.RunIdentity;
 import java.nio.charset.StandardCharsets;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -15,33 +15,13 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
  * <p>The letter is dated when it is written, because the log deletes by date: a refused record from long ago would
  * otherwise be gone before anybody saw it. Its own time is among the headers.
  *
- * <p>Header values are UTF-8 text, cut to {@value #MAX_HEADER_CHARS} characters. A record that was replayed from the
+ * <p>{@link DeadLetterHeaders} has the headers; values are cut to {@value #MAX_HEADER_CHARS} characters. A record that was replayed from the
  * dead-letter topic and is refused again carries one set of our headers, the newest.
  */
 public final class DeadLetters {
     static final int MAX_HEADER_CHARS = 1024;
-    /** What the headers of a dead letter may take beside the record: nine of them, of four bytes a character. */
+    /** What the headers of a dead letter may take beside the record: twelve of them, of four bytes a character. */
     public static final int MAX_HEADERS_BYTES = 64 << 10;
-
-    static final String PREFIX = "millrace.error.";
-    /** {@link RefusalReason#code()}. */
-    public static final String REASON = PREFIX + "reason";
-    /** {@link Refusal#field()}; absent if it is the record as a whole. */
-    public static final String FIELD = PREFIX + "field";
-    /** {@link Refusal#message()}. */
-    public static final String MESSAGE = PREFIX + "message";
-    /** Topic the record was read from. */
-    public static final String SOURCE_TOPIC = PREFIX + "source.topic";
-    /** Partition it was read from. */
-    public static final String SOURCE_PARTITION = PREFIX + "source.partition";
-    /** Offset it was read from. */
-    public static final String SOURCE_OFFSET = PREFIX + "source.offset";
-    /** When the record was written, Unix milliseconds. */
-    public static final String SOURCE_TIMESTAMP = PREFIX + "source.timestamp";
-    /** The run the record says it belongs to; absent if not known. */
-    public static final String RUN_ID = PREFIX + "run-id";
-    /** The rollout it is about; absent if not known. */
-    public static final String ROLLOUT_ID = PREFIX + "rollout-id";
 
     private DeadLetters() {}
 
@@ -57,37 +37,43 @@ public final class DeadLetters {
         }
     }
 
-    /** The headers of the dead letter of a record that came with {@code original} headers. */
-    public static Headers headers(Headers original, Source source, Refusal refusal) {
+    /**
+     * The headers of the dead letter of a record that came with {@code original} headers.
+     *
+     * @param by the run that refuses it
+     */
+    public static Headers headers(Headers original, Source source, Refusal refusal, RunIdentity by) {
         Headers headers = new RecordHeaders();
         for (Header header : original) {
-            if (!header.key().startsWith(PREFIX)) {
+            if (!header.key().startsWith(DeadLetterHeaders.ERROR)) {
                 headers.add(header);
             }
         }
-        put(headers, REASON, refusal.reason().code());
-        put(headers, FIELD, refusal.field());
-        put(headers, MESSAGE, refusal.message());
-        put(headers, SOURCE_TOPIC, source.topic());
-        put(headers, SOURCE_PARTITION, Integer.toString(source.partition()));
-        put(headers, SOURCE_OFFSET, Long.toString(source.offset()));
-        put(headers, SOURCE_TIMESTAMP, Long.toString(source.timestampMs()));
-        put(headers, RUN_ID, refusal.runId());
-        put(headers, ROLLOUT_ID, refusal.rolloutId());
+        put(headers, DeadLetterHeaders.REASON, refusal.reason().code());
+        put(headers, DeadLetterHeaders.FIELD, refusal.field());
+        put(headers, DeadLetterHeaders.MESSAGE, refusal.message());
+        put(headers, DeadLetterHeaders.SOURCE_TOPIC, source.topic());
+        put(headers, DeadLetterHeaders.SOURCE_PARTITION, Integer.toString(source.partition()));
+        put(headers, DeadLetterHeaders.SOURCE_OFFSET, Long.toString(source.offset()));
+        put(headers, DeadLetterHeaders.SOURCE_TIMESTAMP, Long.toString(source.timestampMs()));
+        put(headers, DeadLetterHeaders.RUN_ID, refusal.runId());
+        put(headers, DeadLetterHeaders.EPOCH, refusal.epoch() < 0 ? "" : Integer.toString(refusal.epoch()));
+        put(headers, DeadLetterHeaders.ROLLOUT_ID, refusal.rolloutId());
+        put(headers, DeadLetterHeaders.REFUSED_BY_RUN_ID, by.runId());
+        put(headers, DeadLetterHeaders.REFUSED_BY_EPOCH, Integer.toString(by.epoch()));
         return headers;
     }
 
     /** The dead letter of a record that a consumer read, to be sent to {@code topic}. */
     public static ProducerRecord<byte[], byte[]> of(
-            ConsumerRecord<byte[], byte[]> record, Refusal refusal, String topic) {
+            ConsumerRecord<byte[], byte[]> record, Refusal refusal, RunIdentity by, String topic) {
         return new ProducerRecord<>(
-                topic, null, null, record.key(), record.value(), headers(record.headers(), Source.of(record), refusal));
-    }
-
-    /** The text of one of these headers; empty if the record has none of that name. */
-    public static String text(Headers headers, String name) {
-        Header header = headers.lastHeader(name);
-        return header == null ? "" : new String(header.value(), StandardCharsets.UTF_8);
+                topic,
+                null,
+                null,
+                record.key(),
+                record.value(),
+                headers(record.headers(), Source.of(record), refusal, by));
     }
 
     private static void put(Headers headers, String name, String value) {

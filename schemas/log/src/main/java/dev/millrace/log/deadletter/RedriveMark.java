@@ -16,7 +16,7 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
  * <p>The mark and the record that is redriven are written in one transaction, so that a letter is redriven once or not
  * at all. A mark has no value and no reason; it repeats the letter's source and run, so that a reader who follows the
  * topic can take back what it had counted for the letter without looking for it. The record redriven carries
- * {@link #LETTER} too.
+ * {@link DeadLetterHeaders#REDRIVEN_FROM} too.
  *
  * @param letterPartition partition of the letter on the dead-letter topic
  * @param letterOffset its offset
@@ -28,6 +28,7 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
  * @param rolloutPlace where the rollout's record lies that the letter was about, {@code partition@offset}, where the
  *     letter is not that record itself but a trajectory of it; else empty
  * @param runId the run, as the letter has it; may be empty
+ * @param epoch its epoch, as the letter has it; -1 if it has none
  */
 public record RedriveMark(
         int letterPartition,
@@ -38,15 +39,9 @@ public record RedriveMark(
         long newOffset,
         long samples,
         String rolloutPlace,
-        String runId) {
+        String runId,
+        int epoch) {
 
-    private static final String PREFIX = "millrace.put-back.";
-    /** On a mark and on the record that was redriven: which letter it was, {@code partition@offset}. */
-    public static final String LETTER = PREFIX + "letter";
-
-    private static final String NEW_OFFSET = PREFIX + "new-offset";
-    private static final String SAMPLES = PREFIX + "samples";
-    private static final String ROLLOUT = PREFIX + "rollout";
     private static final Pattern PLACE = Pattern.compile("(\\d{1,9})@(\\d{1,18})");
     private static final Pattern NUMBER = Pattern.compile("\\d{1,18}");
 
@@ -59,43 +54,45 @@ public record RedriveMark(
     public static Headers headers(Headers letter, int letterPartition, long letterOffset) {
         Headers headers = new RecordHeaders();
         for (Header header : letter) {
-            if (!header.key().startsWith(DeadLetters.PREFIX) && !header.key().startsWith(PREFIX)) {
+            if (!header.key().startsWith(DeadLetterHeaders.ERROR)
+                    && !header.key().startsWith(DeadLetterHeaders.REDRIVE)) {
                 headers.add(header);
             }
         }
-        put(headers, LETTER, place(letterPartition, letterOffset));
+        put(headers, DeadLetterHeaders.REDRIVEN_FROM, place(letterPartition, letterOffset));
         return headers;
     }
 
     /** Whether a record was redriven on the topic on which it is read now. */
     public static boolean isRedriven(Headers headers) {
-        return headers.lastHeader(LETTER) != null;
+        return headers.lastHeader(DeadLetterHeaders.REDRIVEN_FROM) != null;
     }
 
     /** The mark as a record for the dead-letter topic; {@code key} is the letter's. */
     public ProducerRecord<byte[], byte[]> record(String topic, byte[] key) {
         Headers headers = new RecordHeaders();
-        put(headers, LETTER, place(letterPartition, letterOffset));
-        put(headers, DeadLetters.SOURCE_TOPIC, sourceTopic);
-        put(headers, DeadLetters.SOURCE_PARTITION, Integer.toString(sourcePartition));
-        put(headers, DeadLetters.SOURCE_OFFSET, Long.toString(sourceOffset));
-        put(headers, NEW_OFFSET, Long.toString(newOffset));
-        put(headers, SAMPLES, Long.toString(samples));
-        put(headers, ROLLOUT, rolloutPlace);
-        put(headers, DeadLetters.RUN_ID, runId);
+        put(headers, DeadLetterHeaders.REDRIVEN_FROM, place(letterPartition, letterOffset));
+        put(headers, DeadLetterHeaders.SOURCE_TOPIC, sourceTopic);
+        put(headers, DeadLetterHeaders.SOURCE_PARTITION, Integer.toString(sourcePartition));
+        put(headers, DeadLetterHeaders.SOURCE_OFFSET, Long.toString(sourceOffset));
+        put(headers, DeadLetterHeaders.REDRIVEN_TO_OFFSET, Long.toString(newOffset));
+        put(headers, DeadLetterHeaders.REDRIVEN_SAMPLES, Long.toString(samples));
+        put(headers, DeadLetterHeaders.REDRIVEN_ROLLOUT, rolloutPlace);
+        put(headers, DeadLetterHeaders.RUN_ID, runId);
+        put(headers, DeadLetterHeaders.EPOCH, epoch < 0 ? "" : Integer.toString(epoch));
         return new ProducerRecord<>(topic, letterPartition, null, key, null, headers);
     }
 
     /** The mark that a record of the dead-letter topic is; empty if it is a letter, or nothing that we wrote. */
     public static Optional<RedriveMark> of(ConsumerRecord<?, ?> record) {
         Headers headers = record.headers();
-        Matcher letter = PLACE.matcher(DeadLetters.text(headers, LETTER));
-        String partition = DeadLetters.text(headers, DeadLetters.SOURCE_PARTITION);
-        String offset = DeadLetters.text(headers, DeadLetters.SOURCE_OFFSET);
-        String newOffset = DeadLetters.text(headers, NEW_OFFSET);
-        String samples = DeadLetters.text(headers, SAMPLES);
+        Matcher letter = PLACE.matcher(DeadLetterHeaders.text(headers, DeadLetterHeaders.REDRIVEN_FROM));
+        String partition = DeadLetterHeaders.text(headers, DeadLetterHeaders.SOURCE_PARTITION);
+        String offset = DeadLetterHeaders.text(headers, DeadLetterHeaders.SOURCE_OFFSET);
+        String newOffset = DeadLetterHeaders.text(headers, DeadLetterHeaders.REDRIVEN_TO_OFFSET);
+        String samples = DeadLetterHeaders.text(headers, DeadLetterHeaders.REDRIVEN_SAMPLES);
         if (record.value() != null
-                || headers.lastHeader(DeadLetters.REASON) != null
+                || headers.lastHeader(DeadLetterHeaders.REASON) != null
                 || !letter.matches()
                 || !PLACE.matcher(partition + "@" + offset).matches()
                 || !NUMBER.matcher(newOffset).matches()
@@ -105,13 +102,14 @@ public record RedriveMark(
         return Optional.of(new RedriveMark(
                 Integer.parseInt(letter.group(1)),
                 Long.parseLong(letter.group(2)),
-                DeadLetters.text(headers, DeadLetters.SOURCE_TOPIC),
+                DeadLetterHeaders.text(headers, DeadLetterHeaders.SOURCE_TOPIC),
                 Integer.parseInt(partition),
                 Long.parseLong(offset),
                 Long.parseLong(newOffset),
                 Long.parseLong(samples),
-                DeadLetters.text(headers, ROLLOUT),
-                DeadLetters.text(headers, DeadLetters.RUN_ID)));
+                DeadLetterHeaders.text(headers, DeadLetterHeaders.REDRIVEN_ROLLOUT),
+                DeadLetterHeaders.text(headers, DeadLetterHeaders.RUN_ID),
+                DeadLetterHeaders.epoch(headers, DeadLetterHeaders.EPOCH)));
     }
 
     private static void put(Headers headers, String name, String value) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.schemas.refusal.Refusal;
 import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.run.RunIdentity;
 import java.nio.charset.StandardCharsets;
 import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -15,8 +16,9 @@ import org.junit.jupiter.api.Test;
 
 class RedriveMarkTest {
     private static final byte[] KEY = "0-7".getBytes(StandardCharsets.UTF_8);
+    private static final RunIdentity RUN = new RunIdentity("run-1", 2, "policy");
     private static final RedriveMark MARK =
-            new RedriveMark(0, 17, "millrace.trajectories", 0, 41, 99, 1, "3@12", "run-1");
+            new RedriveMark(0, 17, "millrace.trajectories", 0, 41, 99, 1, "3@12", "run-1", 2);
 
     private static ConsumerRecord<byte[], byte[]> read(ProducerRecord<byte[], byte[]> record) {
         return new ConsumerRecord<>(
@@ -47,11 +49,30 @@ class RedriveMarkTest {
         Headers refusedAgain = DeadLetters.headers(
                 redriven,
                 new DeadLetters.Source("millrace.rollouts", 3, 50, 5L),
-                Refusal.of(RefusalReason.REWARD, "reward", "reward must be finite: NaN"));
+                Refusal.of(RefusalReason.REWARD, "reward", "reward must be finite: NaN"),
+                RUN);
         assertThat(RedriveMark.isRedriven(refusedAgain)).isTrue();
         assertThat(RedriveMark.of(
                         read(new ProducerRecord<>("millrace.dead-letters", 0, null, KEY, null, refusedAgain))))
                 .isEmpty();
+    }
+
+    @Test
+    void shouldSayWhoseTheRecordIsAndWhoRefusedIt() {
+        DeadLetters.Source source = new DeadLetters.Source("millrace.rollouts", 3, 50, 5L);
+        Refusal refusal = Refusal.of(RefusalReason.WRONG_EPOCH, "epoch", "the record is of epoch 1");
+        Headers known = DeadLetters.headers(new RecordHeaders(), source, refusal.about("run-1", 1, "1-7/0"), RUN);
+        Headers unknown = DeadLetters.headers(new RecordHeaders(), source, refusal, RUN);
+
+        assertThat(DeadLetterHeaders.text(known, "millrace.error.run-id")).isEqualTo("run-1");
+        assertThat(DeadLetterHeaders.text(known, "millrace.error.epoch")).isEqualTo("1");
+        assertThat(known.lastHeader(DeadLetterHeaders.RUN_ID)).isNotNull();
+        assertThat(unknown.lastHeader(DeadLetterHeaders.RUN_ID)).isNull();
+        assertThat(DeadLetterHeaders.epoch(unknown, DeadLetterHeaders.EPOCH)).isEqualTo(-1);
+        assertThat(DeadLetterHeaders.text(unknown, "millrace.error.refused-by.run-id"))
+                .isEqualTo("run-1");
+        assertThat(DeadLetterHeaders.epoch(unknown, DeadLetterHeaders.REFUSED_BY_EPOCH))
+                .isEqualTo(2);
     }
 
     @Test
@@ -60,10 +81,12 @@ class RedriveMarkTest {
         Headers letter = DeadLetters.headers(
                 RedriveMark.headers(own, 0, 17),
                 new DeadLetters.Source("millrace.rollouts", 3, 50, 5L),
-                Refusal.of(RefusalReason.REWARD, "reward", "reward must be finite: NaN"));
+                Refusal.of(RefusalReason.REWARD, "reward", "reward must be finite: NaN"),
+                RUN);
         Headers again = RedriveMark.headers(letter, 0, 21);
         assertThat(again.toArray()).hasSize(2);
         assertThat(again.lastHeader("trace-id").value()).isEqualTo(KEY);
-        assertThat(DeadLetters.text(again, RedriveMark.LETTER)).isEqualTo("0@21");
+        assertThat(DeadLetterHeaders.text(again, DeadLetterHeaders.REDRIVEN_FROM))
+                .isEqualTo("0@21");
     }
 }
