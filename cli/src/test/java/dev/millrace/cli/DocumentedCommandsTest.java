@@ -43,7 +43,7 @@ class DocumentedCommandsTest {
                 }
             }
         }
-        assertThat(commands).hasSizeGreaterThan(8);
+        assertThat(commands).hasSizeGreaterThan(60);
         for (String command : commands) {
             String[] arguments = command.isEmpty()
                     ? new String[0]
@@ -67,11 +67,43 @@ class DocumentedCommandsTest {
         }
     }
 
+    /** Every README, and every page under {@code docs/}. */
     private static List<Path> documents() throws IOException {
-        try (Stream<Path> files = Files.walk(ROOT, 4)) {
-            return files.filter(file -> file.getFileName().toString().equals("README.md"))
+        try (Stream<Path> files = Files.walk(ROOT, 5)) {
+            return files.filter(file -> file.getFileName().toString().equals("README.md")
+                            || file.startsWith(ROOT.resolve("docs"))
+                                    && file.getFileName().toString().endsWith(".md"))
+                    .filter(file -> !file.toString().contains("/target/"))
                     .sorted()
                     .toList();
+        }
+    }
+
+    @Test
+    void shouldUnderstandEveryCommandInASentenceOrATable() throws IOException {
+        Pattern inline = Pattern.compile("`\\./millrace( [^`]*)?`");
+        int found = 0;
+        for (Path document : documents()) {
+            String text = FENCE.matcher(Files.readString(document)).replaceAll("");
+            for (Matcher command = inline.matcher(text); command.find(); ) {
+                String written = command.group(1) == null
+                        ? ""
+                        : command.group(1).split("[>|;]")[0].strip();
+                found++;
+                assertThatCode(() -> understand(written))
+                        .as(document + ": ./millrace " + written)
+                        .doesNotThrowAnyException();
+            }
+        }
+        assertThat(found).isGreaterThan(20);
+    }
+
+    /** Parses a command that may be told without all that it needs. */
+    private static void understand(String written) {
+        try {
+            Main.commandLine().parseArgs(written.isEmpty() ? new String[0] : written.split("\\s+"));
+        } catch (CommandLine.MissingParameterException toldInShort) {
+            assertThat(toldInShort.getCommandLine().getParent()).isNotNull();
         }
     }
 

@@ -9,15 +9,21 @@ import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.TopologyTasks.Input;
 import dev.millrace.topology.ingress.IngressProcessor;
 import dev.millrace.topology.meters.TopologyMeters;
+import dev.millrace.topology.state.RecordTimestampExtractor;
 import dev.millrace.topology.state.StateStores;
 import dev.millrace.topology.task.TaskSupplier;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import java.util.function.Supplier;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.streams.AutoOffsetReset;
+import org.apache.kafka.streams.StreamsBuilder;
+import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 
 /**
@@ -45,7 +51,24 @@ public final class MillraceTopology {
 
     /** The topology of a run on its log. */
     public static Topology build(TopologyConfig config, LogConnection connection, TopologyMeters meters) {
-        return build(
+        return addTo(new StreamsBuilder(), config, connection, meters);
+    }
+
+    /**
+     * The topology of a run beside what a program has in its own builder, as one topology to run.
+     *
+     * <p>Its sources bring their own serdes and {@link RecordTimestampExtractor}, so the program's defaults for these may be
+     * what they like. What a program must keep from: the names of nodes and stores here, and the topics that are read here
+     * ({@code rollouts}, {@code scores}, {@code trajectories}, {@code policy-versions} and the configured partners), for the
+     * engine reads a topic once. {@code batches} and {@code outcomes} are free to be read. Run it with {@link #settings}.
+     *
+     * @param builder is built here, and must not be changed afterwards
+     */
+    public static Topology addTo(
+            StreamsBuilder builder, TopologyConfig config, LogConnection connection, TopologyMeters meters) {
+        Topology topology = builder.build();
+        add(
+                topology,
                 config,
                 connection.run(),
                 connection.topics(),
@@ -53,6 +76,19 @@ public final class MillraceTopology {
                 () -> new KafkaRecordFetcher(connection, FETCH_PATIENCE),
                 maxValueBytes(connection),
                 meters);
+        return topology;
+    }
+
+    /**
+     * Settings of an engine that runs the topology: exactly once, committed and sized as configured, under the run's own
+     * application id. A program may add to them; what it changes it answers for.
+     *
+     * @param stateDirectory of this instance alone; it keeps the instance's name if none is configured
+     */
+    public static Properties settings(TopologyConfig config, LogConnection connection, Path stateDirectory) {
+        RuntimeConfig runtime = config.runtime();
+        String name = InstanceName.of(runtime.instanceId(), stateDirectory);
+        return StreamsProperties.of(runtime, connection, stateDirectory, StreamsConfig.EXACTLY_ONCE_V2, name);
     }
 
     /** Largest value of a record that the log is set up for. */
@@ -85,10 +121,23 @@ public final class MillraceTopology {
             Supplier<RecordFetcher> fetchers,
             int maxValueBytes,
             TopologyMeters meters) {
+        Topology topology = new Topology();
+        add(topology, config, run, topics, registry, fetchers, maxValueBytes, meters);
+        return topology;
+    }
+
+    private static void add(
+            Topology topology,
+            TopologyConfig config,
+            RunIdentity run,
+            RunTopics topics,
+            SchemaRegistry registry,
+            Supplier<RecordFetcher> fetchers,
+            int maxValueBytes,
+            TopologyMeters meters) {
         TopologyTasks tasks = new TopologyTasks(config, run, topics, registry, fetchers, maxValueBytes, meters);
         long commitIntervalMs = config.runtime().commitIntervalMs();
         StateStores.Kind stores = config.runtime().stateStores();
-        Topology topology = new Topology();
 
         List<String> arrivals = checked(topology, tasks.joinInputs(), "join", "dead-letters", meters, run);
         topology.addProcessor(
@@ -134,7 +183,6 @@ public final class MillraceTopology {
         toPolicy(topology, "batches", topics.batches(), run, "assemble");
         sink(topology, "assembly-outcomes", topics.outcomes(), List.of("assemble"));
         sink(topology, "assembly-dead-letters", topics.deadLetters(), and(members, "assemble"));
-        return topology;
     }
 
     /** Sources and checks of a kind of task; the names of the checks. */
@@ -149,7 +197,13 @@ public final class MillraceTopology {
         for (Input<A> input : inputs) {
             String source = "read-" + input.topic() + "-for-" + next;
             String check = "check-" + input.topic() + "-for-" + next;
-            topology.addSource(source, new ByteArrayDeserializer(), new ByteArrayDeserializer(), input.topic());
+            topology.addSource(
+                    AutoOffsetReset.earliest(), // nothing of a run may be passed over
+                    source,
+                    new RecordTimestampExtractor(),
+                    new ByteArrayDeserializer(),
+                    new ByteArrayDeserializer(),
+                    input.topic());
             topology.addProcessor(
                     check, () -> new IngressProcessor<>(input.reader(), next, deadLetters, meters, run), source);
             checks.add(check);

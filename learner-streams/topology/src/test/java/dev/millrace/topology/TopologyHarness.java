@@ -14,7 +14,6 @@ import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.meters.TopologyMeters;
-import dev.millrace.topology.state.RecordTimestampExtractor;
 import dev.millrace.topology.watch.Wait;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
@@ -76,7 +75,6 @@ public final class TopologyHarness implements AutoCloseable {
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "harness");
         properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:1");
         properties.put(StreamsConfig.STATE_DIR_CONFIG, stateDirectory.toString());
-        properties.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG, RecordTimestampExtractor.class);
         driver = new TopologyTestDriver(
                 MillraceTopology.build(
                         config, Samples.RUN, Samples.TOPICS, schemas, LogFetcher::new, maxValueBytes, shared),

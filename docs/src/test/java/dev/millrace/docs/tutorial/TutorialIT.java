@@ -1,0 +1,74 @@
+package dev.millrace.docs.tutorial;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The commands of the tutorials, as a reader types them one after the other, by the packaged command. */
+class TutorialIT {
+    private static final Path TUTORIALS = Path.of("tutorials");
+    private static final Path LIBRARIES =
+            Path.of("..", "cli", "target", "lib").toAbsolutePath().normalize();
+    private static final long PATIENCE_MINUTES = 4;
+
+    @TempDir
+    private Path folder;
+
+    @Test
+    void shouldDoWhatTheTutorialsSay() throws Exception {
+        command();
+        List<Path> pages;
+        try (Stream<Path> files = Files.list(TUTORIALS)) {
+            pages = files.sorted().toList();
+        }
+        int blocks = 0;
+        for (Path page : pages) {
+            for (TutorialPage.Block block : TutorialPage.read(page).blocks()) {
+                run(page, block);
+                blocks++;
+            }
+        }
+        assertThat(blocks).isGreaterThan(10);
+    }
+
+    private void run(Path page, TutorialPage.Block block) throws IOException, InterruptedException {
+        Path printed = folder.resolve("printed");
+        Process shell = new ProcessBuilder("bash", "-e", "-c", block.commands())
+                .directory(folder.toFile())
+                .redirectErrorStream(true)
+                .redirectOutput(printed.toFile())
+                .start();
+        boolean ended = shell.waitFor(PATIENCE_MINUTES, TimeUnit.MINUTES);
+        if (!ended) {
+            shell.descendants().forEach(ProcessHandle::destroyForcibly);
+            shell.destroyForcibly();
+        }
+        String what = page + ":\n" + block.commands() + "printed:\n" + Files.readString(printed);
+        assertThat(ended).as(what).isTrue();
+        assertThat(shell.exitValue()).as(what).isEqualTo(block.exit());
+        for (String expected : block.expected()) {
+            assertThat(Files.readString(printed)).as(what).contains(expected);
+        }
+        for (String file : block.files()) {
+            assertThat(folder.resolve(file)).as(what).isNotEmptyFile();
+        }
+    }
+
+    /** {@code ./millrace}, from the packaged jars, with a compiler that does not wait for what is hot. */
+    private void command() throws IOException {
+        Path java = Path.of(System.getProperty("java.home"), "bin", "java");
+        Path command = Files.writeString(
+                folder.resolve("millrace"),
+                "#!/usr/bin/env bash\nexec '" + java
+                        + "' -Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData "
+                        + "-Djava.awt.headless=true -cp '" + LIBRARIES + "/*' dev.millrace.cli.Main \"$@\"\n");
+        assertThat(command.toFile().setExecutable(true)).isTrue();
+    }
+}
