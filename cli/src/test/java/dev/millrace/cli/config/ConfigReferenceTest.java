@@ -7,6 +7,7 @@ import dev.millrace.learner.kl.ReferenceConfig;
 import dev.millrace.learner.objective.AggregationConfig;
 import dev.millrace.runtime.config.Choice;
 import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.KeyScope;
 import dev.millrace.runtime.config.MillraceConfig;
 import java.io.IOException;
 import java.lang.reflect.RecordComponent;
@@ -14,6 +15,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -34,8 +36,11 @@ class ConfigReferenceTest {
 
     @Test
     void shouldSayWhatEveryKeyMeans() throws IOException {
-        StringBuilder text = new StringBuilder("# Configuration\n\nEvery key with its default. "
-                + "Put keys into a YAML file for `--config`, or one at a time into `--set key=value`.\n");
+        StringBuilder text = new StringBuilder(
+                "# Configuration\n\nEvery key with its default. "
+                        + "Put keys into a YAML file for `--config`, or one at a time into `--set key=value`.\n\n"
+                        + "A key for the `run` is on the run's log and the same for everyone who works on it. A `default` is there as the run's creator\n"
+                        + "chose it, and a process may choose otherwise. A key for a `process` is not on the log: each process is told its own.\n");
         sections("", MillraceConfig.defaults(), text);
         for (Class<?> shared : SHOWN_ONCE) {
             String key = ConfigBinder.keyOf(shared.getSimpleName().replace("Config", ""));
@@ -80,11 +85,11 @@ class ConfigReferenceTest {
         Choice choice = Choice.of(component.getType()).orElseThrow();
         text.append("\n## ")
                 .append(key)
-                .append("\n\n| key | default | meaning |\n| --- | --- | --- |\n| `")
+                .append("\n\n| key | default | for | meaning |\n| --- | --- | --- | --- |\n| `")
                 .append(key)
                 .append(".kind` | `")
                 .append(Choice.kindOf(chosen))
-                .append("` | ")
+                .append("` | " + scope(key) + " | ")
                 .append(meaning(
                         source(component.getDeclaringRecord()), component.getName(), component.getDeclaringRecord()))
                 .append("; one of ")
@@ -119,13 +124,21 @@ class ConfigReferenceTest {
             if (!choice || SHOWN_ONCE.contains(component.getType())) {
                 rows.add("| `" + join(path, component) + (choice ? "." + Choice.KIND : "") + "` | "
                         + (choice ? "`" + Choice.kindOf(value) + "`" : shown(value)) + " | "
+                        + scope(join(path, component)) + " | "
                         + meaning(source, component.getName(), record.getClass()) + alternatives(component) + " |");
             }
         }
         if (!rows.isEmpty()) {
-            text.append("\n## ").append(title).append("\n\n| key | default | meaning |\n| --- | --- | --- |\n");
+            text.append("\n## ")
+                    .append(title)
+                    .append("\n\n| key | default | for | meaning |\n| --- | --- | --- | --- |\n");
             rows.forEach(row -> text.append(row).append('\n'));
         }
+    }
+
+    /** For whom a key speaks; those that are shown once for several places are parts of what a step is. */
+    private static String scope(String key) {
+        return (key.startsWith("…") ? KeyScope.RUN : KeyScope.of(key)).name().toLowerCase(Locale.ROOT);
     }
 
     private static String alternatives(RecordComponent component) {
@@ -148,7 +161,7 @@ class ConfigReferenceTest {
 
     private static String shown(Object value) {
         if (value instanceof Enum<?> choice) {
-            return "`" + choice.name().toLowerCase(java.util.Locale.ROOT) + "`";
+            return "`" + choice.name().toLowerCase(Locale.ROOT) + "`";
         }
         return value.toString().isEmpty() ? "empty" : "`" + value + "`";
     }

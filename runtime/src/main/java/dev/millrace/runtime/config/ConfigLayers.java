@@ -61,7 +61,7 @@ public final class ConfigLayers {
         return this;
     }
 
-    /** Whether a layer says what to run, and not only which run and from where; of keys that are known. */
+    /** Whether a layer says what to run, and not only which run and from where; a key that nobody knows is taken to. */
     public boolean saysWhatToRun() {
         return saysWhatToRun("", tree);
     }
@@ -71,7 +71,7 @@ public final class ConfigLayers {
             String key = ConfigBinder.join(path, entry.getKey());
             return entry.getValue() instanceof ObjectNode group && !key.equals("kafka")
                     ? saysWhatToRun(key, group)
-                    : !WHICH_RUN.contains(key) && KeyScope.of(key) == KeyScope.RUN;
+                    : !WHICH_RUN.contains(key) && KeyScope.find(key).orElse(KeyScope.RUN) == KeyScope.RUN;
         });
     }
 

@@ -2,6 +2,7 @@ package dev.millrace.runtime.config;
 
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * For whom a key of the configuration speaks: for the run, whoever works on it, or for one process on one machine.
@@ -109,15 +110,19 @@ public enum KeyScope {
      * For whom a key speaks.
      *
      * @param key with dots, such as {@code learner.step.epochs}
+     * @throws IllegalArgumentException if it is no key
      */
     public static KeyScope of(String key) {
+        return find(key)
+                .orElseThrow(() -> new IllegalArgumentException("nothing says for whom the key " + key + " speaks"));
+    }
+
+    /** For whom a key speaks; empty if it is no key. */
+    static Optional<KeyScope> find(String key) {
         for (String group = key; ; group = group.substring(0, group.lastIndexOf('.'))) {
             KeyScope scope = OF.get(group);
-            if (scope != null) {
-                return scope;
-            }
-            if (group.indexOf('.') < 0) {
-                throw new IllegalArgumentException("nothing says for whom the key " + key + " speaks");
+            if (scope != null || group.indexOf('.') < 0) {
+                return Optional.ofNullable(scope);
             }
         }
     }

@@ -104,4 +104,51 @@ class MillraceConfigTest {
                         .objective())
                 .isEqualTo(ToprConfig.defaults());
     }
+
+    @Test
+    void shouldShowNoSecretAndKeepReferences() {
+        MillraceConfig config = bind(
+                "kafka.ssl.key.password=hunter2",
+                "kafka.ssl.truststore.password=\"${env:TRUST}\"",
+                "run.schema_registry_url=\"http://bob:hunter2@registry\"");
+        assertThat(config.toString() + ConfigBinder.unbind(config) + ConfigTree.write(ConfigBinder.unbind(config)))
+                .doesNotContain("hunter2")
+                .contains("[hidden]", "${env:TRUST}", "http://bob:[hidden]@registry");
+        assertThat(config.kafka().get("ssl.key.password").written())
+                .as("for the client")
+                .isEqualTo("hunter2");
+        assertThat(config.run().schemaRegistryUrl().written()).isEqualTo("http://bob:hunter2@registry");
+    }
+
+    @Test
+    void shouldSayNoSecretThatStandsInTheWrongPlace() {
+        assertThatThrownBy(() -> bind("kafka=hunter2")).hasMessage("kafka must be keys and values: [hidden]");
+        assertThatThrownBy(() -> bind("run.schema_registry_url=[hunter2]"))
+                .hasMessage("run.schema_registry_url must be text: [hidden]");
+        assertThatThrownBy(() -> bind("kafka.ssl.key.password='hunter2"))
+                .hasMessageStartingWith("--set kafka.ssl.key.password=...: the value is not valid YAML")
+                .hasMessageNotContaining("hunter2")
+                .hasNoCause();
+    }
+
+    @Test
+    void shouldRefuseAReferenceWhereNobodyFollowsIt() {
+        assertThatThrownBy(() -> bind("model.checkpoint=\"${env:CHECKPOINT}\""))
+                .hasMessage("model.checkpoint takes no reference: '${env:CHECKPOINT}'; settings under kafka. and"
+                        + " run.schema_registry_url do");
+    }
+
+    @Test
+    void shouldConnectOnlyWithSecretsThatAreThere() {
+        assertThat(bind("kafka.ssl.key.password=hunter2").clientSettings())
+                .containsEntry("ssl.key.password", "hunter2");
+        assertThatThrownBy(() -> bind("kafka.ssl.key.password=\"[hidden]\"").clientSettings())
+                .isInstanceOf(ConfigException.class)
+                .hasMessageStartingWith("kafka.ssl.key.password is [hidden]: it was given literally");
+        assertThatThrownBy(() -> bind("kafka.consumer.ssl.key.password=\"${file:/none:key}\"")
+                        .clientSettings())
+                .isInstanceOf(ConfigException.class)
+                .hasMessageStartingWith(
+                        "kafka.consumer.ssl.key.password refers to ${file:/none:key}, and there is no file /none;");
+    }
 }

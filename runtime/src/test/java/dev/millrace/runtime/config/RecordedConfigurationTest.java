@@ -117,5 +117,8 @@ class RecordedConfigurationTest {
         assertThat(layers("task.name=sort").saysWhatToRun()).isTrue();
         assertThat(layers("learner.step.kl=in_loss").saysWhatToRun()).isTrue();
         assertThat(layers("goal.mean_reward=0.4").saysWhatToRun()).isFalse();
+        assertThat(layers("gaol.mean_reward=0.4").saysWhatToRun())
+                .as("it is refused at once")
+                .isTrue();
     }
 }
