@@ -52,7 +52,7 @@ class ArchitectureTest {
             Map.entry(TOPOLOGY, List.of(CONTRACTS, LOG, CORRECTIONS, STAGES)),
             Map.entry(AUDIT, List.of(CONTRACTS, LOG, CORRECTIONS, STAGES)),
             Map.entry(LEARNER, List.of(CONTRACTS, LOG, POLICY, WEIGHTS, CORRECTIONS, STAGES)),
-            Map.entry(REPLAY, List.of(CONTRACTS, LOG, POLICY, WEIGHTS, CORRECTIONS, STAGES, TOPOLOGY, LEARNER)),
+            Map.entry(REPLAY, List.of(REPORT, CONTRACTS, LOG, POLICY, WEIGHTS, CORRECTIONS, STAGES, TOPOLOGY, LEARNER)),
             Map.entry(GENERATOR, List.of(API, CONTRACTS, LOG, POLICY, WEIGHTS)),
             Map.entry(SCORER, List.of(CONTRACTS, LOG, POLICY, WEIGHTS)),
             Map.entry(
@@ -69,6 +69,7 @@ class ArchitectureTest {
                             STAGES,
                             TOPOLOGY,
                             LEARNER,
+                            REPLAY,
                             AUDIT,
                             GENERATOR,
                             SCORER)),

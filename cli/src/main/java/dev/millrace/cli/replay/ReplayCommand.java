@@ -3,12 +3,14 @@ package dev.millrace.cli.replay;
 import dev.millrace.cli.TypedCommand;
 import dev.millrace.cli.archive.ProgressLine;
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.cli.replay.WhatIfReport.StepUnder;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
 import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.TaskVerdict;
 import dev.millrace.replay.WhatIf;
+import dev.millrace.replay.report.ReplayTotals;
+import dev.millrace.replay.report.WhatIfReport;
+import dev.millrace.replay.report.WhatIfReport.StepUnder;
 import dev.millrace.report.CsvFile;
 import dev.millrace.report.Lines;
 import dev.millrace.report.Report;
@@ -17,6 +19,7 @@ import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.replay.NamedCorrections;
 import dev.millrace.stages.CorrectionConfig;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -169,7 +172,7 @@ public final class ReplayCommand implements Callable<Integer> {
             alternatives.add(new Alternative("rescored " + rescore, ofRun, true));
         }
         for (String named : corrections) {
-            Alternative other = CorrectionsOption.parse(named, ofRun);
+            Alternative other = NamedCorrections.parse(named, ofRun);
             alternatives.add(new Alternative(other.name(), other.corrections(), rescore != null));
         }
         List<String> names = alternatives.stream().map(Alternative::name).toList();

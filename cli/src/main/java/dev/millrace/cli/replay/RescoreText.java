@@ -1,5 +1,6 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.replay.report.ReplayTotals;
 import dev.millrace.replay.rescore.Agreement;
 import java.util.ArrayList;
 import java.util.List;

@@ -8,6 +8,7 @@ import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.replay.NamedCorrections;
 import dev.millrace.stages.CorrectionConfig;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -37,7 +38,7 @@ final class VariantOption {
                     tree.has(CORRECTIONS) ? ConfigBinder.bind(corrections, tree.get(CORRECTIONS)) : corrections,
                     tree.has(STEP) ? ConfigBinder.bind(step, tree.get(STEP)) : step);
         } else {
-            Alternative alternative = CorrectionsOption.parse(named, corrections);
+            Alternative alternative = NamedCorrections.parse(named, corrections);
             variant = new Variant(alternative.name(), alternative.corrections(), step);
         }
         try {

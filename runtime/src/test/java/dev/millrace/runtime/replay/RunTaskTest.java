@@ -1,4 +1,4 @@
-package dev.millrace.cli.replay;
+package dev.millrace.runtime.replay;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,4 +1,4 @@
-package dev.millrace.cli.replay;
+package dev.millrace.runtime.replay;
 
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.GeneratorConfig;
@@ -21,7 +21,7 @@ import java.util.Optional;
 import java.util.function.LongFunction;
 
 /** A recorded run's prompts, sampled in this process by the generator's engine and the built-in environments. Owned by one thread. */
-final class RunRollouts implements RolloutSource, AutoCloseable {
+public final class RunRollouts implements RolloutSource, AutoCloseable {
     private static final Clock NO_TIME = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
 
     private final GeneratorConfig config;
@@ -30,7 +30,7 @@ final class RunRollouts implements RolloutSource, AutoCloseable {
     private final Environments environments = Environments.builtIn();
     private RolloutSampler sampler;
 
-    RunRollouts(MillraceConfig config, DecoderShape shape, Engine engine) {
+    public RunRollouts(MillraceConfig config, DecoderShape shape, Engine engine) {
         this.config = config.generator();
         this.shape = shape;
         this.engine = engine;

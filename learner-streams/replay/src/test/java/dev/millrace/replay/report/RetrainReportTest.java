@@ -1,4 +1,4 @@
-package dev.millrace.cli.replay;
+package dev.millrace.replay.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,4 +1,4 @@
-package dev.millrace.cli.replay;
+package dev.millrace.replay.report;
 
 import dev.millrace.replay.retrain.RetrainedStep;
 import dev.millrace.replay.retrain.VariantStep;
@@ -14,14 +14,14 @@ import java.util.stream.DoubleStream;
  * @param each one for each set of draws; the recorded ones first
  * @param live whether variants learnt from rollouts of their own
  */
-record RetrainSeeds(List<RetrainRecord> each, boolean live) {
+public record RetrainSeeds(List<RetrainRecord> each, boolean live) {
 
-    RetrainSeeds {
+    public RetrainSeeds {
         each = List.copyOf(each);
     }
 
     /** The one with the recorded draws, or with the recorded rollouts themselves. */
-    RetrainRecord first() {
+    public RetrainRecord first() {
         return each.get(0);
     }
 

@@ -1,4 +1,4 @@
-package dev.millrace.cli.replay;
+package dev.millrace.replay.report;
 
 import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.corrections.diagnostics.Diagnosis;
@@ -17,7 +17,7 @@ import java.util.Optional;
  * A replay in all, and its steps as a curve of bounded length: when there are too many points, each two neighbours become
  * one, their mean. So memory does not grow with the run.
  */
-final class ReplayTotals {
+public final class ReplayTotals {
     private static final int MAX_POINTS = 1000;
 
     /** One alternative in all. */
@@ -99,12 +99,12 @@ final class ReplayTotals {
     private long notAsTrained;
     private Agreement agreement = Agreement.NONE;
 
-    ReplayTotals(List<String> names) {
+    public ReplayTotals(List<String> names) {
         this.names = List.copyOf(names);
         names.forEach(name -> totals.add(new Total()));
     }
 
-    void add(ReplayedStep step) {
+    public void add(ReplayedStep step) {
         steps++;
         notAsRecorded += step.isAsRecorded() ? 0 : 1;
         step.rescored().ifPresent(rescored -> {
@@ -176,17 +176,17 @@ final class ReplayTotals {
     }
 
     /** Steps at which the run's own corrections, over log-probs at the step's beginning, decide what the learner's log says. */
-    long asTrained() {
+    public long asTrained() {
         return asTrained;
     }
 
     /** Steps at which they do not. */
-    long notAsTrained() {
+    public long notAsTrained() {
         return notAsTrained;
     }
 
     /** How log-probs that were computed again compare with the recorded ones. */
-    Agreement agreement() {
+    public Agreement agreement() {
         return agreement;
     }
 

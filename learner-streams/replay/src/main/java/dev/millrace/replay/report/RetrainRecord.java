@@ -1,4 +1,4 @@
-package dev.millrace.cli.replay;
+package dev.millrace.replay.report;
 
 import dev.millrace.replay.retrain.RetrainListener;
 import dev.millrace.replay.retrain.RetrainedStep;
@@ -18,7 +18,7 @@ import java.util.function.ToDoubleFunction;
  * What a re-train found, kept for text and page: some hundred bytes a step and variant, where a step takes tens of
  * milliseconds or more.
  */
-final class RetrainRecord implements RetrainListener {
+public final class RetrainRecord implements RetrainListener {
     private final List<String> names;
     private final List<RetrainedStep> steps = new ArrayList<>();
     private final List<Long> evaluatedAt = new ArrayList<>();
@@ -26,7 +26,7 @@ final class RetrainRecord implements RetrainListener {
     private final Map<Integer, String> endings = new TreeMap<>();
     private OptionalLong parted = OptionalLong.empty();
 
-    RetrainRecord(List<String> names) {
+    public RetrainRecord(List<String> names) {
         this.names = List.copyOf(names);
     }
 
@@ -59,7 +59,7 @@ final class RetrainRecord implements RetrainListener {
     }
 
     /** The first version at which the run's own variant made other weights than the run; empty if it never did. */
-    OptionalLong parted() {
+    public OptionalLong parted() {
         return parted;
     }
 

@@ -1,4 +1,4 @@
-package dev.millrace.cli.replay;
+package dev.millrace.replay.report;
 
 import dev.millrace.replay.StepFigures;
 import dev.millrace.replay.retrain.VariantGradient;

@@ -1,4 +1,4 @@
-package dev.millrace.cli.replay;
+package dev.millrace.replay.report;
 
 import dev.millrace.replay.retrain.RetrainedStep;
 import dev.millrace.replay.retrain.VariantStep;
@@ -20,7 +20,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /** A re-train as a report: whether it is the run, and where each variant ended. */
-final class RetrainReport {
+public final class RetrainReport {
     private static final int RECORDED = 0;
     private static final double ALIKE = 0.005;
     private static final Axis VERSION = Axis.of("version");
@@ -31,7 +31,7 @@ final class RetrainReport {
     private RetrainReport() {}
 
     /** What a re-train comes to, its table and its curves. */
-    static Report of(RetrainSeeds found, VersionInterval range, double seconds) {
+    public static Report of(RetrainSeeds found, VersionInterval range, double seconds) {
         List<String> verdict = new ArrayList<>();
         verdict.add(String.format(
                 Locale.ROOT,

@@ -1,4 +1,4 @@
-package dev.millrace.cli.replay;
+package dev.millrace.replay.report;
 
 import dev.millrace.replay.retrain.GradientStep;
 import dev.millrace.replay.retrain.VariantGradient;
@@ -8,15 +8,15 @@ import java.util.List;
 import java.util.function.ToDoubleFunction;
 
 /** The gradients that were found, kept for text and page. */
-final class GradientRecord {
+public final class GradientRecord {
     private final List<String> names;
     private final List<GradientStep> steps = new ArrayList<>();
 
-    GradientRecord(List<String> names) {
+    public GradientRecord(List<String> names) {
         this.names = List.copyOf(names);
     }
 
-    void add(GradientStep step) {
+    public void add(GradientStep step) {
         steps.add(step);
     }
 

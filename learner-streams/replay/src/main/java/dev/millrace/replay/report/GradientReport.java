@@ -1,6 +1,6 @@
-package dev.millrace.cli.replay;
+package dev.millrace.replay.report;
 
-import static dev.millrace.cli.replay.RetrainReport.count;
+import static dev.millrace.replay.report.RetrainReport.count;
 
 import dev.millrace.replay.retrain.GradientStep;
 import dev.millrace.replay.retrain.VariantGradient;
@@ -16,14 +16,14 @@ import java.util.Locale;
 import java.util.stream.IntStream;
 
 /** Counterfactual gradients as a report: which variant pointed closest to the on-policy gradient. */
-final class GradientReport {
+public final class GradientReport {
     private static final int PICTURED = 4;
     private static final Axis VERSION = Axis.of("version that the step began with");
 
     private GradientReport() {}
 
     /** What gradients come to, their table and their curves. */
-    static Report of(GradientRecord found, double seconds) {
+    public static Report of(GradientRecord found, double seconds) {
         List<Chart> charts = new ArrayList<>();
         for (Figure<VariantGradient> figure : Figure.GRADIENT) {
             charts.add(Figure.chart(

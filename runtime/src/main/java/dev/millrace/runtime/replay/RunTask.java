@@ -1,4 +1,4 @@
-package dev.millrace.cli.replay;
+package dev.millrace.runtime.replay;
 
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
@@ -33,7 +33,7 @@ import java.util.stream.LongStream;
  * The task of a recorded run, sampled as the run samples it, in this process. Prompts and draws are of series of their own,
  * which no run trains on, and the same for all weights. Owned by one thread.
  */
-final class RunTask implements PolicyEvaluation, AutoCloseable {
+public final class RunTask implements PolicyEvaluation, AutoCloseable {
     private static final Clock NO_TIME = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
     private static final long EVALUATION_SEED = Long.MIN_VALUE;
     private static final long REFERENCE_SEED = Long.MIN_VALUE + 1;
@@ -54,7 +54,7 @@ final class RunTask implements PolicyEvaluation, AutoCloseable {
      * @param prompts of an evaluation, one sample each
      * @param groups of an on-policy batch, of the run's own size
      */
-    RunTask(RunIdentity run, MillraceConfig config, DecoderShape shape, Engine engine, int prompts, int groups) {
+    public RunTask(RunIdentity run, MillraceConfig config, DecoderShape shape, Engine engine, int prompts, int groups) {
         this.run = run;
         this.config = config;
         this.task = config.task().task();
@@ -63,7 +63,7 @@ final class RunTask implements PolicyEvaluation, AutoCloseable {
         this.prompts = prompts;
         this.groups = groups;
         this.scoring = new ScoringSession(engine, shape, config.learner().step().tokensPerMicrobatch());
-        CorrectionConfig none = CorrectionsOption.none(config.topology().corrections());
+        CorrectionConfig none = NamedCorrections.none(config.topology().corrections());
         this.trajectories = new GivenRollouts(run, none.rolloutCorrection());
         this.batches = new DirectBatches(run, none);
     }
@@ -73,7 +73,7 @@ final class RunTask implements PolicyEvaluation, AutoCloseable {
      *
      * @param tokenizerHash of the run's vocabulary
      */
-    static Optional<String> refusal(MillraceConfig config, String tokenizerHash) {
+    public static Optional<String> refusal(MillraceConfig config, String tokenizerHash) {
         if (!tokenizerHash.equals(config.task().task().tokenizer().hash())) {
             return Optional.of("the task " + config.task().name() + " has another vocabulary than the run ("
                     + tokenizerHash + ")");

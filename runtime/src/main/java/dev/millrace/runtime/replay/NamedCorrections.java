@@ -1,4 +1,4 @@
-package dev.millrace.cli.replay;
+package dev.millrace.runtime.replay;
 
 import dev.millrace.replay.Alternative;
 import dev.millrace.runtime.config.ConfigBinder;
@@ -17,10 +17,10 @@ import java.nio.file.Path;
  * What {@code --corrections} names: a file with the keys of {@code topology.corrections}, put over the run's own; one of
  * the decoupled presets, put in place of the run's weights and rejection; or {@code none}.
  */
-final class CorrectionsOption {
-    private CorrectionsOption() {}
+public final class NamedCorrections {
+    private NamedCorrections() {}
 
-    static Alternative parse(String named, CorrectionConfig ofRun) {
+    public static Alternative parse(String named, CorrectionConfig ofRun) {
         if (named.equals("none")) {
             return new Alternative("none", none(ofRun));
         }

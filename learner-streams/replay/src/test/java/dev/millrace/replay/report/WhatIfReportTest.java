@@ -1,10 +1,10 @@
-package dev.millrace.cli.replay;
+package dev.millrace.replay.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import dev.millrace.cli.replay.WhatIfReport.StepUnder;
+import dev.millrace.replay.report.WhatIfReport.StepUnder;
 import dev.millrace.report.CsvFile;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportFolder;

@@ -1,11 +1,11 @@
-package dev.millrace.cli.replay;
+package dev.millrace.replay.report;
 
-import dev.millrace.cli.replay.ReplayTotals.Total;
 import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.replay.MaskBreakdown;
 import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.StepFigures;
+import dev.millrace.replay.report.ReplayTotals.Total;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
@@ -30,25 +30,25 @@ import java.util.function.LongFunction;
 import java.util.stream.IntStream;
 
 /** A replay under other corrections as a report: what they mask and weigh, what they see, and who it is that they mask. */
-final class WhatIfReport {
-    static final String STEPS = "steps.csv";
+public final class WhatIfReport {
+    public static final String STEPS = "steps.csv";
 
     private static final Axis BATCH = Axis.of("batch");
     private static final List<Figure<StepFigures>> PICTURED =
             List.of(named("masked_tokens"), named("ess_ratio"), named("mean_weight"), named("k3"));
 
     /** All files that it may have, the page first. */
-    static final List<String> FILES = files();
+    public static final List<String> FILES = files();
 
     /** A step under one alternative. */
-    record StepUnder(ReplayedStep step, int alternative, String name) {
+    public record StepUnder(ReplayedStep step, int alternative, String name) {
         StepFigures figures() {
             return step.figures().get(alternative);
         }
     }
 
     /** Every step under every alternative. */
-    static final List<Column<StepUnder>> STEP_COLUMNS = stepColumns();
+    public static final List<Column<StepUnder>> STEP_COLUMNS = stepColumns();
 
     private final ReplayTotals totals;
 
@@ -93,12 +93,12 @@ final class WhatIfReport {
     }
 
     /** @param more sentences for the verdict, such as what came of computing log-probs again */
-    static Report of(String runId, ReplayTotals totals, long tokens, double seconds, List<String> more) {
+    public static Report of(String runId, ReplayTotals totals, long tokens, double seconds, List<String> more) {
         return new WhatIfReport(totals).report(runId, tokens, seconds, more);
     }
 
     /** Writes everything but {@value #STEPS}, which was written as the replay went on. */
-    static void write(ReportFolder files, Report report, Consumer<String> said) throws IOException {
+    public static void write(ReportFolder files, Report report, Consumer<String> said) throws IOException {
         files.write("report.json", report.json());
         files.write("report.html", ReportPage.of(report));
         List<Chart> charts = report.sections().stream()

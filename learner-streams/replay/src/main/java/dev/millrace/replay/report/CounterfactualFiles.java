@@ -1,4 +1,4 @@
-package dev.millrace.cli.replay;
+package dev.millrace.replay.report;
 
 import dev.millrace.replay.retrain.GradientStep;
 import dev.millrace.replay.retrain.ReferenceGradient;
@@ -18,8 +18,8 @@ import java.util.function.Consumer;
 import java.util.function.ToDoubleFunction;
 
 /** The files of what learning would have been: a page, JSON, a line of CSV for each step and variant, and pictures. */
-final class CounterfactualFiles {
-    static final List<String> NAMES = List.of(
+public final class CounterfactualFiles {
+    public static final List<String> NAMES = List.of(
             "counterfactual.html",
             "counterfactual.json",
             "retrain.csv",
@@ -78,7 +78,7 @@ final class CounterfactualFiles {
     private final Consumer<String> said;
     private Report report;
 
-    CounterfactualFiles(ReportFolder files, String runId, ReportOrigin origin, Consumer<String> said) {
+    public CounterfactualFiles(ReportFolder files, String runId, ReportOrigin origin, Consumer<String> said) {
         this.files = files;
         this.said = said;
         this.report = Report.of("What learning would have been: run " + runId, List.of())
@@ -95,7 +95,7 @@ final class CounterfactualFiles {
     }
 
     /** Adds a re-train. */
-    void add(RetrainSeeds found, Report text) throws IOException {
+    public void add(RetrainSeeds found, Report text) throws IOException {
         List<Trained> trained = new ArrayList<>();
         List<Tried> tried = new ArrayList<>();
         for (int seed = 0; seed < found.each().size(); seed++) {
@@ -120,7 +120,7 @@ final class CounterfactualFiles {
     }
 
     /** Adds gradients. */
-    void add(GradientRecord found, Report text) throws IOException {
+    public void add(GradientRecord found, Report text) throws IOException {
         List<Pointed> pointed = new ArrayList<>();
         for (GradientStep step : found.steps()) {
             for (int c = 0; c < found.names().size(); c++) {
@@ -136,7 +136,7 @@ final class CounterfactualFiles {
     }
 
     /** Writes page and JSON, and gives all of it its place. */
-    void finish() throws IOException {
+    public void finish() throws IOException {
         files.write("counterfactual.json", report.json());
         files.write("counterfactual.html", ReportPage.of(report));
         files.finish();
