@@ -1,13 +1,13 @@
 package dev.millrace.cli;
 
 import dev.millrace.cli.audit.NotFoundException;
+import dev.millrace.cli.signal.StopSignals;
 import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.log.scan.ScanException;
 import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
-import dev.millrace.runtime.pipeline.StopSignals;
 import dev.millrace.runtime.pipeline.StoppedException;
 import java.io.PrintWriter;
 import picocli.CommandLine;

@@ -2,6 +2,7 @@ package dev.millrace.runtime;
 
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.live.RunView;
 import dev.millrace.runtime.pipeline.StopRequest;
 import dev.millrace.runtime.train.ResumeCheck;
 import dev.millrace.runtime.train.RunDirectory;
@@ -11,6 +12,7 @@ import java.io.PrintWriter;
 import java.io.Writer;
 import java.nio.file.Path;
 import java.util.Optional;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -29,7 +31,7 @@ public final class Millrace {
     private final StopRequest stop = new StopRequest();
     private @Nullable Path folder;
     private @Nullable Path summaryCopy;
-    private boolean redrawing;
+    private Supplier<RunView> views = RunView::none;
     private long startedAtMs;
     private PrintWriter out = new PrintWriter(Writer.nullWriter());
     private PrintWriter err = out;
@@ -66,9 +68,9 @@ public final class Millrace {
         return this;
     }
 
-    /** Shows the run in place, if standard output is a terminal that can; lines go where they would go otherwise. */
-    public Millrace redrawing() {
-        redrawing = true;
+    /** Shows the run while it goes; the view is opened when the run's roles have started, and closed before they stop. */
+    public Millrace showing(Supplier<RunView> view) {
+        views = view;
         return this;
     }
 
@@ -97,7 +99,7 @@ public final class Millrace {
         Path path = folder != null ? folder : Path.of("runs", named.run().id());
         long from = startedAtMs == 0 ? System.currentTimeMillis() : startedAtMs;
         try (RunDirectory directory = RunDirectory.open(path)) {
-            return new TrainRun(named, directory, stop, summaryCopy, !redrawing, from, out, err).run();
+            return new TrainRun(named, directory, stop, summaryCopy, views, from, out, err).run();
         } catch (RuntimeException | InterruptedException e) {
             throw e;
         } catch (Exception e) {

@@ -1,6 +1,7 @@
 package dev.millrace.cli.role;
 
 import dev.millrace.cli.config.ConfigOptions;
+import dev.millrace.cli.signal.StopSignals;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.SingleRole;
@@ -38,12 +39,12 @@ public final class RoleCommands {
             if (configuration.verbose()) {
                 System.setProperty("millrace.log.level", "debug");
             }
-            return new SingleRole(
-                            configuration::over,
-                            creates,
-                            reconfigure,
-                            spec.commandLine().getOut())
-                    .run(role);
+            SingleRole single = new SingleRole(
+                    configuration::over,
+                    creates,
+                    reconfigure,
+                    spec.commandLine().getOut());
+            return StopSignals.during(() -> single.run(role), single::stop) ? 0 : StopSignals.INTERRUPTED;
         }
     }
 

@@ -2,13 +2,14 @@ package dev.millrace.cli.train;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.config.ConfigOptions;
+import dev.millrace.cli.live.TerminalView;
+import dev.millrace.cli.signal.StopSignals;
 import dev.millrace.runtime.Millrace;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.RunLookup;
-import dev.millrace.runtime.pipeline.StopSignals;
 import dev.millrace.runtime.train.ResumeCheck;
 import dev.millrace.runtime.train.RunDirectory;
 import java.io.IOException;
@@ -76,10 +77,8 @@ public final class TrainCommand implements Callable<Integer> {
         Millrace run = new Millrace(config)
                 .in(folder)
                 .startedAt(ManagementFactory.getRuntimeMXBean().getStartTime())
-                .printingTo(spec.commandLine().getOut(), spec.commandLine().getErr());
-        if (!plain) {
-            run.redrawing();
-        }
+                .printingTo(spec.commandLine().getOut(), spec.commandLine().getErr())
+                .showing(() -> TerminalView.open(plain, spec.commandLine().getOut()));
         if (summary != null) {
             requireWritable(summary.toAbsolutePath());
             run.copyingSummaryTo(summary);

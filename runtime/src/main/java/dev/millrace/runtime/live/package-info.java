@@ -1,7 +1,4 @@
-/**
- * Shows a run while it goes, in place on a terminal or as lines. It reads meters and the training log and has no part in
- * the run: a view that fails is not a run that fails.
- */
+/** What a person wants to know of a run while it goes, read from meters, groups and the training log; who shows it is not here. */
 @NullMarked
 package dev.millrace.runtime.live;
 

@@ -50,12 +50,17 @@ public final class SingleRole {
         this.out = out;
     }
 
-    /** Runs until a signal (130), the role's own end (0) or its failure, which is thrown. */
-    public int run(Function<Pipeline, Role> made) throws Exception {
-        return StopSignals.during(() -> begin(made), stop::make);
+    /** Asks the role to stop; returns at once. Thread-safe, before {@link #run} too. */
+    public void stop() {
+        stop.make();
     }
 
-    private int begin(Function<Pipeline, Role> made) throws Exception {
+    /**
+     * Runs until it is stopped, the role's own end or its failure, which is thrown.
+     *
+     * @return whether the role came to an end of its own, rather than being stopped
+     */
+    public boolean run(Function<Pipeline, Role> made) throws Exception {
         MillraceConfig config = stop.starting(this::configured);
         try (Meters meters = new Meters()) {
             Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
@@ -118,7 +123,7 @@ public final class SingleRole {
                         + " s; 'millrace learn' and 'millrace admit' create it, as does any role that is told what to run, with --config or --set");
     }
 
-    private int run(Function<Pipeline, Role> made, MillraceConfig config, Map<String, Object> client, Meters meters)
+    private boolean run(Function<Pipeline, Role> made, MillraceConfig config, Map<String, Object> client, Meters meters)
             throws Exception {
         try (HttpEndpoint endpoint = HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry());
                 RunLog log = stop.starting(() -> RunLog.open(
@@ -145,7 +150,7 @@ public final class SingleRole {
             if (threads.failure().isPresent()) {
                 throw threads.failure().get();
             }
-            return stop.isMade() ? StopSignals.INTERRUPTED : 0;
+            return !stop.isMade();
         }
     }
 

@@ -36,6 +36,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
 
 /**
@@ -53,7 +54,7 @@ public final class TrainRun {
     private final RunDirectory directory;
     private final StopRequest stop;
     private final Path summaryCopy;
-    private final boolean plain;
+    private final Supplier<RunView> views;
     private final PrintWriter out;
     private final PrintWriter err;
     private final AtomicReference<BrokerException> brokerFailure = new AtomicReference<>();
@@ -67,7 +68,7 @@ public final class TrainRun {
             RunDirectory directory,
             StopRequest stop,
             Path summaryCopy,
-            boolean plain,
+            Supplier<RunView> views,
             long startedAtMs,
             PrintWriter out,
             PrintWriter err) {
@@ -76,7 +77,7 @@ public final class TrainRun {
         this.startedAtMs = startedAtMs;
         this.directory = directory;
         this.summaryCopy = summaryCopy;
-        this.plain = plain;
+        this.views = views;
         this.out = out;
         this.err = err;
     }
@@ -221,7 +222,7 @@ public final class TrainRun {
     private RunEnd watch(List<StepRow> steps, RunMonitor monitor, RoleThreads threads, Role learner) throws Exception {
         RunResults results = new RunResults(directory);
         double stepsWrittenAt = elapsedSeconds();
-        try (RunView view = RunView.open(plain, out)) {
+        try (RunView view = views.get()) {
             while (true) {
                 double now = elapsedSeconds();
                 view.show(monitor.status(now, steps.isEmpty() ? "the first step" : ""));

@@ -1,4 +1,4 @@
-package dev.millrace.runtime.pipeline;
+package dev.millrace.cli.signal;
 
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;

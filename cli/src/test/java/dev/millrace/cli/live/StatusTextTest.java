@@ -1,7 +1,8 @@
-package dev.millrace.runtime.live;
+package dev.millrace.cli.live;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.runtime.live.RunStatus;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;

@@ -1,4 +1,4 @@
-package dev.millrace.runtime.live;
+package dev.millrace.cli.live;
 
 import java.io.IOException;
 import java.nio.file.Files;

@@ -1,4 +1,4 @@
-package dev.millrace.runtime.live;
+package dev.millrace.cli.live;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,4 +1,4 @@
-package dev.millrace.runtime.live;
+package dev.millrace.cli.live;
 
 import java.nio.charset.Charset;
 

@@ -1,5 +1,6 @@
-package dev.millrace.runtime.live;
+package dev.millrace.cli.live;
 
+import dev.millrace.runtime.live.RunStatus;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
