@@ -123,9 +123,7 @@ final class ScoreLog implements AutoCloseable {
                 }
                 if (serving != null) {
                     out.send(new ProducerRecord<>(
-                            topics.serving(),
-                            ServerKey.of(serving),
-                            servings.serialize(topics.serving(), serving)));
+                            topics.serving(), ServerKey.of(serving), servings.serialize(topics.serving(), serving)));
                 }
                 if (!progress.isEmpty()) {
                     out.sendOffsetsToTransaction(progress, consumer.groupMetadata());
