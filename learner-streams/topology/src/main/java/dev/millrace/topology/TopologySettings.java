@@ -14,7 +14,8 @@ import java.util.regex.Pattern;
 public final class TopologySettings {
     /**
      * Form 1 is the only one so far. A key that a later version adds under {@code topology} is named here with the value at
-     * which all is decided as before; a key that is renamed, removed or spelled otherwise is a change of form.
+     * which all is decided as before, and has that value by default, since an older configuration does not name it. A key
+     * that is renamed, removed or spelled otherwise is a change of form.
      */
     public static final SettingsForms FORMS = new SettingsForms(List.of(), Map.of());
 

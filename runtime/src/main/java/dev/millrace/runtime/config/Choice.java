@@ -1,6 +1,7 @@
 package dev.millrace.runtime.config;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.millrace.topology.settings.CanonicalValues;
 import java.lang.reflect.InvocationTargetException;
 import java.util.Arrays;
 import java.util.List;
@@ -35,7 +36,7 @@ public final class Choice {
     }
 
     private static String nameOf(Class<?> kind) {
-        return ConfigBinder.keyOf(kind.getSimpleName().replaceFirst("Config$", ""));
+        return CanonicalValues.kindOf(kind);
     }
 
     /** All kinds, in the order in which the interface permits them. */

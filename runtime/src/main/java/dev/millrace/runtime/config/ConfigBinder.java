@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.topology.settings.CanonicalValues;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.RecordComponent;
@@ -174,7 +175,7 @@ public final class ConfigBinder {
 
     /** {@code maxStaleness} is written {@code max_staleness}; a run of capitals or digits stays together. */
     public static String keyOf(String component) {
-        return component.replaceAll("([a-z0-9])([A-Z])", "$1_$2").toLowerCase(Locale.ROOT);
+        return CanonicalValues.keyOf(component);
     }
 
     private static Object read(RecordComponent component, Record record) {
