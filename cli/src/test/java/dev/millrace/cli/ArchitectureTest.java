@@ -4,12 +4,22 @@ import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyP
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+import static java.util.stream.Collectors.toList;
+import static org.assertj.core.api.Assertions.assertThat;
 
+import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.domain.JavaPackage;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.avro.specific.AvroGenerated;
+import org.jspecify.annotations.NullMarked;
+import org.jspecify.annotations.NullUnmarked;
 import org.junit.jupiter.api.Test;
 
 /** Arrows between modules point one way. */
@@ -156,5 +166,52 @@ class ArchitectureTest {
                 .should()
                 .resideInAnyPackage("..util..", "..utils..", "..common..", "..impl..", "..helper..", "..misc..")
                 .check(OURS);
+    }
+
+    @Test
+    void shouldSayInEveryPackageWhatItIsForAndThatItIsNullMarked() {
+        assertThat(written().map(JavaClass::getPackage).distinct().filter(each -> !isNullMarked(each)))
+                .as("packages without a package-info that is @NullMarked")
+                .isEmpty();
+    }
+
+    /** The generated records' package says that it is not. */
+    private static boolean isNullMarked(JavaPackage each) {
+        return each.tryGetPackageInfo()
+                .filter(info -> info.isAnnotatedWith(NullMarked.class) || info.isAnnotatedWith(NullUnmarked.class))
+                .isPresent();
+    }
+
+    @Test
+    void shouldNameEveryExceptionAnException() {
+        classes()
+                .that()
+                .areAssignableTo(Throwable.class)
+                .should()
+                .haveSimpleNameEndingWith("Exception")
+                .check(OURS);
+        classes()
+                .that()
+                .haveSimpleNameEndingWith("Exception")
+                .should()
+                .beAssignableTo(Throwable.class)
+                .check(OURS);
+    }
+
+    @Test
+    void shouldUseNoSimpleNameTwice() {
+        Map<String, List<String>> byName = written()
+                .filter(each -> each.isTopLevelClass() && !each.getSimpleName().equals("package-info"))
+                .collect(Collectors.groupingBy(
+                        JavaClass::getSimpleName, TreeMap::new, Collectors.mapping(JavaClass::getName, toList())));
+        byName.values().removeIf(names -> names.size() == 1);
+        assertThat(byName).as("classes of the same simple name").isEmpty();
+    }
+
+    /** What people wrote: without what Avro and protobuf generate. */
+    private static Stream<JavaClass> written() {
+        return OURS.stream()
+                .filter(each -> !each.isAnnotatedWith(AvroGenerated.class))
+                .filter(each -> !each.getPackageName().equals("dev.millrace.policy.onnx.proto"));
     }
 }

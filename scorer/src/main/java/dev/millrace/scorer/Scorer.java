@@ -136,7 +136,7 @@ public final class Scorer implements AutoCloseable {
             return;
         }
         DecoderShape shape = PolicyFeed.shapeOf(first.get());
-        RolloutCheck check = new RolloutCheck(connection, first.get().getTokenizerHash(), shape);
+        ScorableCheck check = new ScorableCheck(connection, first.get().getTokenizerHash(), shape);
         try (Scoring scoring = purpose == ScorerPurpose.LEARNER
                 ? BatchScoring.open(connection, feed, engine, config, shape)
                 : FixedScoring.open(connection, feed, engine, purpose, config, shape)) {
@@ -163,7 +163,7 @@ public final class Scorer implements AutoCloseable {
         return read;
     }
 
-    private List<Scorable> scorable(ConsumerRecords<byte[], byte[]> read, RolloutCheck check) {
+    private List<Scorable> scorable(ConsumerRecords<byte[], byte[]> read, ScorableCheck check) {
         List<Scorable> scorable = new ArrayList<>(read.count());
         for (ConsumerRecord<byte[], byte[]> record : read) {
             RolloutReading reading = check.read(record);

@@ -45,7 +45,7 @@ public final class RegistryHttpApi {
             JsonNode body;
             try {
                 body = answer(exchange.getRequestMethod(), segments(exchange));
-            } catch (Refusal e) {
+            } catch (ErrorAnswerException e) {
                 status = e.status;
                 body = error(e.code, String.valueOf(e.getMessage()));
             } catch (SchemaRegistryException e) { // the log behind the contents cannot be read
@@ -68,7 +68,7 @@ public final class RegistryHttpApi {
 
     private JsonNode answer(String method, List<String> path) {
         if (!method.equals("GET")) {
-            throw new Refusal(405, 405, "this registry is read-only: schemas are registered by whoever creates a run");
+            throw new ErrorAnswerException(405, 405, "this registry is read-only: schemas are registered by whoever creates a run");
         }
         return switch (path.get(0)) {
             case "subjects" -> subjects(path);
@@ -90,7 +90,7 @@ public final class RegistryHttpApi {
         }
         SortedMap<Integer, Registration> versions = contents.versions(path.get(1));
         if (versions.isEmpty()) {
-            throw new Refusal(404, 40401, "Subject '" + path.get(1) + "' not found.");
+            throw new ErrorAnswerException(404, 40401, "Subject '" + path.get(1) + "' not found.");
         }
         if (path.size() == 3) {
             ArrayNode numbers = JSON.createArrayNode();
@@ -115,7 +115,7 @@ public final class RegistryHttpApi {
         int number = text.equals("latest") ? versions.lastKey() : number(text, 42202, "version");
         Registration registration = versions.get(number);
         if (registration == null) {
-            throw new Refusal(404, 40402, "Version " + number + " not found.");
+            throw new ErrorAnswerException(404, 40402, "Version " + number + " not found.");
         }
         return registration;
     }
@@ -128,13 +128,13 @@ public final class RegistryHttpApi {
             throw notFound();
         }
         int id = number(path.get(2), 42201, "schema id");
-        String text = contents.schemaText(id).orElseThrow(() -> new Refusal(404, 40403, "Schema " + id + " not found"));
+        String text = contents.schemaText(id).orElseThrow(() -> new ErrorAnswerException(404, 40403, "Schema " + id + " not found"));
         return JSON.createObjectNode().put("schema", text);
     }
 
     private JsonNode config(List<String> path) {
         if (path.size() == 2) {
-            throw new Refusal(
+            throw new ErrorAnswerException(
                     404, 40408, "Subject '" + path.get(1) + "' does not have subject-level compatibility configured");
         }
         requireEnd(path);
@@ -156,7 +156,7 @@ public final class RegistryHttpApi {
         try {
             return Integer.parseInt(text);
         } catch (NumberFormatException e) {
-            throw new Refusal(422, code, "The specified " + what + " '" + text + "' is not a number.");
+            throw new ErrorAnswerException(422, code, "The specified " + what + " '" + text + "' is not a number.");
         }
     }
 
@@ -172,18 +172,18 @@ public final class RegistryHttpApi {
         return JSON.createObjectNode().put("error_code", code).put("message", message);
     }
 
-    private static Refusal notFound() {
-        return new Refusal(404, 404, "HTTP 404 Not Found");
+    private static ErrorAnswerException notFound() {
+        return new ErrorAnswerException(404, 404, "HTTP 404 Not Found");
     }
 
     /** An answer of the protocol other than 200. */
-    private static final class Refusal extends RuntimeException {
+    private static final class ErrorAnswerException extends RuntimeException {
         private static final long serialVersionUID = 1L;
 
         private final int status;
         private final int code;
 
-        Refusal(int status, int code, String message) {
+        ErrorAnswerException(int status, int code, String message) {
             super(message, null, false, false);
             this.status = status;
             this.code = code;

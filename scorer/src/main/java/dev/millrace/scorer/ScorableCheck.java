@@ -17,13 +17,13 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /** Accepts a record of the rollouts topic or says why it cannot be scored; checks what scoring relies on, no more. */
-final class RolloutCheck {
+final class ScorableCheck {
     private final RunIdentity run;
     private final Deserializer<Rollout> rollouts;
     private final String tokenizerHash;
     private final DecoderShape shape;
 
-    RolloutCheck(LogConnection connection, String tokenizerHash, DecoderShape shape) {
+    ScorableCheck(LogConnection connection, String tokenizerHash, DecoderShape shape) {
         this.run = connection.run();
         this.rollouts = AvroSerde.of(Rollout.class, connection.registry()).deserializer();
         this.tokenizerHash = tokenizerHash;
