@@ -43,7 +43,7 @@ public final class GridRunner {
             for (RunKey key : left) {
                 futures.add(threads.submit(() -> {
                     long begin = System.nanoTime();
-                    RunResult result = runs.run(key);
+                    GridRunResult result = runs.run(key);
                     files.write(result);
                     report(result, left.size(), (System.nanoTime() - begin) / 1e9, (System.nanoTime() - start) / 1e9);
                     return null;
@@ -62,7 +62,7 @@ public final class GridRunner {
         }
     }
 
-    private synchronized void report(RunResult result, int of, double seconds, double sinceStart) {
+    private synchronized void report(GridRunResult result, int of, double seconds, double sinceStart) {
         finished++;
         Evaluation last = result.evaluations().get(result.evaluations().size() - 1);
         out.println(String.format(

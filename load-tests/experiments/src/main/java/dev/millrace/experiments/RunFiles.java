@@ -40,12 +40,12 @@ public final class RunFiles {
     }
 
     /** A finished run, if it is there. */
-    Optional<RunResult> read(RunKey key) throws IOException {
+    Optional<GridRunResult> read(RunKey key) throws IOException {
         Path file = file(key);
         if (!Files.exists(file)) {
             return Optional.empty();
         }
-        RunResult result = JSON.readValue(file.toFile(), RunResult.class);
+        GridRunResult result = JSON.readValue(file.toFile(), GridRunResult.class);
         if (!result.settings().equals(settings)) {
             throw new RefusedRequestException(file + " was run under other settings, " + result.settings()
                     + ", than are asked for now, " + settings + "; give the same ones, or another --report");
@@ -58,15 +58,15 @@ public final class RunFiles {
      *
      * @throws Refusal if a seed has runs and none of them is on-policy: there is nothing to hold them against
      */
-    public List<RunResult> readAll(Grid grid) throws IOException {
-        List<RunResult> all = new ArrayList<>();
+    public List<GridRunResult> readAll(Grid grid) throws IOException {
+        List<GridRunResult> all = new ArrayList<>();
         for (RunKey key : grid.runs()) {
             read(key).ifPresent(all::add);
         }
         if (all.isEmpty()) {
             throw new RefusedRequestException(directory + " has no run of this grid; run it without --no-runs first");
         }
-        for (RunResult run : all) {
+        for (GridRunResult run : all) {
             if (all.stream()
                     .noneMatch(other -> other.key().lag() == 0
                             && other.key().seed() == run.key().seed())) {
@@ -78,7 +78,7 @@ public final class RunFiles {
         return all;
     }
 
-    void write(RunResult result) throws IOException {
+    void write(GridRunResult result) throws IOException {
         WholeFile.write(file(result.key()), beside -> JSON.writeValue(beside.toFile(), result));
     }
 

@@ -64,7 +64,7 @@ record RunRow(
     }
 
     /** @param onPolicy the runs at lag 0 of the same seed, at least one */
-    static RunRow of(RunResult run, List<RunResult> onPolicy) {
+    static RunRow of(GridRunResult run, List<GridRunResult> onPolicy) {
         List<Evaluation> evaluations = run.evaluations();
         long collapsedAt = collapsedAt(run);
         long reached = evaluations.stream()
@@ -105,7 +105,7 @@ record RunRow(
                 run.refused());
     }
 
-    private static long collapsedAt(RunResult run) {
+    private static long collapsedAt(GridRunResult run) {
         OptionalInt fall = Collapse.at(
                 run.evaluations().stream().mapToDouble(Evaluation::reward).toArray());
         if (fall.isPresent()) {
@@ -114,7 +114,7 @@ record RunRow(
         return run.refused() == null ? -1 : run.points().size();
     }
 
-    private static List<StepPoint> window(RunResult run, long collapsedAt, long reached) {
+    private static List<StepPoint> window(GridRunResult run, long collapsedAt, long reached) {
         long from = collapsedAt >= 0 ? collapsedAt - BEFORE : run.key().lag();
         long to = collapsedAt >= 0 ? collapsedAt : reached >= 0 ? reached : Long.MAX_VALUE;
         List<StepPoint> window = run.points().stream()
@@ -123,7 +123,7 @@ record RunRow(
         return window.isEmpty() ? run.points() : window;
     }
 
-    private static double last(RunResult run, ToDoubleFunction<Evaluation> value) {
+    private static double last(GridRunResult run, ToDoubleFunction<Evaluation> value) {
         List<Evaluation> all = run.evaluations();
         return all.subList(Math.max(0, all.size() - LAST), all.size()).stream()
                 .mapToDouble(value)

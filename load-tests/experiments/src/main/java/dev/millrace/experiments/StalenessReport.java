@@ -27,7 +27,7 @@ import java.util.stream.Collectors;
  * What a grid came to: a row per run, the tables, the curves, and every step and evaluation as CSV. A function of the
  * runs, so that an experiment that was interrupted and resumed has the same files as one that was not.
  */
-public record StalenessReport(Grid grid, List<RunResult> runs, List<RunRow> rows) {
+public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> rows) {
     private static final List<String> FILES = List.of(
             "staleness.html", "tables.md", "summary.json", "runs.csv", "steps.csv", "evaluations.csv", "staleness.png");
 
@@ -70,9 +70,9 @@ public record StalenessReport(Grid grid, List<RunResult> runs, List<RunRow> rows
     }
 
     /** @param runs all of the grid's, in its order */
-    public static StalenessReport of(Grid grid, List<RunResult> runs) {
+    public static StalenessReport of(Grid grid, List<GridRunResult> runs) {
         List<RunRow> rows = new ArrayList<>();
-        for (RunResult run : runs) {
+        for (GridRunResult run : runs) {
             rows.add(RunRow.of(
                     run,
                     runs.stream()
@@ -187,7 +187,7 @@ public record StalenessReport(Grid grid, List<RunResult> runs, List<RunRow> rows
 
     /** Mean of the seeds; a run that ended early has no reward from there on. */
     private Series curve(int lag, Correction correction) {
-        List<RunResult> seeds = runs.stream()
+        List<GridRunResult> seeds = runs.stream()
                 .filter(run -> run.key().lag() == lag && run.key().correction() == correction)
                 .toList();
         TreeSet<Long> steps = new TreeSet<>();

@@ -29,7 +29,7 @@ public final class StalenessRuns {
         this.settings = settings;
     }
 
-    RunResult run(RunKey key) {
+    GridRunResult run(RunKey key) {
         TrainedPolicy start = warmStarts.computeIfAbsent(key.seed(), this::warmStart);
         IncSeries series = new IncSeries(RUN, settings, key.seed());
         List<StepPoint> points = new ArrayList<>();
@@ -53,7 +53,7 @@ public final class StalenessRuns {
         } catch (NonFiniteStepException | NonFiniteScoreException | NonFiniteLogProbException e) {
             refused = e.getMessage();
         }
-        return new RunResult(key, settings, points, evaluations, refused);
+        return new GridRunResult(key, settings, points, evaluations, refused);
     }
 
     private TrainedPolicy warmStart(long seed) {

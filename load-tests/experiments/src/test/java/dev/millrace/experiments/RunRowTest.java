@@ -13,12 +13,12 @@ import org.junit.jupiter.api.Test;
 class RunRowTest {
     private static final StalenessSettings SETTINGS =
             new StalenessSettings(StalenessSettings.SMALL_MODEL, 2, 16, 4, 6e-3, 2, 140, 20, 8);
-    private static final RunResult ON_POLICY = run(0, null, 0.4, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1.0);
+    private static final GridRunResult ON_POLICY = run(0, null, 0.4, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1.0);
 
-    private static final RunResult BETTER = run(0, null, 0.4, 0.6, 0.8, 1, 1, 1, 1, 1);
+    private static final GridRunResult BETTER = run(0, null, 0.4, 0.6, 0.8, 1, 1, 1, 1, 1);
 
     /** Evaluated every 20 steps; ESS ratio and second moment of step t are t/1000 and t/100. */
-    private static RunResult run(int lag, String refused, double... rewards) {
+    private static GridRunResult run(int lag, String refused, double... rewards) {
         List<Evaluation> evaluations = new ArrayList<>();
         List<StepPoint> points = new ArrayList<>();
         for (int i = 0; i < rewards.length; i++) {
@@ -28,7 +28,7 @@ class RunRowTest {
             points.add(new StepPoint(
                     t, Math.max(0, t - lag), Math.min(t, lag), 0.5, t / 1000.0, t / 100.0, 0, 0.25, 0, 1, 2, 1));
         }
-        return new RunResult(new RunKey(lag, Correction.NONE, 1), SETTINGS, points, evaluations, refused);
+        return new GridRunResult(new RunKey(lag, Correction.NONE, 1), SETTINGS, points, evaluations, refused);
     }
 
     private static RunRow row(double... rewards) {

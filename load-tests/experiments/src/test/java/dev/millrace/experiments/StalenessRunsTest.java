@@ -43,7 +43,7 @@ class StalenessRunsTest {
     void shouldGiveTheSameBitsAtEveryRepetition(Correction correction) {
         RunKey key = new RunKey(3, correction, 2);
 
-        RunResult first = runs.run(key);
+        GridRunResult first = runs.run(key);
 
         assertThat(first.refused()).isNull();
         assertThat(new StalenessRuns(TINY).run(key)).isEqualTo(first);

@@ -68,7 +68,8 @@ public final class RegistryHttpApi {
 
     private JsonNode answer(String method, List<String> path) {
         if (!method.equals("GET")) {
-            throw new ErrorAnswerException(405, 405, "this registry is read-only: schemas are registered by whoever creates a run");
+            throw new ErrorAnswerException(
+                    405, 405, "this registry is read-only: schemas are registered by whoever creates a run");
         }
         return switch (path.get(0)) {
             case "subjects" -> subjects(path);
@@ -128,7 +129,8 @@ public final class RegistryHttpApi {
             throw notFound();
         }
         int id = number(path.get(2), 42201, "schema id");
-        String text = contents.schemaText(id).orElseThrow(() -> new ErrorAnswerException(404, 40403, "Schema " + id + " not found"));
+        String text = contents.schemaText(id)
+                .orElseThrow(() -> new ErrorAnswerException(404, 40403, "Schema " + id + " not found"));
         return JSON.createObjectNode().put("schema", text);
     }
 

@@ -12,10 +12,10 @@ import java.util.List;
  * @param refused     why it ended early, if a number was not finite; null otherwise
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
-record RunResult(
+record GridRunResult(
         RunKey key, StalenessSettings settings, List<StepPoint> points, List<Evaluation> evaluations, String refused) {
 
-    RunResult {
+    GridRunResult {
         points = List.copyOf(points);
         evaluations = List.copyOf(evaluations);
     }
