@@ -19,47 +19,56 @@ public final class LogRatio {
     public static final double BOUND = 20.0;
 
     private final RatioKind kind;
+    private final String targetName;
+    private final String samplerName;
     private final float[] target;
     private final float[] sampler;
 
-    private LogRatio(RatioKind kind, float[] target, float[] sampler) {
+    private LogRatio(RatioKind kind, String targetName, float[] target, String samplerName, float[] sampler) {
         if (target.length != sampler.length) {
-            throw new IllegalArgumentException(kind.target() + " and " + kind.sampler()
-                    + " log-probs need the same length: " + target.length + " and " + sampler.length);
+            throw new IllegalArgumentException(targetName + " and " + samplerName + " log-probs need the same length: "
+                    + target.length + " and " + sampler.length);
         }
         this.kind = kind;
+        this.targetName = targetName;
+        this.samplerName = samplerName;
         this.target = target;
         this.sampler = sampler;
     }
 
     /** The ratio of {@code kind}, of log-probs named by the kind. */
     public static LogRatio of(RatioKind kind, float[] target, float[] sampler) {
-        return new LogRatio(kind, target, sampler);
+        return new LogRatio(kind, kind.target(), target, kind.sampler(), sampler);
     }
 
     /** old / behavior. */
     public static LogRatio engineMismatch(float[] old, float[] behavior) {
-        return new LogRatio(RatioKind.ENGINE_MISMATCH, old, behavior);
+        return of(RatioKind.ENGINE_MISMATCH, old, behavior);
     }
 
     /** proximal / old. */
     public static LogRatio staleness(float[] proximal, float[] old) {
-        return new LogRatio(RatioKind.STALENESS, proximal, old);
+        return of(RatioKind.STALENESS, proximal, old);
     }
 
     /** proximal / behavior. */
     public static LogRatio anchor(float[] proximal, float[] behavior) {
-        return new LogRatio(RatioKind.ANCHOR, proximal, behavior);
+        return of(RatioKind.ANCHOR, proximal, behavior);
     }
 
     /** current / proximal. */
     public static LogRatio trustRegion(float[] current, float[] proximal) {
-        return new LogRatio(RatioKind.TRUST_REGION, current, proximal);
+        return of(RatioKind.TRUST_REGION, current, proximal);
     }
 
     /** current / behavior. */
     public static LogRatio full(float[] current, float[] behavior) {
-        return new LogRatio(RatioKind.FULL, current, behavior);
+        return of(RatioKind.FULL, current, behavior);
+    }
+
+    /** Sampler over target: the same two policies the other way round. */
+    public LogRatio inverse() {
+        return new LogRatio(kind, samplerName, sampler, targetName, target);
     }
 
     /** Which two policies. */
@@ -202,19 +211,19 @@ public final class LogRatio {
 
     /** Refuses a batch of another size. */
     public void requireFits(TokenBatch batch) {
-        batch.requireLength(kind.target() + " and " + kind.sampler() + " log-probs", tokenCount());
+        batch.requireLength(targetName + " and " + samplerName + " log-probs", tokenCount());
     }
 
     /** Refuses a batch of another size, and a non-finite log-prob at a trained token. */
     public void requireFinite(TokenBatch batch) {
-        batch.requireFinite(kind.target() + " log-probs", target);
-        batch.requireFinite(kind.sampler() + " log-probs", sampler);
+        batch.requireFinite(targetName + " log-probs", target);
+        batch.requireFinite(samplerName + " log-probs", sampler);
     }
 
     private NonFiniteLogProbException nonFinite(TokenBatch batch, int sequence, int token) {
         boolean targetAtFault = !Float.isFinite(target[token]);
         return new NonFiniteLogProbException(
-                (targetAtFault ? kind.target() : kind.sampler()) + " log-probs",
+                (targetAtFault ? targetName : samplerName) + " log-probs",
                 sequence,
                 token - batch.start(sequence),
                 targetAtFault ? target[token] : sampler[token]);

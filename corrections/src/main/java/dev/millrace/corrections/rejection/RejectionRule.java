@@ -1,21 +1,30 @@
 package dev.millrace.corrections.rejection;
 
+import java.util.Locale;
+
 /**
  * One statistic and the closed interval it must lie in; tokens (or sequences) outside are rejected.
  *
  * <p>Bounds are inclusive, so that identical policies, with every statistic exactly 0, are never rejected by a rule
  * that allows 0.
  *
- * @param mode which statistic
- * @param min smallest statistic that is kept; only looked at if the mode is two-sided
+ * @param divergence of a token
+ * @param aggregation from tokens to what is rejected as one
+ * @param min smallest statistic that is kept; only looked at if the rule is two-sided; may be negative infinity
  * @param max largest statistic that is kept
  */
-public record RejectionRule(RejectionMode mode, double min, double max) {
+public record RejectionRule(RejectionDivergence divergence, RejectionAggregation aggregation, double min, double max) {
 
     public RejectionRule {
         if (Double.isNaN(min) || Double.isNaN(max)) {
-            throw new IllegalArgumentException(mode.label() + ": bounds must not be NaN: min=" + min + ", max=" + max);
+            throw new IllegalArgumentException(
+                    divergence + ", " + aggregation + ": bounds must not be NaN: min=" + min + ", max=" + max);
         }
+    }
+
+    /** The statistic of a mode within bounds that the caller answers for. */
+    public static RejectionRule within(RejectionMode mode, double min, double max) {
+        return new RejectionRule(mode.divergence(), mode.aggregation(), min, max);
     }
 
     /**
@@ -31,7 +40,7 @@ public record RejectionRule(RejectionMode mode, double min, double max) {
             throw new IllegalArgumentException(
                     "rollout_rs_threshold for " + mode.label() + " must be positive and finite: " + upper);
         }
-        return new RejectionRule(mode, 0.0, upper);
+        return within(mode, 0.0, upper);
     }
 
     /**
@@ -51,11 +60,26 @@ public record RejectionRule(RejectionMode mode, double min, double max) {
                     + " must satisfy 0 < lower <= 1 <= upper < infinity, or every on-policy token is rejected: lower="
                     + lower + ", upper=" + upper);
         }
-        return new RejectionRule(mode, Math.log(lower), Math.log(upper));
+        return within(mode, Math.log(lower), Math.log(upper));
+    }
+
+    /** The name in metrics, such as {@code seq_mean_k3}. */
+    public String label() {
+        return (aggregation == RejectionAggregation.TOKEN ? "token_" : "seq_" + lower(aggregation) + "_")
+                + lower(divergence);
+    }
+
+    private static String lower(Enum<?> name) {
+        return name.name().toLowerCase(Locale.ROOT);
+    }
+
+    /** Whether there is a lower bound to fall below: k1 has a sign, the others are never negative. */
+    public boolean isTwoSided() {
+        return divergence == RejectionDivergence.K1 || min > 0;
     }
 
     /** Whether a statistic is inside the bounds. */
     public boolean keeps(double statistic) {
-        return statistic <= max && (!mode.isTwoSided() || statistic >= min);
+        return statistic <= max && (!isTwoSided() || statistic >= min);
     }
 }

@@ -10,8 +10,7 @@ import dev.millrace.corrections.rejection.RejectionRule;
  * need.
  *
  * <p>The block's k3 has a relative error of 1e-14, which could decide for a statistic that lies on its bound. So a
- * statistic next to its bound is computed again the exact way, and masks are those of
- * {@link dev.millrace.corrections.rejection.DivergenceRejection}, bit for bit.
+ * statistic next to its bound is computed again the exact way, and masks are those of the plain loop, bit for bit.
  */
 abstract class RejectionPass implements BlockPass {
     /** Relative distance from a bound within which the vector code is not trusted to decide. */
@@ -35,7 +34,7 @@ abstract class RejectionPass implements BlockPass {
         int n = block.size();
         double[] out = block.scratch;
         double[] l = block.bounded();
-        RejectionDivergence divergence = rule.mode().divergence();
+        RejectionDivergence divergence = rule.divergence();
         switch (divergence) {
             case K1 -> {
                 for (int i = 0; i < n; i++) {
@@ -53,14 +52,15 @@ abstract class RejectionPass implements BlockPass {
     }
 
     final boolean isNear(double statistic) {
-        return Math.abs(statistic - rule.max()) <= NEAR * Math.abs(rule.max());
+        return Math.abs(statistic - rule.max()) <= NEAR * Math.abs(rule.max())
+                || rule.isTwoSided() && Math.abs(statistic - rule.min()) <= NEAR * Math.abs(rule.min());
     }
 
     /** The level's own metrics, all but the rejected fractions. */
     abstract void reportStatistic(Semantics semantics, String name, MetricMap metrics);
 
     final void report(Semantics semantics, MetricMap metrics) {
-        String name = "rollout_rs_" + rule.mode().label();
+        String name = "rollout_rs_" + rule.label();
         reportStatistic(semantics, name, metrics);
         metrics.put(
                 name + "_masked_fraction",
@@ -80,13 +80,13 @@ abstract class RejectionPass implements BlockPass {
         metrics.put(name + "_seq_min", statistics.min());
         metrics.put(name + "_seq_max_deviation", statistics.maxDeviation(0.0));
         metrics.put(name + "_seq_fraction_high", statistics.fractionAbove(rule.max()));
-        if (rule.mode().isTwoSided()) {
+        if (rule.isTwoSided()) {
             metrics.put(name + "_seq_fraction_low", statistics.fractionBelow(rule.min()));
         }
     }
 
     final double fractionLow(double low) {
-        return rule.mode().isTwoSided() ? low : 0.0;
+        return rule.isTwoSided() ? low : 0.0;
     }
 
     /** The statistic moved into the rule's interval; k2 and k3 have 0 as the lower end. */

@@ -103,7 +103,7 @@ public final class RolloutCorrection {
         }
 
         private RejectionPass rejectionPass(RejectionRule rule) {
-            return rule.mode().aggregation() == RejectionAggregation.TOKEN
+            return rule.aggregation() == RejectionAggregation.TOKEN
                     ? new TokenRejectionPass(batch, rule, mask)
                     : new SequenceRejectionPass(batch, ratio, rule, config.semantics(), mask);
         }

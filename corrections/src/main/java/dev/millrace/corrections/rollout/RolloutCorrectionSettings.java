@@ -123,14 +123,14 @@ public record RolloutCorrectionSettings(
             double upper = positive(mode, ThresholdText.number(RS_THRESHOLD, spec));
             return semantics == Semantics.MILLRACE
                     ? RejectionRule.atMost(mode, upper)
-                    : new RejectionRule(mode, 0.0, upper);
+                    : RejectionRule.within(mode, 0.0, upper);
         }
         double upper = positive(mode, ThresholdText.number(RS_THRESHOLD, spec.substring(bar + 1)));
         double lower =
                 bar < 0 ? 1.0 / upper : positive(mode, ThresholdText.number(RS_THRESHOLD, spec.substring(0, bar)));
         return semantics == Semantics.MILLRACE
                 ? RejectionRule.ratioBand(mode, lower, upper)
-                : new RejectionRule(mode, Math.log(lower), Math.log(upper));
+                : RejectionRule.within(mode, Math.log(lower), Math.log(upper));
     }
 
     private static double positive(RejectionMode mode, double bound) {

@@ -19,7 +19,7 @@ final class SequenceRejectionPass extends RejectionPass {
     SequenceRejectionPass(TokenBatch batch, LogRatio ratio, RejectionRule rule, Semantics semantics, byte[] mask) {
         super(batch, rule, mask);
         this.ratio = ratio;
-        this.aggregation = rule.mode().aggregation();
+        this.aggregation = rule.aggregation();
         this.epsilon = semantics.countEpsilon();
         this.statistic = new double[batch.sequenceCount()];
         if (aggregation == RejectionAggregation.MAX) {
@@ -30,7 +30,7 @@ final class SequenceRejectionPass extends RejectionPass {
     @Override
     public void block(TokenBlock block, int s) {
         int n = block.size();
-        boolean k3 = rule.mode().divergence() == RejectionDivergence.K3;
+        boolean k3 = rule.divergence() == RejectionDivergence.K3;
         double[] divergences = k3 ? block.k3 : divergences(block);
         if (aggregation == RejectionAggregation.MAX) {
             statistic[s] = Math.max(statistic[s], BlockSums.max(divergences, n));
@@ -46,7 +46,7 @@ final class SequenceRejectionPass extends RejectionPass {
             return;
         }
         statistic[s] = aggregated(statistic[s], s);
-        if (rule.mode().divergence() == RejectionDivergence.K3 && isNear(statistic[s])) {
+        if (rule.divergence() == RejectionDivergence.K3 && isNear(statistic[s])) {
             statistic[s] = aggregated(exact(s), s);
         }
         if (!rule.keeps(statistic[s])) {

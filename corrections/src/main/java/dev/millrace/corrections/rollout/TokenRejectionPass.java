@@ -35,7 +35,7 @@ final class TokenRejectionPass extends RejectionPass {
     public void block(TokenBlock block, int s) {
         int n = block.size();
         double[] statistic = divergences(block);
-        if (rule.mode().divergence() == RejectionDivergence.K3) {
+        if (rule.divergence() == RejectionDivergence.K3) {
             decideExactly(block, statistic, n);
         }
         sum[s] += BlockSums.sum(statistic, n);
@@ -43,7 +43,7 @@ final class TokenRejectionPass extends RejectionPass {
         min[s] = Math.min(min[s], BlockSums.min(statistic, n));
         int above = BlockSums.countAbove(statistic, n, rule.max());
         int below = BlockSums.countBelow(statistic, n, rule.min());
-        int outside = rule.mode().isTwoSided() ? above + below : above;
+        int outside = rule.isTwoSided() ? above + below : above;
         high[s] += above;
         low[s] += below;
         rejected[s] += outside;

@@ -8,11 +8,12 @@ import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.RandomBatches;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.filter.DivergenceFilter.Action;
-import dev.millrace.corrections.filter.FilterLevel.Aggregation;
+import dev.millrace.corrections.filter.DivergenceFilter.Metric;
 import dev.millrace.corrections.golden.GoldenAssertions;
 import dev.millrace.corrections.golden.GoldenCase;
 import dev.millrace.corrections.golden.GoldenCases;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.rejection.RejectionAggregation;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalDouble;
@@ -21,7 +22,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 class DivergenceFilterTest {
-    private static final FilterLevel TOKEN = new FilterLevel.Token();
+    private static final RejectionAggregation TOKEN = RejectionAggregation.TOKEN;
 
     private final TokenBatch batch = new TokenBatch(new int[] {0, 3, 3, 5}, new byte[] {1, 0, 1, 1, 1});
     private final byte[] mask = new byte[5];
@@ -36,18 +37,14 @@ class DivergenceFilterTest {
     }
 
     private static DivergenceFilter filter(
-            Divergence divergence, FilterLevel level, Action action, Double lower, double upper) {
+            Metric metric, RejectionAggregation level, Action action, Double lower, double upper) {
         return new DivergenceFilter(
-                divergence, level, action, lower == null ? OptionalDouble.empty() : OptionalDouble.of(lower), upper);
-    }
-
-    private static FilterLevel whole(Aggregation aggregation) {
-        return new FilterLevel.Sequence(aggregation);
+                metric, level, action, lower == null ? OptionalDouble.empty() : OptionalDouble.of(lower), upper);
     }
 
     @Test
     void shouldMaskTokensOutsideTheBoundsOfTheRatio() {
-        FilterSummary summary = run(filter(Divergence.RATIO, TOKEN, Action.MASK, 0.5, 2), 1, Double.NaN, 0, -1, 0.5);
+        FilterSummary summary = run(filter(Metric.RATIO, TOKEN, Action.MASK, 0.5, 2), 1, Double.NaN, 0, -1, 0.5);
 
         assertThat(mask).containsExactly(0, 0, 1, 0, 1);
         assertThat(weights).containsExactly(0f, 0f, 1f, 0f, (float) Math.exp(0.5));
@@ -57,8 +54,7 @@ class DivergenceFilterTest {
 
     @Test
     void shouldTruncateWeightsOfTokensAndKeepTheMask() {
-        FilterSummary summary =
-                run(filter(Divergence.RATIO, TOKEN, Action.TRUNCATE, 0.5, 2), 1, Double.NaN, 0, -1, 0.5);
+        FilterSummary summary = run(filter(Metric.RATIO, TOKEN, Action.TRUNCATE, 0.5, 2), 1, Double.NaN, 0, -1, 0.5);
 
         assertThat(mask).isEqualTo(batch.mask());
         assertThat(weights).containsExactly(2f, 0f, 1f, 0.5f, (float) Math.exp(0.5));
@@ -68,7 +64,7 @@ class DivergenceFilterTest {
     @Test
     void shouldShareTheGeometricMeanWithinASequence() {
         FilterSummary summary =
-                run(filter(Divergence.RATIO, whole(Aggregation.MEAN), Action.MASK, null, 2), 0.5, 9, 0.25, 1, 0.5);
+                run(filter(Metric.RATIO, RejectionAggregation.MEAN, Action.MASK, null, 2), 0.5, 9, 0.25, 1, 0.5);
 
         assertThat(mask).containsExactly(1, 0, 1, 0, 0);
         assertThat(weights).containsExactly((float) Math.exp(0.375), 0f, (float) Math.exp(0.375), 0f, 0f);
@@ -78,7 +74,7 @@ class DivergenceFilterTest {
     @Test
     void shouldTruncateOnlyTheWeightOfSequencesOutsideTheBounds() {
         // means 0.375 (its largest, 0.5, is inside) and 0.75 (its largest, 1, is not: truncated to log 2)
-        run(filter(Divergence.RATIO, whole(Aggregation.MAX), Action.TRUNCATE, null, 2), 0.5, 9, 0.25, 1, 0.5);
+        run(filter(Metric.RATIO, RejectionAggregation.MAX, Action.TRUNCATE, null, 2), 0.5, 9, 0.25, 1, 0.5);
 
         assertThat(weights).containsExactly((float) Math.exp(0.375), 0f, (float) Math.exp(0.375), 2f, 2f);
     }
@@ -86,7 +82,7 @@ class DivergenceFilterTest {
     @Test
     void shouldNotCountASequenceOutsideWhoseMeanNeedsNoTruncation() {
         FilterSummary summary =
-                run(filter(Divergence.RATIO, whole(Aggregation.SUM), Action.TRUNCATE, null, 2), 0.5, 9, 0.5, 0, 0);
+                run(filter(Metric.RATIO, RejectionAggregation.SUM, Action.TRUNCATE, null, 2), 0.5, 9, 0.5, 0, 0);
 
         assertThat(weights).containsExactly((float) Math.exp(0.5), 0f, (float) Math.exp(0.5), 1f, 1f);
         assertThat(summary.changedTokens()).isZero();
@@ -94,31 +90,31 @@ class DivergenceFilterTest {
 
     @Test
     void shouldTakeK1WithTheSignOfTheLogRatio() {
-        run(filter(Divergence.K1, TOKEN, Action.MASK, -0.25, 0.5), 0.5, 9, 0.75, -0.25, -0.5);
+        run(filter(Metric.K1, TOKEN, Action.MASK, -0.25, 0.5), 0.5, 9, 0.75, -0.25, -0.5);
 
         assertThat(mask).containsExactly(1, 0, 0, 1, 0);
     }
 
     @Test
     void shouldSumK2AndTakeTheLargestK3() {
-        run(filter(Divergence.K2, whole(Aggregation.SUM), Action.MASK, null, 1.0), 1, 9, -1, 1, 1.5);
+        run(filter(Metric.K2, RejectionAggregation.SUM, Action.MASK, null, 1.0), 1, 9, -1, 1, 1.5);
         assertThat(mask).containsExactly(1, 0, 1, 0, 0);
 
         // k3(1) = e^-1 = 0.37, k3(-1) = e - 2 = 0.72, k3(1.5) = 0.72
-        run(filter(Divergence.K3, whole(Aggregation.MAX), Action.MASK, null, 0.7), 1, 9, -1, 1, 0);
+        run(filter(Metric.K3, RejectionAggregation.MAX, Action.MASK, null, 0.7), 1, 9, -1, 1, 0);
         assertThat(mask).containsExactly(0, 0, 0, 1, 1);
     }
 
     @Test
     void shouldIncludeBounds() {
-        run(filter(Divergence.RATIO, TOKEN, Action.MASK, 1.0, 2), 0, 9, 0, 0, -1e-6);
+        run(filter(Metric.RATIO, TOKEN, Action.MASK, 1.0, 2), 0, 9, 0, 0, -1e-6);
 
         assertThat(mask).containsExactly(1, 0, 1, 1, 0);
     }
 
     @Test
     void shouldBoundWeightsByTheLargestFloat() {
-        run(filter(Divergence.K1, whole(Aggregation.MEAN), Action.MASK, null, 1), 200, 9, -200, 0, 0);
+        run(filter(Metric.K1, RejectionAggregation.MEAN, Action.MASK, null, 1), 200, 9, -200, 0, 0);
 
         assertThat(weights[0]).isBetween(3.4e38f, Float.MAX_VALUE);
         assertThat(weights[2]).isZero();
@@ -127,25 +123,24 @@ class DivergenceFilterTest {
 
     @Test
     void shouldRefuseWhatTheReferenceRefuses() {
-        assertThatThrownBy(() -> filter(Divergence.RATIO, TOKEN, Action.MASK, null, 1))
+        assertThatThrownBy(() -> filter(Metric.RATIO, TOKEN, Action.MASK, null, 1))
                 .hasMessageContaining("upper=1.0");
-        assertThatThrownBy(() -> filter(Divergence.RATIO, TOKEN, Action.MASK, 0.0, 2))
+        assertThatThrownBy(() -> filter(Metric.RATIO, TOKEN, Action.MASK, 0.0, 2))
                 .hasMessageContaining("lower=0.0");
-        assertThatThrownBy(() -> filter(Divergence.K1, TOKEN, Action.MASK, 0.5, 0.2))
+        assertThatThrownBy(() -> filter(Metric.K1, TOKEN, Action.MASK, 0.5, 0.2))
                 .hasMessageContaining("lower <= upper");
-        assertThatThrownBy(() -> filter(Divergence.K2, TOKEN, Action.MASK, null, 0))
-                .hasMessageContaining("K2");
-        assertThatThrownBy(() -> filter(Divergence.K3, TOKEN, Action.MASK, null, -1))
+        assertThatThrownBy(() -> filter(Metric.K2, TOKEN, Action.MASK, null, 0)).hasMessageContaining("K2");
+        assertThatThrownBy(() -> filter(Metric.K3, TOKEN, Action.MASK, null, -1))
                 .hasMessageContaining("K3");
-        assertThatThrownBy(() -> filter(Divergence.K2, TOKEN, Action.TRUNCATE, null, 1))
+        assertThatThrownBy(() -> filter(Metric.K2, TOKEN, Action.TRUNCATE, null, 1))
                 .hasMessageContaining("mask instead");
-        assertThatThrownBy(() -> filter(Divergence.K1, TOKEN, Action.MASK, null, Double.NaN))
+        assertThatThrownBy(() -> filter(Metric.K1, TOKEN, Action.MASK, null, Double.NaN))
                 .hasMessageContaining("finite");
     }
 
     @Test
     void shouldRefuseNonFiniteRatiosInsteadOfTakingThemForOnPolicy() {
-        assertThatThrownBy(() -> run(filter(Divergence.RATIO, TOKEN, Action.MASK, null, 2), 0, 0, 0, 0, Double.NaN))
+        assertThatThrownBy(() -> run(filter(Metric.RATIO, TOKEN, Action.MASK, null, 2), 0, 0, 0, 0, Double.NaN))
                 .isInstanceOf(NonFiniteLogProbException.class)
                 .hasMessageContaining("sequence=2, token=1");
     }
@@ -161,11 +156,11 @@ class DivergenceFilterTest {
     void shouldAgreeWithTheReference(GoldenCase golden) {
         JsonNode config = golden.config();
         DivergenceFilter filter = filter(
-                Divergence.valueOf(
-                        config.path("metric").asText().replace("kl_", "").toUpperCase()),
+                Metric.valueOf(config.path("metric").asText().replace("kl_", "").toUpperCase()),
                 config.path("level").asText().equals("token")
                         ? TOKEN
-                        : whole(Aggregation.valueOf(config.path("agg").asText().toUpperCase())),
+                        : RejectionAggregation.valueOf(
+                                config.path("agg").asText().toUpperCase()),
                 config.path("action").asText().equals("mask") ? Action.MASK : Action.TRUNCATE,
                 config.path("lower").isNumber() ? config.path("lower").asDouble() : null,
                 config.path("upper").asDouble());
@@ -196,12 +191,12 @@ class DivergenceFilterTest {
             TokenBatch ragged = random.next();
             float[] behavior = random.logProbs(ragged);
             LogRatio ratio = LogRatio.anchor(random.near(ragged, behavior, 0.5), behavior);
-            for (FilterLevel level : List.of(TOKEN, whole(Aggregation.MEAN), whole(Aggregation.MAX))) {
+            for (RejectionAggregation level : List.of(TOKEN, RejectionAggregation.MEAN, RejectionAggregation.MAX)) {
                 byte[] tight = new byte[ragged.tokenCount()];
                 byte[] loose = new byte[ragged.tokenCount()];
                 float[] unused = new float[ragged.tokenCount()];
-                filter(Divergence.RATIO, level, Action.MASK, 0.7, 1.3).compute(ragged, ratio, tight, unused);
-                filter(Divergence.RATIO, level, Action.MASK, 0.5, 2).compute(ragged, ratio, loose, unused);
+                filter(Metric.RATIO, level, Action.MASK, 0.7, 1.3).compute(ragged, ratio, tight, unused);
+                filter(Metric.RATIO, level, Action.MASK, 0.5, 2).compute(ragged, ratio, loose, unused);
                 for (int t = 0; t < tight.length; t++) {
                     assertThat(tight[t]).isLessThanOrEqualTo(loose[t]);
                     assertThat(loose[t]).isLessThanOrEqualTo((byte) (ragged.isTrained(t) ? 1 : 0));

@@ -37,8 +37,8 @@ class RolloutCorrectionSettingsTest {
 
         assertThat(each.rejections())
                 .containsExactly(
-                        new RejectionRule(RejectionMode.TOKEN_K1, Math.log(0.5), Math.log(2)),
-                        new RejectionRule(RejectionMode.SEQ_MEAN_K3, 0, 0.01));
+                        RejectionRule.within(RejectionMode.TOKEN_K1, Math.log(0.5), Math.log(2)),
+                        RejectionRule.within(RejectionMode.SEQ_MEAN_K3, 0, 0.01));
         assertThat(shared.rejections()).extracting(RejectionRule::max).containsExactly(3.0, 3.0);
     }
 

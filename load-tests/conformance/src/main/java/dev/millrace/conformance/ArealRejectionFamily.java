@@ -3,13 +3,12 @@ package dev.millrace.conformance;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.filter.Divergence;
 import dev.millrace.corrections.filter.DivergenceFilter;
 import dev.millrace.corrections.filter.DivergenceFilter.Action;
-import dev.millrace.corrections.filter.FilterLevel;
-import dev.millrace.corrections.filter.FilterLevel.Aggregation;
+import dev.millrace.corrections.filter.DivergenceFilter.Metric;
 import dev.millrace.corrections.filter.FilterSummary;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.rejection.RejectionAggregation;
 import java.util.OptionalDouble;
 
 /** {@code areal_rejection}: AReaL's rejection sampling, with the defaults of its configuration. */
@@ -39,22 +38,22 @@ final class ArealRejectionFamily implements ConformanceFamily {
 
     /** The filter of a rejection configuration; AReaL's losses have one too. */
     static DivergenceFilter filter(CaseConfig config) {
-        Divergence divergence = switch (config.text("metric", "ratio")) {
-            case "ratio" -> Divergence.RATIO;
-            case "kl_k1" -> Divergence.K1;
-            case "kl_k2" -> Divergence.K2;
-            case "kl_k3" -> Divergence.K3;
+        Metric metric = switch (config.text("metric", "ratio")) {
+            case "ratio" -> Metric.RATIO;
+            case "kl_k1" -> Metric.K1;
+            case "kl_k2" -> Metric.K2;
+            case "kl_k3" -> Metric.K3;
             default -> throw unknown("metric", config, "ratio, kl_k1, kl_k2, kl_k3");
         };
-        Aggregation aggregation = switch (config.text("agg", "mean")) {
-            case "sum" -> Aggregation.SUM;
-            case "mean" -> Aggregation.MEAN;
-            case "max" -> Aggregation.MAX;
+        RejectionAggregation aggregation = switch (config.text("agg", "mean")) {
+            case "sum" -> RejectionAggregation.SUM;
+            case "mean" -> RejectionAggregation.MEAN;
+            case "max" -> RejectionAggregation.MAX;
             default -> throw unknown("agg", config, "sum, mean, max");
         };
-        FilterLevel level = switch (config.text("level", "token")) {
-            case "token" -> new FilterLevel.Token(); // the reference checks the aggregation here and does not use it
-            case "sequence" -> new FilterLevel.Sequence(aggregation);
+        RejectionAggregation level = switch (config.text("level", "token")) {
+            case "token" -> RejectionAggregation.TOKEN; // the reference checks the aggregation here and does not use it
+            case "sequence" -> aggregation;
             default -> throw unknown("level", config, "token, sequence");
         };
         Action action = switch (config.text("action", "mask")) {
@@ -63,7 +62,7 @@ final class ArealRejectionFamily implements ConformanceFamily {
             default -> throw unknown("action", config, "mask, clamp");
         };
         OptionalDouble lower = config.has("lower") ? OptionalDouble.of(config.number("lower")) : OptionalDouble.empty();
-        return new DivergenceFilter(divergence, level, action, lower, config.number("upper", DEFAULT_UPPER));
+        return new DivergenceFilter(metric, level, action, lower, config.number("upper", DEFAULT_UPPER));
     }
 
     private static IllegalArgumentException unknown(String option, CaseConfig config, String known) {

@@ -7,12 +7,18 @@ import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.RandomBatches;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.rollout.RolloutCorrection;
+import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
+import dev.millrace.corrections.rollout.RolloutCorrectionConfig.ObjectiveMode;
+import dev.millrace.corrections.rollout.RolloutCorrectionResult;
+import dev.millrace.corrections.rollout.Semantics;
 import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-class DivergenceRejectionTest {
+class RejectionRuleTest {
     /** Log ratios 0.5, -0.5 | 0.1, (context), 0.1 | nothing trained. */
     private static final TokenBatch BATCH = new TokenBatch(new int[] {0, 2, 5, 6}, new byte[] {1, 1, 1, 0, 1, 0});
 
@@ -20,9 +26,13 @@ class DivergenceRejectionTest {
             LogRatio.anchor(new float[] {0.5f, -0.5f, 0.1f, Float.NaN, 0.1f, 7f}, new float[6]);
 
     private static byte[] maskAfter(RejectionRule... rules) {
-        byte[] mask = new byte[6];
-        new DivergenceRejection(List.of(rules)).apply(BATCH, RATIO, mask);
-        return mask;
+        return apply(BATCH, RATIO, rules).mask();
+    }
+
+    private static RolloutCorrectionResult apply(TokenBatch batch, LogRatio ratio, RejectionRule... rules) {
+        return new RolloutCorrection(new RolloutCorrectionConfig(
+                        Optional.empty(), false, List.of(rules), ObjectiveMode.DECOUPLED, Semantics.MILLRACE))
+                .apply(batch, ratio);
     }
 
     @Test
@@ -74,24 +84,21 @@ class DivergenceRejectionTest {
 
     @Test
     void shouldCountPerRuleAndInAll() {
-        byte[] mask = new byte[6];
-        RejectionSummary summary = new DivergenceRejection(List.of(
-                        RejectionRule.atMost(RejectionMode.TOKEN_K3, 0.12),
-                        RejectionRule.ratioBand(RejectionMode.SEQ_SUM_K1, 0.85, 1.2)))
-                .apply(BATCH, RATIO, mask);
+        RolloutCorrectionResult result = apply(
+                BATCH,
+                RATIO,
+                RejectionRule.atMost(RejectionMode.TOKEN_K3, 0.12),
+                RejectionRule.ratioBand(RejectionMode.SEQ_SUM_K1, 0.85, 1.2));
 
-        assertThat(mask).containsExactly(0, 1, 0, 0, 0, 0);
-        assertThat(summary.trainedTokens()).isEqualTo(4);
-        assertThat(summary.rejectedTokens()).isEqualTo(3);
-        assertThat(summary.trainedSequences()).isEqualTo(2);
-        assertThat(summary.rejectedSequences()).isEqualTo(2);
-        assertThat(summary.emptiedSequences()).isEqualTo(1);
-        assertThat(summary.rules())
-                .extracting(RejectionSummary.RuleCount::rejectedTokens)
-                .containsExactly(1, 2);
-        assertThat(summary.rules())
-                .extracting(RejectionSummary.RuleCount::rejectedSequences)
-                .containsExactly(1, 1);
+        assertThat(result.mask()).containsExactly(0, 1, 0, 0, 0, 0);
+        assertThat(result.rejectedTokens()).isEqualTo(3);
+        assertThat(result.rejectedSequences()).isEqualTo(2);
+        assertThat(result.metrics())
+                .containsEntry("rollout_corr/rollout_rs_token_k3_masked_fraction", 0.25)
+                .containsEntry("rollout_corr/rollout_rs_token_k3_seq_masked_fraction", 0.5)
+                .containsEntry("rollout_corr/rollout_rs_seq_sum_k1_masked_fraction", 0.5)
+                .containsEntry("rollout_corr/rollout_rs_seq_sum_k1_seq_masked_fraction", 0.5)
+                .containsEntry("rollout_corr/rollout_rs_masked_fraction", 0.75);
     }
 
     private static RejectionRule rule(RejectionMode mode, double bound) {
@@ -108,13 +115,15 @@ class DivergenceRejectionTest {
             TokenBatch batch = random.next();
             float[] behavior = random.logProbs(batch);
             float[] old = random.near(batch, behavior, 0.3);
-            byte[] loose = new byte[batch.tokenCount()];
-            byte[] tight = new byte[batch.tokenCount()];
-            byte[] onPolicy = new byte[batch.tokenCount()];
-
-            new DivergenceRejection(List.of(rule(mode, 0.2))).apply(batch, LogRatio.anchor(old, behavior), loose);
-            new DivergenceRejection(List.of(rule(mode, 0.02))).apply(batch, LogRatio.anchor(old, behavior), tight);
-            new DivergenceRejection(List.of(rule(mode, 1e-300))).apply(batch, LogRatio.anchor(old, old), onPolicy);
+            if (batch.trainedTokens() == 0) {
+                continue;
+            }
+            byte[] loose = apply(batch, LogRatio.anchor(old, behavior), rule(mode, 0.2))
+                    .mask();
+            byte[] tight = apply(batch, LogRatio.anchor(old, behavior), rule(mode, 0.02))
+                    .mask();
+            byte[] onPolicy =
+                    apply(batch, LogRatio.anchor(old, old), rule(mode, 1e-300)).mask();
 
             for (int t = 0; t < tight.length; t++) {
                 assertThat(tight[t]).isLessThanOrEqualTo(loose[t]);
@@ -135,15 +144,20 @@ class DivergenceRejectionTest {
                 .hasMessageContaining("single");
         assertThatThrownBy(() -> RejectionRule.ratioBand(RejectionMode.TOKEN_K1, 1.5, 2))
                 .hasMessageContaining("1.5");
-        assertThatThrownBy(() -> new DivergenceRejection(List.of())).hasMessageContaining("at least one rule");
         assertThatThrownBy(() -> RejectionMode.labelled("seq_max_k1")).hasMessageContaining("known: token_k1, ");
+    }
+
+    @Test
+    void shouldBeCalledLikeItsMode() {
+        for (RejectionMode mode : RejectionMode.values()) {
+            assertThat(RejectionRule.within(mode, 0, 1).label()).isEqualTo(mode.label());
+        }
     }
 
     @Test
     void shouldNameSequenceAndTokenOfNonFiniteLogProb() {
         LogRatio broken = LogRatio.anchor(new float[] {0, 0, 0, 0, Float.NEGATIVE_INFINITY, 0}, new float[6]);
-        assertThatThrownBy(() -> new DivergenceRejection(List.of(RejectionRule.atMost(RejectionMode.SEQ_MAX_K2, 1)))
-                        .apply(BATCH, broken, new byte[6]))
+        assertThatThrownBy(() -> apply(BATCH, broken, RejectionRule.atMost(RejectionMode.SEQ_MAX_K2, 1)))
                 .isInstanceOf(NonFiniteLogProbException.class)
                 .hasMessageContaining("proximal log-probs")
                 .hasMessageContaining("sequence=1, token=2");
