@@ -15,7 +15,7 @@ import java.util.stream.IntStream;
 public final class TableText {
     private static final String GAP = "  ";
     /** A heading is not broken below so many characters, where words allow. */
-    private static final int HEADING = 8;
+    private static final int HEADING = 9;
 
     private final Table table;
     private final List<List<String>> heads = new ArrayList<>();

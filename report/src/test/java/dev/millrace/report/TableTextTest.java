@@ -31,7 +31,7 @@ class TableTextTest {
     @Test
     void shouldBreakLongHeadingsAtWords() {
         Table table = Table.of("", List.of(Column.number("cosine to the update", 2, Row::reward)), ROWS.subList(0, 1));
-        assertThat(TableText.lines(table)).containsExactly("cosine", "to the", "update", "  0.50");
+        assertThat(TableText.lines(table)).containsExactly("cosine to", "      the", "   update", "     0.50");
     }
 
     @Test

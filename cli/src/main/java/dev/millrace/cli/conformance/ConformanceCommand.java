@@ -10,6 +10,7 @@ import dev.millrace.conformance.GoldenComparison;
 import dev.millrace.conformance.GoldenFile;
 import dev.millrace.conformance.MalformedCaseException;
 import dev.millrace.conformance.ResultsFile;
+import dev.millrace.report.TableText;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -34,6 +35,9 @@ import picocli.CommandLine.Spec;
             "malformed case, defect), or a file could not be read or written."
         })
 public final class ConformanceCommand implements Callable<Integer> {
+    /** The names of the cases at the right end are long. */
+    private static final int WIDTH = 200;
+
     private static final int AGREES = 0;
     private static final int DIFFERS = 1;
     private static final int UNANSWERED = 2;
@@ -93,8 +97,8 @@ public final class ConformanceCommand implements Callable<Integer> {
             }
         }
         if (check) {
-            out().println(FamilyDifferences.header());
-            differences.values().forEach(family -> out().println(family.row()));
+            TableText.lines(FamilyDifferences.table(differences.values()), WIDTH)
+                    .forEach(out()::println);
         }
         out().println(answered + " results written to " + out);
         return exit;

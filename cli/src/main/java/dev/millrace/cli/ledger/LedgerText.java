@@ -4,7 +4,10 @@ import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.OldestPending;
 import dev.millrace.audit.ledger.RolloutOrigin;
 import dev.millrace.audit.ledger.Tally;
+import dev.millrace.report.Column;
 import dev.millrace.report.Lines;
+import dev.millrace.report.Table;
+import dev.millrace.report.TableText;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -18,7 +21,19 @@ import java.util.stream.Collectors;
  */
 final class LedgerText {
     private static final int MOST_ROWS = 20;
-    private static final String ROW = "%13s %11s %11s %9s %9s %9s %9s";
+
+    /** Neighbouring versions together. */
+    private record Row(String name, Tally tally) {}
+
+    private static final List<Column<Row>> COLUMNS = List.of(
+            Column.text("version", Row::name),
+            Column.count("generated", row -> row.tally().generated()),
+            Column.count("trained", row -> row.tally().trained()),
+            Column.count("masked", row -> row.tally().maskedInAll()),
+            Column.count("dropped", row -> row.tally().droppedInAll()),
+            Column.count("refused", row -> row.tally().deadLetteredInAll()),
+            Column.count(
+                    "in flight", row -> row.tally().inFlight() + row.tally().untold()));
 
     private final Balance balance;
     private final VersionRange versions;
@@ -35,8 +50,7 @@ final class LedgerText {
         Tally all = chosen.values().stream().reduce(Tally.NONE, Tally::plus);
         List<String> lines = new ArrayList<>();
         lines.add("");
-        lines.add(String.format(ROW, "version", "generated", "trained", "masked", "dropped", "refused", "in flight"));
-        rows(chosen, lines);
+        lines.addAll(TableText.lines(Table.of("", COLUMNS, rows(chosen))));
         lines.add("");
         lines.addAll(Lines.wrapped(
                 "",
@@ -117,7 +131,8 @@ final class LedgerText {
         }
     }
 
-    private void rows(SortedMap<RolloutOrigin, Tally> chosen, List<String> lines) {
+    private static List<Row> rows(SortedMap<RolloutOrigin, Tally> chosen) {
+        List<Row> rows = new ArrayList<>();
         boolean epochs = chosen.keySet().stream().anyMatch(origin -> origin.epoch() > 0);
         List<Map.Entry<RolloutOrigin, Tally>> ours = chosen.entrySet().stream()
                 .filter(e -> !e.getKey().equals(RolloutOrigin.NOT_OURS))
@@ -135,29 +150,13 @@ final class LedgerText {
             }
             String name =
                     first.version() == last.version() ? "" + first.version() : first.version() + "-" + last.version();
-            lines.add(row((epochs ? "epoch " + first.epoch() + ": " : "") + name, sum));
+            rows.add(new Row((epochs ? "epoch " + first.epoch() + ": " : "") + name, sum));
         }
         if (chosen.containsKey(RolloutOrigin.NOT_OURS)) {
-            lines.add(row("not a rollout", chosen.get(RolloutOrigin.NOT_OURS)));
+            rows.add(new Row("not a rollout", chosen.get(RolloutOrigin.NOT_OURS)));
         }
-        lines.add(row("all", chosen.values().stream().reduce(Tally.NONE, Tally::plus)));
-    }
-
-    private static String row(String name, Tally tally) {
-        return String.format(
-                Locale.ROOT,
-                ROW,
-                name,
-                count(tally.generated()),
-                count(tally.trained()),
-                count(tally.maskedInAll()),
-                count(tally.droppedInAll()),
-                count(tally.deadLetteredInAll()),
-                count(tally.inFlight() + tally.untold()));
-    }
-
-    private static String count(long count) {
-        return String.format(Locale.ROOT, "%,d", count);
+        rows.add(new Row("all", chosen.values().stream().reduce(Tally.NONE, Tally::plus)));
+        return rows;
     }
 
     private static String reasons(Map<String, Long> counts) {

@@ -9,13 +9,17 @@ import dev.millrace.audit.trace.Tracer;
 import dev.millrace.cli.audit.AuditedRun;
 import dev.millrace.cli.audit.NotFoundException;
 import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.report.Column;
 import dev.millrace.report.Lines;
+import dev.millrace.report.Table;
+import dev.millrace.report.TableText;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.VersionSpan;
 import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.TreeSet;
 import java.util.concurrent.Callable;
 import java.util.regex.Matcher;
@@ -47,7 +51,8 @@ import picocli.CommandLine.Spec;
 public final class TraceCommand implements Callable<Integer> {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
     private static final Pattern SAMPLE = Pattern.compile("(.+)/(\\d{1,9})");
-    private static final String ROW = "%6s  %7s %9s %8s  %s";
+    /** The last column is a sentence, which is not cut. */
+    private static final int GROUP_WIDTH = 400;
 
     @Mixin
     private RunOptions run;
@@ -163,24 +168,8 @@ public final class TraceCommand implements Callable<Integer> {
                                         + found.value().getSamples() + " samples")
                         .orElse(""));
         out.println();
-        out.println(String.format(ROW, "sample", "version", "reward", "tokens", "what became of it"));
-        for (String rolloutId : rolloutIds(trace)) {
-            GroupTrace one = trace.of(rolloutId);
-            String sample = rolloutId.substring(trace.groupId().length() + 1);
-            if (one.rollouts().isEmpty()) {
-                out.println(String.format(ROW, sample, "", "", "", RolloutStatus.of(one, prefix)));
-                continue;
-            }
-            Rollout rollout = one.rollouts().get(one.rollouts().size() - 1).value();
-            out.println(String.format(
-                    ROW,
-                    sample,
-                    newest(rollout),
-                    RolloutEvents.number(rollout.getReward()),
-                    rollout.getMask().remaining(),
-                    RolloutStatus.of(one, prefix)
-                            + (one.rollouts().size() > 1 ? " (" + one.rollouts().size() + " records)" : "")));
-        }
+        TableText.lines(Table.of("", columns(trace, prefix), rolloutIds(trace)), GROUP_WIDTH)
+                .forEach(out::println);
         List<Found<Rollout>> found = trace.rollouts();
         trace.prompt().ifPresent(prompt -> {
             long missing = prompt.value().getSamples()
@@ -194,7 +183,40 @@ public final class TraceCommand implements Callable<Integer> {
         });
     }
 
-    private static long newest(Rollout rollout) {
+    private static List<Column<String>> columns(GroupTrace trace, String prefix) {
+        return List.of(
+                Column.text("sample", id -> id.substring(trace.groupId().length() + 1)),
+                Column.number(
+                        "version",
+                        0,
+                        id -> last(trace, id).map(TraceCommand::newest).orElse(Double.NaN)),
+                Column.text(
+                        "reward",
+                        id -> last(trace, id)
+                                .map(rollout -> RolloutEvents.number(rollout.getReward()))
+                                .orElse(null)),
+                Column.number(
+                        "tokens",
+                        0,
+                        id -> last(trace, id)
+                                .map(rollout -> (double) rollout.getMask().remaining())
+                                .orElse(Double.NaN)),
+                Column.text("what became of it", id -> {
+                    GroupTrace one = trace.of(id);
+                    int records = one.rollouts().size();
+                    return RolloutStatus.of(one, prefix) + (records > 1 ? " (" + records + " records)" : "");
+                }));
+    }
+
+    /** The newest record of a rollout; empty if it was only refused. */
+    private static Optional<Rollout> last(GroupTrace trace, String rolloutId) {
+        List<Found<Rollout>> records = trace.of(rolloutId).rollouts();
+        return records.isEmpty()
+                ? Optional.empty()
+                : Optional.of(records.get(records.size() - 1).value());
+    }
+
+    private static double newest(Rollout rollout) {
         return rollout.getVersionSpans().stream()
                 .mapToLong(VersionSpan::getVersion)
                 .max()

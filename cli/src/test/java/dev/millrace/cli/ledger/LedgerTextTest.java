@@ -48,8 +48,9 @@ class LedgerTextTest {
         assertThat(lines).allMatch(line -> line.length() <= 80);
         assertThat(lines)
                 .contains(
-                        "            2       1,256       1,240         3         3         4         6",
-                        "          all       3,768       3,720         9         9        12        18",
+                        "version  generated  trained  masked  dropped  refused  in flight",
+                        "2            1,256    1,240       3        3        4          6",
+                        "all          3,768    3,720       9        9       12         18",
                         "3,768 generated = 3,720 trained + 9 masked + 9 dropped + 12 dead-lettered + 18",
                         "  in flight",
                         "  masked      by m2po 9",
@@ -66,7 +67,7 @@ class LedgerTextTest {
                 .hasSize(19)
                 .first()
                 .asString()
-                .startsWith("          0-4       6,280");
+                .startsWith("0-4          6,280");
     }
 
     @Test

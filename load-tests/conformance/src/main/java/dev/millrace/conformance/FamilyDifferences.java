@@ -1,6 +1,9 @@
 package dev.millrace.conformance;
 
-import java.util.Locale;
+import dev.millrace.report.Column;
+import dev.millrace.report.Table;
+import java.util.Collection;
+import java.util.List;
 
 /**
  * How far one family is from the reference: cases, violations, the largest differences met, and the largest share of a
@@ -43,23 +46,19 @@ public final class FamilyDifferences {
         }
     }
 
-    public static String header() {
-        return String.format(
-                "%-22s %6s %9s %11s %14s %14s %13s  %s",
-                "family", "cases", "refusals", "violations", "max abs diff", "max rel diff", "of tolerance", "at");
-    }
-
-    public String row() {
-        return String.format(
-                Locale.ROOT,
-                "%-22s %6d %9d %11d %14.3e %14.3e %12.1f%%  %s",
-                family,
-                cases,
-                refusals,
-                violating,
-                largestAbsolute,
-                largestRelative,
-                100 * largestShare,
-                tightest);
+    /** All families beside each other. */
+    public static Table table(Collection<FamilyDifferences> families) {
+        return Table.of(
+                "",
+                List.of(
+                        Column.text("family", of -> of.family),
+                        Column.count("cases", of -> of.cases),
+                        Column.count("refusals", of -> of.refusals),
+                        Column.count("violations", of -> of.violating),
+                        Column.significant("max abs diff", 4, of -> of.largestAbsolute),
+                        Column.significant("max rel diff", 4, of -> of.largestRelative),
+                        Column.percent("of tolerance", 1, of -> of.largestShare),
+                        Column.text("at", of -> of.tightest)),
+                families);
     }
 }

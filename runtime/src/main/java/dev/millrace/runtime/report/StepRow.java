@@ -1,8 +1,8 @@
 package dev.millrace.runtime.report;
 
+import dev.millrace.report.Column;
 import dev.millrace.schemas.TrainingStep;
 import java.util.List;
-import java.util.Locale;
 
 /** One optimiser step as a person reads it: the line of steps.csv and a point of the picture. */
 public record StepRow(
@@ -23,22 +23,22 @@ public record StepRow(
         String weightsSha256) {
 
     /** The columns of steps.csv. */
-    public static final List<String> COLUMNS = List.of(
-            "step",
-            "version",
-            "reward",
-            "staleness_mean",
-            "staleness_max",
-            "ess_ratio",
-            "learning_rate",
-            "loss",
-            "grad_norm",
-            "entropy",
-            "rollouts_trained",
-            "rollouts_masked",
-            "tokens_trained",
-            "finished_at_ms",
-            "weights_sha256");
+    public static final List<Column<StepRow>> COLUMNS = List.of(
+            Column.count("step", StepRow::step),
+            Column.count("version", StepRow::version),
+            Column.number("reward", 6, StepRow::reward),
+            Column.number("staleness_mean", 6, StepRow::stalenessMean),
+            Column.count("staleness_max", StepRow::stalenessMax),
+            Column.number("ess_ratio", 6, StepRow::essRatio),
+            Column.number("learning_rate", 8, StepRow::learningRate),
+            Column.number("loss", 6, StepRow::loss),
+            Column.number("grad_norm", 6, StepRow::gradientNorm),
+            Column.number("entropy", 6, StepRow::entropy),
+            Column.count("rollouts_trained", StepRow::rolloutsTrained),
+            Column.count("rollouts_masked", StepRow::rolloutsMasked),
+            Column.count("tokens_trained", StepRow::tokensTrained),
+            Column.count("finished_at_ms", StepRow::finishedAtMs),
+            Column.text("weights_sha256", StepRow::weightsSha256));
 
     /** The row of a record of the training log; a metric that the learner did not report is NaN. */
     public static StepRow of(TrainingStep step) {
@@ -62,27 +62,5 @@ public record StepRow(
 
     private static double metric(TrainingStep step, String name) {
         return step.getMetrics().getOrDefault(name, Double.NaN);
-    }
-
-    /** The row as CSV, in the order of {@link #COLUMNS}. */
-    public String csv() {
-        return String.format(
-                Locale.ROOT,
-                "%d,%d,%.6f,%.6f,%d,%.6f,%.8f,%.6f,%.6f,%.6f,%d,%d,%d,%d,%s",
-                step,
-                version,
-                reward,
-                stalenessMean,
-                stalenessMax,
-                essRatio,
-                learningRate,
-                loss,
-                gradientNorm,
-                entropy,
-                rolloutsTrained,
-                rolloutsMasked,
-                tokensTrained,
-                finishedAtMs,
-                weightsSha256);
     }
 }

@@ -1,6 +1,8 @@
 package dev.millrace.runtime.train;
 
 import dev.millrace.audit.ledger.Tally;
+import dev.millrace.report.CsvFile;
+import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.report.Rewards;
 import dev.millrace.runtime.report.RunPicture;
@@ -8,7 +10,6 @@ import dev.millrace.runtime.report.RunSummary;
 import dev.millrace.runtime.report.StepRow;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
@@ -24,9 +25,11 @@ final class RunResults {
 
     /** steps.csv, as far as the run has come. */
     void writeSteps(List<StepRow> steps) {
-        StringBuilder text = new StringBuilder(String.join(",", StepRow.COLUMNS)).append('\n');
-        steps.forEach(step -> text.append(step.csv()).append('\n'));
-        directory.write(directory.steps(), text.toString());
+        try {
+            CsvFile.write(directory.steps(), StepRow.COLUMNS, steps);
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot write " + directory.steps() + ": " + RunDirectory.reason(e), e);
+        }
     }
 
     /**
@@ -47,7 +50,7 @@ final class RunResults {
     /** The summary in another place as well. */
     void writeCopy(RunSummary summary, Path copy) {
         try {
-            Files.writeString(copy, summary.json().toPrettyString() + "\n");
+            WholeFile.write(copy, summary.json().toPrettyString() + "\n");
         } catch (IOException e) {
             throw new RefusedRequestException(
                     "cannot write the summary to " + copy + " (" + RunDirectory.reason(e) + "); it is in "

@@ -98,14 +98,14 @@ class RunSummaryTest {
         RunPicture.write(steps, "a run", file);
         BufferedImage image = ImageIO.read(file.toFile());
         assertThat(image.getWidth()).isEqualTo(900);
-        assertThat(image.getHeight()).isEqualTo(780);
+        assertThat(image.getHeight()).isEqualTo(1020);
         // the reward line rises: its colour is low at the left and high at the right
         assertThat(rowOf(image, 150)).isGreaterThan(rowOf(image, 800));
     }
 
     private static int rowOf(BufferedImage image, int x) {
-        for (int y = 0; y < 260; y++) {
-            if ((image.getRGB(x, y) & 0xffffff) == 0x1f77b4) {
+        for (int y = 0; y < 340; y++) {
+            if ((image.getRGB(x, y) & 0xffffff) == 0x0072b2) {
                 return y;
             }
         }
