@@ -278,22 +278,22 @@ class AuditIT {
 
     @Test
     @Order(7)
-    void shouldPutBackOnceAndSayWhyNotTheRest() throws Exception {
-        assertThat(millrace("dead-letters", "replay").status).isEqualTo(2);
-        assertThat(millrace("dead-letters", "replay", "--reason", "reward", "--dry-run").out)
+    void shouldRedriveOnceAndSayWhyNotTheRest() throws Exception {
+        assertThat(millrace("dead-letters", "redrive").status).isEqualTo(2);
+        assertThat(millrace("dead-letters", "redrive", "--reason", "reward", "--dry-run").out)
                 .contains("2 records would be redriven: 2 on rollouts");
         assertThat(ledger().path("redriven").asInt()).isZero();
 
-        Said put = millrace("dead-letters", "replay", "--reason", "reward");
+        Said put = millrace("dead-letters", "redrive", "--reason", "reward");
         assertThat(put.status).as(put.toString()).isZero();
         assertThat(put.out).contains("2 records are redriven: 2 on rollouts");
-        Said again = millrace("dead-letters", "replay", "--reason", "reward");
+        Said again = millrace("dead-letters", "redrive", "--reason", "reward");
         assertThat(again.status).isEqualTo(4);
         assertThat(again.out).contains("0 records").contains("it was redriven already");
-        Said foreign = millrace("dead-letters", "replay", "--reason", "wrong-epoch");
+        Said foreign = millrace("dead-letters", "redrive", "--reason", "wrong-epoch");
         assertThat(foreign.status).isEqualTo(4);
         assertThat(foreign.out).contains("it is of another epoch than 1");
-        assertThat(millrace("dead-letters", "replay", "4711").status).isEqualTo(5);
+        assertThat(millrace("dead-letters", "redrive", "4711").status).isEqualTo(5);
 
         JsonNode ledger = ledger();
         assertThat(ledger.path("redriven").asInt()).isEqualTo(2);
@@ -304,7 +304,7 @@ class AuditIT {
 
     @Test
     @Order(8)
-    void shouldCountWhatWasPutBackAndTrainedOnOnceAsTrained() throws Exception {
+    void shouldCountWhatWasRedrivenAndTrainedOnOnceAsTrained() throws Exception {
         for (JsonNode letter : millrace("dead-letters", "list", "--reason", "reward", "--json")
                 .json()
                 .path("letters")) {

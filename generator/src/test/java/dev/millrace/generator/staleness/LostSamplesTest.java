@@ -42,7 +42,7 @@ class LostSamplesTest {
     }
 
     @Test
-    void shouldTakeBackWhatItCountedForALetterThatWasPutBack() {
+    void shouldTakeBackWhatItCountedForALetterThatWasRedriven() {
         Headers headers = DeadLetters.headers(
                 new RecordHeaders(),
                 new DeadLetters.Source(TOPICS.rollouts(), 3, 12, 900),

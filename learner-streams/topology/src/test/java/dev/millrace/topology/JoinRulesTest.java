@@ -422,7 +422,7 @@ class JoinRulesTest {
     }
 
     @Test
-    void shouldJoinARolloutThatWasPutBackWithItsNewScoreThoughTheFirstOneHasGone() {
+    void shouldJoinARolloutThatWasRedrivenWithItsNewScoreThoughTheFirstOneHasGone() {
         Rollout refused = rollout("g", 0).setReward(1e300).build();
         long first = topology.pipe(refused);
         topology.pipe(score(refused, first).build());

@@ -133,7 +133,7 @@ class LedgerTest {
     }
 
     @Test
-    void shouldCountARolloutThatWasPutBackOnceAsWhatBecameOfIt() {
+    void shouldCountARolloutThatWasRedrivenOnceAsWhatBecameOfIt() {
         ledger.batched(0, 9, 3, null, true);
         ledger.deadLettered(0, 7, "reward");
         ledger.redriven(0, 7, 9);
@@ -145,7 +145,7 @@ class LedgerTest {
     }
 
     @Test
-    void shouldCountALetterAsLongAsItsRecordThatWasPutBackIsNotToBeSeen() {
+    void shouldCountALetterAsLongAsItsRecordThatWasRedrivenIsNotToBeSeen() {
         ledger.deadLettered(0, 7, "reward");
         ledger.redriven(0, 7, 100);
         rollouts(0, 7, 10, FIRST);
@@ -154,7 +154,7 @@ class LedgerTest {
     }
 
     @Test
-    void shouldLetARefusedTrajectoryStandForItsRolloutUntilItIsPutBack() {
+    void shouldLetARefusedTrajectoryStandForItsRolloutUntilItIsRedriven() {
         ledger.batched(0, 1, 3, null, true);
         ledger.trajectoryDeadLettered(0, 0, "siblings");
         ledger.trajectoryDeadLettered(0, 1, "siblings"); // a stranger's copy

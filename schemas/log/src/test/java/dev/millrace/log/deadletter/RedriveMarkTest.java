@@ -44,7 +44,7 @@ class RedriveMarkTest {
     }
 
     @Test
-    void shouldTakeALetterForNoMarkEvenIfItsRecordWasPutBackBefore() {
+    void shouldTakeALetterForNoMarkEvenIfItsRecordWasRedrivenBefore() {
         Headers redriven = RedriveMark.headers(new RecordHeaders(), 0, 17);
         Headers refusedAgain = DeadLetters.headers(
                 redriven,
