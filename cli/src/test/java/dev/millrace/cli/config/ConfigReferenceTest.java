@@ -189,7 +189,7 @@ class ConfigReferenceTest {
                 .isTrue();
         return tag.group(1)
                 .replaceAll("\\s*\\n\\s*\\*\\s*", " ")
-                .replaceAll("\\{@(?:code|link|value)\\s+#?([^}]*)}", "`$1`")
+                .replaceAll("\\{@(?:code|link|value)\\s+#?((?:[^{}]|\\{[^{}]*})*)}", "`$1`")
                 .replace("|", "\\|")
                 .strip();
     }

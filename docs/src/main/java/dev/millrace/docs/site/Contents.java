@@ -8,9 +8,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /**
- * The table of contents: headings of the second level, and under each the pages in order.
+ * The table of contents: headings of the second level, and under each the pages in order. A folder stands for the pages
+ * in it that have not been named before.
  *
  * @param sections in the order of the file
  */
@@ -45,14 +47,13 @@ record Contents(List<Section> sections) {
             if (heading.matches()) {
                 sections.add(new Section(heading.group(1).strip(), new ArrayList<>()));
             } else if (page.matches() && !sections.isEmpty()) {
-                Path source = pages.resolve(page.group(2)).normalize().toAbsolutePath();
-                if (seen.contains(source)) {
-                    throw new SiteException(file + " names " + page.group(2) + " twice; name each page once");
+                for (Entry entry : entries(pages, page.group(1), page.group(2), seen)) {
+                    if (seen.contains(entry.source())) {
+                        throw new SiteException(file + " names " + page.group(2) + " twice; name each page once");
+                    }
+                    seen.add(entry.source());
+                    sections.get(sections.size() - 1).entries().add(entry);
                 }
-                seen.add(source);
-                sections.get(sections.size() - 1)
-                        .entries()
-                        .add(new Entry(page.group(1), source, target(pages, source)));
             } else if (!line.isBlank() && !line.startsWith("# ")) {
                 throw new SiteException(
                         file + " has a line that is neither '## Section' nor '- [Title](page.md)': " + line);
@@ -64,6 +65,24 @@ record Contents(List<Section> sections) {
     /** Pages in the order of the contents. */
     List<Entry> entries() {
         return sections.stream().flatMap(section -> section.entries().stream()).toList();
+    }
+
+    /** One page; or, of a folder, those that are not named yet, by their headings. */
+    private static List<Entry> entries(Path pages, String title, String link, List<Path> seen) {
+        Path source = pages.resolve(link).normalize().toAbsolutePath();
+        if (!link.endsWith("/")) {
+            return List.of(new Entry(title, source, target(pages, source)));
+        }
+        try (Stream<Path> files = Files.list(source)) {
+            return files.filter(file -> file.toString().endsWith(".md"))
+                    .filter(file -> !seen.contains(file))
+                    .sorted()
+                    .map(file -> new Entry(
+                            lines(file).get(0).replaceFirst("^#\\s+", ""), file, target(pages, file)))
+                    .toList();
+        } catch (IOException e) {
+            throw new UncheckedIOException("a folder of pages cannot be read: " + source, e);
+        }
     }
 
     /** A page that lies outside of the folder is put among the references, under its own name. */

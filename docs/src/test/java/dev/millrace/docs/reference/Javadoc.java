@@ -50,7 +50,7 @@ record Javadoc(List<String> paragraphs) {
 
     private static String markdown(String html) {
         return html.replaceAll("\\s+", " ")
-                .replaceAll("\\{@code\\s+([^}]*)}", "`$1`")
+                .replaceAll("\\{@code\\s+((?:[^{}]|\\{[^{}]*})*)}", "`$1`")
                 .replaceAll("\\{@(?:link|linkplain)\\s+[\\w.]*?#?(\\w+)(?:\\([^)]*\\))?(?:\\s+([^}]*))?}", "`$1`")
                 .replaceAll("\\{@value\\s+#?([^}]*)}", "`$1`")
                 .replaceAll("</?(i|em)>", "*")

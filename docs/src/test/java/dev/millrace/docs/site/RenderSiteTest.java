@@ -59,6 +59,17 @@ class RenderSiteTest {
     }
 
     @Test
+    void shouldTakeAFolderForThePagesInIt() throws IOException {
+        pages("# One\n", "# Two\n");
+        Files.writeString(Files.createDirectories(folder.resolve("docs/more")).resolve("a.md"), "# A third\n");
+        Path contents = folder.resolve("docs/contents.md");
+        Files.writeString(contents, Files.readString(contents) + "- [More](more/)\n");
+
+        assertThat(RenderSite.render(folder, folder.resolve("site"))).isEqualTo(3);
+        assertThat(folder.resolve("site/one.html")).content().contains("<a href=\"more/a.html\">A third</a>");
+    }
+
+    @Test
     void shouldRefuseAPictureThatNobodyCanHear() throws IOException {
         pages("# One\n\n![](two.md)\n", "# Two\n");
 
