@@ -77,8 +77,7 @@ record Contents(List<Section> sections) {
             return files.filter(file -> file.toString().endsWith(".md"))
                     .filter(file -> !seen.contains(file))
                     .sorted()
-                    .map(file -> new Entry(
-                            lines(file).get(0).replaceFirst("^#\\s+", ""), file, target(pages, file)))
+                    .map(file -> new Entry(lines(file).get(0).replaceFirst("^#\\s+", ""), file, target(pages, file)))
                     .toList();
         } catch (IOException e) {
             throw new UncheckedIOException("a folder of pages cannot be read: " + source, e);

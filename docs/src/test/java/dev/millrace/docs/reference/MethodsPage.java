@@ -27,9 +27,6 @@ final class MethodsPage {
             "WeightSummary",
             "RejectionAggregation",
             "RejectionDivergence",
-            "RejectionMode",
-            "RejectionRule",
-            "RejectionSummary",
             "SecondMoment",
             "FullDistributions",
             "PositionalTotalVariation",
@@ -217,7 +214,8 @@ final class MethodsPage {
         keys.put("ToprWeights", OBJECTIVE + "topr");
         keys.put("AspoWeights", OBJECTIVE + "aspo");
         keys.put("DispoWeights", OBJECTIVE + "dispo");
-        keys.put("DivergenceRejection", ROLLOUT + "rollout_rs");
+        keys.put("RejectionMode", ROLLOUT + "rollout_rs");
+        keys.put("RejectionRule", ROLLOUT + "rollout_rs_threshold");
         keys.put("SecondMomentMask", CORRECTIONS + "m2po.enabled");
         keys.put("OffPolicySequenceMask", CORRECTIONS + "sequence_mask.enabled");
         keys.put("StalenessLimit", CORRECTIONS + "staleness.max_versions");
