@@ -7,7 +7,6 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.TrainingStep;
 import java.util.Map;
-import java.util.TreeMap;
 
 /** Makes the training-log record of a step: what the batch was, what it did, and how long each phase took. */
 final class TrainingRecord {
@@ -48,7 +47,7 @@ final class TrainingRecord {
 
     private Map<String, Double> metrics(PolicyVersion manifest) {
         LearnerBatch batch = training.batch();
-        Map<String, Double> metrics = new TreeMap<>(report.metrics());
+        Map<String, Double> metrics = report.metrics().byName();
         metrics.putAll(seconds);
         metrics.put("updates", (double) report.updates());
         metrics.put("skipped_update", report.updates() == 0 ? 1.0 : 0.0);

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.control.ControlState;
+import dev.millrace.learner.step.StepMetrics;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;
@@ -35,7 +36,16 @@ class TrainingStateTest {
 
             VersionFacts next = state.next(
                     TrainingBatch.of(batch, List.of(first, second)),
-                    new StepReport(1, 0.1, 1, 5, List.of(), 1, List.of(), new ControlState(Map.of("a", 2.0)), Map.of()),
+                    new StepReport(
+                            1,
+                            0.1,
+                            1,
+                            5,
+                            List.of(),
+                            1,
+                            List.of(),
+                            new ControlState(Map.of("a", 2.0)),
+                            StepMetrics.NONE),
                     77);
 
             assertThat(next).isEqualTo(new VersionFacts(4, 3, "vocabulary", 102, 1005, 77, Map.of("a", 2.0)));

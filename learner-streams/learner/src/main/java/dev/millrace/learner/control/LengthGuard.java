@@ -1,7 +1,6 @@
 package dev.millrace.learner.control;
 
-import java.util.Map;
-import java.util.TreeMap;
+import java.util.Optional;
 
 /**
  * The factor on the learning rate that a batch's response length asks for:
@@ -23,15 +22,23 @@ public final class LengthGuard {
      * What the guard did.
      *
      * @param scale   factor on the learning rate, in (0, 1]
-     * @param metrics what it saw and did; empty when it is off
+     * @param seen    what it saw; empty when it is off
      * @param state   what is remembered afterwards
      */
-    public record Outcome(double scale, Map<String, Double> metrics, ControlState state) {}
+    public record Outcome(double scale, Optional<Seen> seen, ControlState state) {}
+
+    /**
+     * What the guard saw.
+     *
+     * @param tokens     mean response length of the batch
+     * @param meanBefore what was remembered of those before it
+     */
+    public record Seen(double tokens, double meanBefore) {}
 
     /** @param meanTokens mean response length of the batch, masked members included; above 0 */
     public Outcome see(double meanTokens, ControlState state) {
         if (!(config instanceof LengthGuardConfig.Proportional guard)) {
-            return new Outcome(1, Map.of(), state);
+            return new Outcome(1, Optional.empty(), state);
         }
         if (!(meanTokens > 0 && meanTokens < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("a mean response length must be above 0 and finite: " + meanTokens);
@@ -39,10 +46,6 @@ public final class LengthGuard {
         double before = state.get(MEAN).orElse(meanTokens);
         double scale = Math.min(1, Math.max(guard.smallestScale(), guard.tolerated() * before / meanTokens));
         double after = guard.decay() * before + (1 - guard.decay()) * meanTokens;
-        Map<String, Double> metrics = new TreeMap<>();
-        metrics.put("length_guard.tokens", meanTokens);
-        metrics.put(MEAN, before);
-        metrics.put("length_guard.scale", scale);
-        return new Outcome(scale, metrics, state.with(MEAN, after));
+        return new Outcome(scale, Optional.of(new Seen(meanTokens, before)), state.with(MEAN, after));
     }
 }

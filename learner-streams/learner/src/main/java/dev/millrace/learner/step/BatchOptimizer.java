@@ -95,7 +95,7 @@ public final class BatchOptimizer implements AutoCloseable {
      */
     public StepReport train(
             TrainingBatch batch, long version, ControlState controls, Weights weights, AdamW optimizer) {
-        StepMetrics means = new StepMetrics();
+        StepMetricsTally means = new StepMetricsTally();
         StepMembers members = new StepMembers(batch);
         StepStart.Started start;
         double rate = 0;
@@ -106,7 +106,11 @@ public final class BatchOptimizer implements AutoCloseable {
             int[] trained = start.decision().trained();
             if (trained.length > 0) {
                 LengthGuard.Outcome guard = lengthGuard.see(members.meanTokens(), remembered);
-                guard.metrics().forEach(means::once);
+                guard.seen().ifPresent(seen -> {
+                    means.once(StepMetric.LENGTH_GUARD_TOKENS, seen.tokens());
+                    means.once(StepMetric.LENGTH_GUARD_MEAN_TOKENS, seen.meanBefore());
+                    means.once(StepMetric.LENGTH_GUARD_SCALE, guard.scale());
+                });
                 remembered = guard.state();
                 double scale = start.decision().stepScale() * guard.scale();
                 for (int epoch = 0; epoch < config.epochs(); epoch++) {
@@ -133,31 +137,32 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /** What the recorded decisions were and how stale the batch is when the step starts, beside what is in force. */
-    private static void reportStart(StepMembers members, StepStart.Started start, long version, StepMetrics means) {
+    private static void reportStart(
+            StepMembers members, StepStart.Started start, long version, StepMetricsTally means) {
         if (members.count() > 0) {
             reportStaleness(members, version, means);
         }
         LearnerBatch batch = members.batch().batch();
-        means.once("recorded.ess_ratio", batch.getEssRatio());
-        means.once("recorded.ess_ratio_truncated", batch.getEssRatioTruncated());
-        means.once("recorded.second_moment", batch.getSecondMoment());
-        means.once("recorded.step_scale", batch.getStepScale());
-        means.once("recorded.tokens_trained", batch.getTrainedTokens());
+        means.once(StepMetric.RECORDED_ESS_RATIO, batch.getEssRatio());
+        means.once(StepMetric.RECORDED_ESS_RATIO_TRUNCATED, batch.getEssRatioTruncated());
+        means.once(StepMetric.RECORDED_SECOND_MOMENT, batch.getSecondMoment());
+        means.once(StepMetric.RECORDED_STEP_SCALE, batch.getStepScale());
+        means.once(StepMetric.RECORDED_TOKENS_TRAINED, batch.getTrainedTokens());
         StepDecision decision = start.decision();
-        means.once("ess_ratio_truncated", decision.essTruncated());
-        means.once("second_moment", decision.secondMoment());
-        means.once("step_scale", decision.stepScale());
+        means.once(StepMetric.ESS_RATIO_TRUNCATED, decision.essTruncated());
+        means.once(StepMetric.SECOND_MOMENT, decision.secondMoment());
+        means.once(StepMetric.STEP_SCALE, decision.stepScale());
     }
 
-    private static void reportStaleness(StepMembers members, long version, StepMetrics means) {
+    private static void reportStaleness(StepMembers members, long version, StepMetricsTally means) {
         StalenessSummary staleness = new StalenessLimit(Long.MAX_VALUE)
                 .maskTokens(members.versions(), version, new byte[members.own().tokenCount()]);
-        means.once("staleness_at_step_mean", staleness.mean());
-        means.once("staleness_at_step_max", staleness.oldest());
+        means.once(StepMetric.STALENESS_AT_STEP_MEAN, staleness.mean());
+        means.once(StepMetric.STALENESS_AT_STEP_MAX, staleness.oldest());
     }
 
     private static StepReport report(
-            StepMembers members, StepDecision decision, double rate, ControlState controls, StepMetrics means) {
+            StepMembers members, StepDecision decision, double rate, ControlState controls, StepMetricsTally means) {
         int[] trained = decision.trained();
         List<StepEntry> entries = decision.maskedBy() == null
                 ? null
@@ -173,7 +178,7 @@ public final class BatchOptimizer implements AutoCloseable {
                 decision.essRatio(),
                 decision.stages(),
                 controls,
-                means.values());
+                means.metrics());
     }
 
     /** Stretches of the members whose lengths differ by at most one; fewer than asked for if there are too few members. */
@@ -188,12 +193,12 @@ public final class BatchOptimizer implements AutoCloseable {
         return Math.toIntExact((long) members.length * i / count);
     }
 
-    private double update(TrainingBatch batch, double scale, Weights weights, AdamW optimizer, StepMetrics means) {
+    private double update(TrainingBatch batch, double scale, Weights weights, AdamW optimizer, StepMetricsTally means) {
         clip(batch, means);
         long begun = System.nanoTime();
         double rate = learningRate.at(optimizer.state().steps()) * scale;
         optimizer.step(weights, gradients, rate);
-        means.addSeconds("optimizer", begun);
+        means.addSeconds(StepMetric.SECONDS_OPTIMIZER, begun);
         return rate;
     }
 
@@ -212,7 +217,7 @@ public final class BatchOptimizer implements AutoCloseable {
             Weights weights,
             long optimizerSteps,
             ControlState controls,
-            StepMetrics means) {
+            StepMetricsTally means) {
         means.beginUpdate();
         try {
             UpdateLoss.Coefficients of =
@@ -220,7 +225,7 @@ public final class BatchOptimizer implements AutoCloseable {
             long begun = System.nanoTime();
             GradientShards.Scores scores = shards.differentiate(
                     weights, minibatch.sequences(), of.coefficients(), of.entropyCoefficients(), gradients);
-            means.addSeconds("gradient", begun);
+            means.addSeconds(StepMetric.SECONDS_GRADIENT, begun);
             ObjectiveResult result = config.needsCurrentLogProbs()
                     ? of.result()
                     : of.objective().evaluate(minibatch.input(config.objective(), scores.logProbs()));
@@ -241,7 +246,7 @@ public final class BatchOptimizer implements AutoCloseable {
             UpdateLoss.Coefficients of,
             GradientShards.Scores scores,
             ObjectiveResult result,
-            StepMetrics means) {
+            StepMetricsTally means) {
         double loss = new LossMetrics(
                         minibatch,
                         scores,
@@ -256,7 +261,7 @@ public final class BatchOptimizer implements AutoCloseable {
         }
     }
 
-    private void clip(TrainingBatch batch, StepMetrics means) {
+    private void clip(TrainingBatch batch, StepMetricsTally means) {
         double norm = gradients.l2Norm();
         if (!Double.isFinite(norm)) {
             throw new NonFiniteStepException(
@@ -267,8 +272,8 @@ public final class BatchOptimizer implements AutoCloseable {
         if (clipped) {
             gradients.scale((float) (bound / norm));
         }
-        means.add("grad_norm", norm);
-        means.add("grad_clipped", clipped ? 1 : 0);
+        means.add(StepMetric.GRAD_NORM, norm);
+        means.add(StepMetric.GRAD_CLIPPED, clipped ? 1 : 0);
     }
 
     /**
@@ -281,7 +286,7 @@ public final class BatchOptimizer implements AutoCloseable {
      */
     public BatchGradient gradient(
             TrainingBatch batch, long version, ControlState controls, Weights weights, long optimizerSteps) {
-        StepMetrics means = new StepMetrics();
+        StepMetricsTally means = new StepMetricsTally();
         StepMembers members = new StepMembers(batch);
         Gradients sum = new Gradients(shape);
         try {

@@ -70,7 +70,7 @@ final class GradientShards implements AutoCloseable {
      * @param into packed as the batch is
      * @throws NonFiniteMemberException naming the member of the batch
      */
-    void score(Weights weights, StepMembers members, int[] indices, float[] into, StepMetrics means) {
+    void score(Weights weights, StepMembers members, int[] indices, float[] into, StepMetricsTally means) {
         if (indices.length > 0) {
             long start = System.nanoTime();
             Shard wanted = members.select(indices);
@@ -125,7 +125,12 @@ final class GradientShards implements AutoCloseable {
      * @throws NonFiniteMemberException naming the member of the batch
      */
     void gradientNorms(
-            Weights weights, StepMembers members, int[] indices, TokenBatch left, double[] norms, StepMetrics means) {
+            Weights weights,
+            StepMembers members,
+            int[] indices,
+            TokenBatch left,
+            double[] norms,
+            StepMetricsTally means) {
         if (indices.length == 0) {
             return;
         }
@@ -145,7 +150,7 @@ final class GradientShards implements AutoCloseable {
             }
             return new TokenScores(new float[tokens], new float[tokens], new float[tokens]);
         });
-        means.addSeconds("gradient_norms", start);
+        means.addSeconds(StepMetric.SECONDS_GRADIENT_NORMS, start);
     }
 
     /**

@@ -44,7 +44,7 @@ final class LossMetrics {
     }
 
     /** Adds them to the batch's and returns the loss. */
-    double addTo(StepMetrics means) {
+    double addTo(StepMetricsTally means) {
         TokenBatch layout = minibatch.layout();
         float[] behavior = minibatch.behavior();
         double entropy = 0;
@@ -65,16 +65,17 @@ final class LossMetrics {
         double tokens = layout.trainedTokens();
         double loss =
                 result.loss() - entropyCoefficient * aggregatedEntropy + (kl == null ? 0 : klCoefficient * kl.value());
-        means.add("loss", loss);
-        means.add("policy_loss", result.loss());
-        means.add("entropy", entropy / tokens);
-        means.add("entropy_coefficient", entropyCoefficient);
-        means.add("approx_kl_behavior", k1 / tokens);
-        means.add("approx_kl3_behavior", k3 / tokens);
+        means.add(StepMetric.LOSS, loss);
+        means.add(StepMetric.POLICY_LOSS, result.loss());
+        means.add(StepMetric.ENTROPY, entropy / tokens);
+        means.add(StepMetric.ENTROPY_COEFFICIENT, entropyCoefficient);
+        means.add(StepMetric.APPROX_KL_BEHAVIOR, k1 / tokens);
+        means.add(StepMetric.APPROX_KL3_BEHAVIOR, k3 / tokens);
         if (kl != null) {
-            means.add("kl.loss", kl.value());
+            means.add(StepMetric.KL_LOSS, kl.value());
         }
-        result.metrics().forEach((name, value) -> means.add(OBJECTIVE_NAMES.getOrDefault(name, name), value));
+        result.metrics()
+                .forEach((name, value) -> means.addOfObjective(OBJECTIVE_NAMES.getOrDefault(name, name), value));
         return loss;
     }
 }

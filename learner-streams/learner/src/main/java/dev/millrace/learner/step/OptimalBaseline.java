@@ -30,7 +30,7 @@ final class OptimalBaseline {
             StepDecision decision,
             double[] rewards,
             Weights weights,
-            StepMetrics means) {
+            StepMetricsTally means) {
         TokenBatch left = decision.left();
         int[] trained = decision.trained();
         double[] norms = new double[members.count()];
@@ -41,14 +41,16 @@ final class OptimalBaseline {
                         config.scope(), config.average(), config.lengthNormalized(), config.divideByStd())
                 .compute(left, rewards, norms, logWeights, advantages);
         means.once(
-                "opob.norm_mean",
+                StepMetric.OPOB_NORM_MEAN,
                 Arrays.stream(trained).mapToDouble(s -> norms[s]).average().orElse(0));
         means.once(
-                "opob.norm_max",
+                StepMetric.OPOB_NORM_MAX,
                 Arrays.stream(trained).mapToDouble(s -> norms[s]).max().orElse(0));
-        means.once("opob.baseline_mean", Arrays.stream(baselines).average().orElse(0));
         means.once(
-                "opob.moved_mean",
+                StepMetric.OPOB_BASELINE_MEAN,
+                Arrays.stream(baselines).average().orElse(0));
+        means.once(
+                StepMetric.OPOB_MOVED_MEAN,
                 Arrays.stream(trained)
                         .mapToDouble(s -> Math.abs(advantages[s] - decision.advantages()[s]))
                         .average()

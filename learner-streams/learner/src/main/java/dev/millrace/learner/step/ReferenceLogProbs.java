@@ -43,7 +43,7 @@ final class ReferenceLogProbs {
      *
      * @throws MissingReferenceException naming the first trainable member without recorded ones
      */
-    float[] of(StepMembers members, StepMetrics means) {
+    float[] of(StepMembers members, StepMetricsTally means) {
         if (config == null) {
             return null;
         }

@@ -101,7 +101,7 @@ final class StepCorrections {
     }
 
     /** Proximal log-probs with those of the members without old ones interpolated, if that is how they go on. */
-    float[] recovered(StepMembers members, float[] proximal, float[] current, long version, StepMetrics means) {
+    float[] recovered(StepMembers members, float[] proximal, float[] current, long version, StepMetricsTally means) {
         if (missingOld != MissingOldLogProbs.INTERPOLATE) {
             return proximal;
         }
@@ -115,7 +115,7 @@ final class StepCorrections {
                 sequences++;
             }
         }
-        means.once("proximal.sequences_interpolated", sequences);
+        means.once(StepMetric.PROXIMAL_SEQUENCES_INTERPOLATED, sequences);
         return recovered;
     }
 

@@ -1,46 +1,37 @@
 package dev.millrace.learner.step;
 
+import java.util.Collections;
+import java.util.EnumMap;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Means over the updates of one batch, sums of what is a duration, and what is said once. */
-final class StepMetrics {
-    private final Map<String, Double> sums = new TreeMap<>();
-    private final Map<String, Double> seconds = new TreeMap<>();
-    private final Map<String, Double> once = new TreeMap<>();
-    private int updates;
+/**
+ * The numbers that a step says of itself: means over the updates, sums of durations, facts about the batch. What was not computed
+ * is absent.
+ *
+ * @param values of this learner
+ * @param objective numbers of the objective's own, by its names, means over the updates
+ */
+public record StepMetrics(Map<StepMetric, Double> values, Map<String, Double> objective) {
+    /** Of a step that said nothing. */
+    public static final StepMetrics NONE = new StepMetrics(Map.of(), Map.of());
 
-    void beginUpdate() {
-        updates++;
+    public StepMetrics {
+        Map<StepMetric, Double> copy = new EnumMap<>(StepMetric.class);
+        copy.putAll(values);
+        values = Collections.unmodifiableMap(copy);
+        objective = Collections.unmodifiableMap(new TreeMap<>(objective));
     }
 
-    void add(String metric, double value) {
-        sums.merge(metric, value, Double::sum);
+    /** A number; NaN if it was not computed. */
+    public double orNaN(StepMetric metric) {
+        return values.getOrDefault(metric, Double.NaN);
     }
 
-    /** A fact about the batch, not about an update. */
-    void once(String metric, double value) {
-        once.put(metric, value);
-    }
-
-    void addSeconds(String phase, long sinceNanos) {
-        seconds.merge("seconds_" + phase, (System.nanoTime() - sinceNanos) / 1e9, Double::sum);
-    }
-
-    /** A forward pass of its own over some members. */
-    void addForward(long sinceNanos) {
-        addSeconds("forward", sinceNanos);
-        once.merge("forward_passes", 1.0, Double::sum);
-    }
-
-    int updates() {
-        return updates;
-    }
-
-    Map<String, Double> values() {
-        Map<String, Double> values = new TreeMap<>(seconds);
-        values.putAll(once);
-        sums.forEach((metric, sum) -> values.put(metric, sum / updates));
-        return values;
+    /** All of them under the names that the training log has. */
+    public Map<String, Double> byName() {
+        Map<String, Double> named = new TreeMap<>(objective);
+        values.forEach((metric, value) -> named.put(metric.key(), value));
+        return named;
     }
 }

@@ -3,10 +3,7 @@ package dev.millrace.learner.step;
 import dev.millrace.learner.control.ControlState;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.StepEntry;
-import java.util.Collections;
 import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
 
 /**
  * What a batch did to the weights.
@@ -20,7 +17,7 @@ import java.util.TreeMap;
  * @param essRatio        effective sample size in force, of the raw sequence weights
  * @param stages          reports of the corrections in force
  * @param controls        what the controls remember after this batch
- * @param metrics         means over the updates, and facts about the batch, by name
+ * @param metrics         means over the updates, and facts about the batch
  */
 public record StepReport(
         int updates,
@@ -31,11 +28,10 @@ public record StepReport(
         double essRatio,
         List<StageReport> stages,
         ControlState controls,
-        Map<String, Double> metrics) {
+        StepMetrics metrics) {
 
     public StepReport {
         entries = entries == null ? null : List.copyOf(entries);
         stages = List.copyOf(stages);
-        metrics = Collections.unmodifiableMap(new TreeMap<>(metrics));
     }
 }

@@ -64,7 +64,7 @@ final class StepStart {
     }
 
     /** @throws NonFiniteMemberException naming the member of the batch at which the weights give no number */
-    Started start(StepMembers members, long version, Weights weights, ControlState controls, StepMetrics means) {
+    Started start(StepMembers members, long version, Weights weights, ControlState controls, StepMetricsTally means) {
         if (members.count() == 0) {
             return new Started(decisions.recorded(members), null, null, 0, controls);
         }
@@ -89,8 +89,8 @@ final class StepStart {
         ControlState after = controls;
         if (coefficient != null && decision.left().trainedTokens() > 0) {
             double measured = penalty.measure(decision.left(), proximal, reference);
-            means.once("kl.measured", measured);
-            means.once("kl.coefficient", klCoefficient);
+            means.once(StepMetric.KL_MEASURED, measured);
+            means.once(StepMetric.KL_COEFFICIENT, klCoefficient);
             after = controls.with(
                     KL_COEFFICIENT,
                     coefficient
@@ -116,7 +116,7 @@ final class StepStart {
     }
 
     /** A member that was scored under this very version has its log-probs already, unless an update needs all of them. */
-    private CurrentLogProbs current(StepMembers members, long version, Weights weights, StepMetrics means) {
+    private CurrentLogProbs current(StepMembers members, long version, Weights weights, StepMetricsTally means) {
         boolean everyone = config.needsCurrentLogProbs() || config.proximal() == ProximalSource.INTERPOLATED;
         if (config.proximal() == ProximalSource.RECORDED || config.proximal() == ProximalSource.BEHAVIOR) {
             return null;
@@ -128,11 +128,11 @@ final class StepStart {
                 .toArray();
         float[] values = members.proximal().clone();
         shards.score(weights, members, wanted, values, means);
-        means.once("proximal.sequences_recomputed", wanted.length);
+        means.once(StepMetric.PROXIMAL_SEQUENCES_RECOMPUTED, wanted.length);
         return new CurrentLogProbs(values, wanted.length == trainable.length);
     }
 
-    private float[] proximal(StepMembers members, CurrentLogProbs current, long version, StepMetrics means) {
+    private float[] proximal(StepMembers members, CurrentLogProbs current, long version, StepMetricsTally means) {
         return switch (config.proximal()) {
             case RECORDED -> members.proximal();
             case RECOMPUTED -> decisions.recovered(members, current.values(), current.values(), version, means);
@@ -142,7 +142,7 @@ final class StepStart {
     }
 
     private double[] penalised(
-            StepMembers members, float[] proximal, float[] reference, double coefficient, StepMetrics means) {
+            StepMembers members, float[] proximal, float[] reference, double coefficient, StepMetricsTally means) {
         TokenBatch own = members.own();
         double[] perToken = penalty.penalise(own, new double[own.tokenCount()], proximal, reference, coefficient);
         double[] rewards = members.rewards();
@@ -155,12 +155,12 @@ final class StepStart {
             sum += rewards[s] - penalised;
             rewards[s] = penalised;
         }
-        means.once("kl.penalty_mean", rewards.length == 0 ? 0 : sum / rewards.length);
+        means.once(StepMetric.KL_PENALTY_MEAN, rewards.length == 0 ? 0 : sum / rewards.length);
         return rewards;
     }
 
     private double[] advantages(
-            StepMembers members, StepDecision decision, double[] rewards, Weights weights, StepMetrics means) {
+            StepMembers members, StepDecision decision, double[] rewards, Weights weights, StepMetricsTally means) {
         if (config.baseline() instanceof BaselineConfig.Opob opob) {
             return optimalBaseline.advantages(opob, members, decision, rewards, weights, means);
         }

@@ -52,7 +52,7 @@ final class UpdateLoss {
             Weights weights,
             long optimizerSteps,
             ControlState controls,
-            StepMetrics means) {
+            StepMetricsTally means) {
         TokenBatch layout = minibatch.layout();
         ObjectiveConfig kind = config.objective();
         Objective objective = kind.objective(minibatch.facts(optimizerSteps, controls));
@@ -79,7 +79,7 @@ final class UpdateLoss {
     }
 
     /** Those of the step's start serve the first update, whose weights they are of. */
-    private float[] currentLogProbs(Minibatch minibatch, Weights weights, StepMetrics means) {
+    private float[] currentLogProbs(Minibatch minibatch, Weights weights, StepMetricsTally means) {
         float[] known = means.updates() == 1 ? minibatch.startLogProbs() : null;
         if (known != null) {
             return known;

@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.learner.control.LengthGuard.Outcome;
 import dev.millrace.learner.control.LengthGuardConfig.Off;
 import dev.millrace.learner.control.LengthGuardConfig.Proportional;
-import java.util.Map;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 class LengthGuardTest {
@@ -24,10 +24,7 @@ class LengthGuardTest {
 
         Outcome surge = guard.see(250, first.state());
         assertThat(surge.scale()).isCloseTo(0.5, within(1e-15)); // 1.25 * 100 / 250
-        assertThat(surge.metrics())
-                .containsEntry("length_guard.tokens", 250.0)
-                .containsEntry(LengthGuard.MEAN, 100.0)
-                .containsEntry("length_guard.scale", 0.5);
+        assertThat(surge.seen()).contains(new LengthGuard.Seen(250, 100));
 
         assertThat(guard.see(10_000, first.state()).scale())
                 .as("never below the smallest")
@@ -40,7 +37,7 @@ class LengthGuardTest {
     @Test
     void shouldDoAndRememberNothingWhenItIsOff() {
         assertThat(new LengthGuard(new Off()).see(100, ControlState.initial()))
-                .isEqualTo(new Outcome(1, Map.of(), ControlState.initial()));
+                .isEqualTo(new Outcome(1, Optional.empty(), ControlState.initial()));
     }
 
     @Test

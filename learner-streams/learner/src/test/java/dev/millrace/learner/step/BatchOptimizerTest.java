@@ -125,12 +125,12 @@ class BatchOptimizerTest {
 
         assertThat(report.updates()).isEqualTo(1);
         assertThat(report.learningRate()).isCloseTo(0.8e-2, within(1e-15));
-        assertThat(report.metrics().get("loss")).isCloseTo(loss, within(1e-6));
-        assertThat(report.metrics().get("entropy")).isCloseTo(entropy, within(1e-5));
-        assertThat(report.metrics().get("entropy_coefficient")).isCloseTo(beta, within(1e-12));
-        assertThat(report.metrics().get("approx_kl_behavior")).isCloseTo(kl, within(1e-6));
-        assertThat(report.metrics().get("grad_norm")).isCloseTo(norm, within(1e-5 * norm));
-        assertThat(report.metrics().get("grad_clipped")).isEqualTo(1);
+        assertThat(report.metrics().byName().get("loss")).isCloseTo(loss, within(1e-6));
+        assertThat(report.metrics().byName().get("entropy")).isCloseTo(entropy, within(1e-5));
+        assertThat(report.metrics().byName().get("entropy_coefficient")).isCloseTo(beta, within(1e-12));
+        assertThat(report.metrics().byName().get("approx_kl_behavior")).isCloseTo(kl, within(1e-6));
+        assertThat(report.metrics().byName().get("grad_norm")).isCloseTo(norm, within(1e-5 * norm));
+        assertThat(report.metrics().byName().get("grad_clipped")).isEqualTo(1);
         // m = (1 - b1) g is linear in the gradient; the weights after a first step are not
         for (TensorSpec spec : SHAPE.tensors()) {
             float[] m = floats(adamW.state().first().tensor(spec.name()));
@@ -257,7 +257,7 @@ class BatchOptimizerTest {
 
         assertThat(report.updates()).isEqualTo(6);
         assertThat(adamW.state().steps()).isEqualTo(6);
-        assertThat(report.metrics())
+        assertThat(report.metrics().byName())
                 .containsKeys("clip_fraction", "clip_fraction_lower", "approx_kl_proximal", "seconds_forward");
     }
 
@@ -265,12 +265,12 @@ class BatchOptimizerTest {
     void shouldClipOnlyOnceThePolicyHasMovedAwayFromItsAnchor() {
         BatchOptimizer once = optimizer(DecoupledPpoConfig.defaults(), 1, 1, 1, 0);
         StepReport first = once.train(batch(8), 0, ControlState.initial(), initial(), once.newOptimizer());
-        assertThat(first.metrics().get("clip_fraction")).isZero();
-        assertThat(first.metrics().get("approx_kl_proximal")).isCloseTo(0, within(1e-6));
+        assertThat(first.metrics().byName().get("clip_fraction")).isZero();
+        assertThat(first.metrics().byName().get("approx_kl_proximal")).isCloseTo(0, within(1e-6));
 
         BatchOptimizer often = optimizer(DecoupledPpoConfig.defaults(), 1, 30, 1, 0);
         StepReport later = often.train(batch(8), 0, ControlState.initial(), initial(), often.newOptimizer());
-        assertThat(later.metrics().get("clip_fraction")).isPositive();
+        assertThat(later.metrics().byName().get("clip_fraction")).isPositive();
     }
 
     @Test
@@ -283,11 +283,12 @@ class BatchOptimizerTest {
         StepReport first = learner.train(batch(7), 0, ControlState.initial(), weights, adamW);
         StepReport second = learner.train(batch(7), 1, first.controls(), weights, adamW);
 
-        double after = Math.max(0.1, 2 + 5 * (first.metrics().get("ratio_variance") - 0.01));
+        double after = Math.max(0.1, 2 + 5 * (first.metrics().byName().get("ratio_variance") - 0.01));
         assertThat(first.controls().get("objective.r2vpo.multiplier")).hasValueCloseTo(after, within(1e-12));
         assertThat(second.controls().get("objective.r2vpo.multiplier"))
                 .hasValueCloseTo(
-                        Math.max(0.1, after + 5 * (second.metrics().get("ratio_variance") - 0.01)), within(1e-12));
+                        Math.max(0.1, after + 5 * (second.metrics().byName().get("ratio_variance") - 0.01)),
+                        within(1e-12));
     }
 
     @Test
@@ -310,7 +311,7 @@ class BatchOptimizerTest {
                                 .multiplier())
                         .toArray();
         assertThat(multipliers).hasSizeLessThan(batch.trained().size());
-        assertThat(report.metrics().get("quatro_multiplier"))
+        assertThat(report.metrics().byName().get("quatro_multiplier"))
                 .isCloseTo(Arrays.stream(multipliers).average().orElseThrow(), within(1e-9));
     }
 
@@ -322,11 +323,13 @@ class BatchOptimizerTest {
         TrainingBatch batch = batch(16);
         double before = learner.train(batch, 0, ControlState.initial(), weights, adamW)
                 .metrics()
+                .byName()
                 .get("policy_loss");
         double after = before;
         for (int i = 0; i < 10; i++) {
             after = learner.train(batch, 0, ControlState.initial(), weights, adamW)
                     .metrics()
+                    .byName()
                     .get("policy_loss");
         }
         assertThat(after).isLessThan(before - 0.01);

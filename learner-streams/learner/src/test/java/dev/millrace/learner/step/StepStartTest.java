@@ -101,17 +101,17 @@ class StepStartTest {
             }
         }
         EffectiveSampleSize ess = EffectiveSampleSize.ofRaw(logWeights);
-        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
         assertThat(report.essRatio()).isCloseTo(ess.ratio(), within(1e-5)).isLessThan(0.99);
-        assertThat(report.metrics().get("step_scale")).isCloseTo(Math.sqrt(ess.ratio()), within(1e-5));
+        assertThat(report.metrics().byName().get("step_scale")).isCloseTo(Math.sqrt(ess.ratio()), within(1e-5));
         assertThat(report.learningRate()).isCloseTo(1e-2 * Math.sqrt(ess.ratio()), within(1e-7));
-        assertThat(report.metrics())
+        assertThat(report.metrics().byName())
                 .containsEntry("recorded.ess_ratio", 0.9)
                 .containsEntry("recorded.step_scale", 1.0)
                 .containsEntry("recorded.second_moment", 0.01)
                 .containsEntry("proximal.sequences_recomputed", 8.0)
                 .containsEntry("forward_passes", 1.0);
-        assertThat(report.metrics())
+        assertThat(report.metrics().byName())
                 .as("sampled by version 0")
                 .containsEntry("staleness_at_step_mean", 3.0)
                 .containsEntry("staleness_at_step_max", 3.0);
@@ -132,7 +132,7 @@ class StepStartTest {
                 Weights.random(SHAPE, SyntheticRollouts.SEED),
                 learner.newOptimizer());
 
-        assertThat(report.metrics())
+        assertThat(report.metrics().byName())
                 .containsEntry("proximal.sequences_recomputed", 0.0)
                 .doesNotContainKey("forward_passes")
                 .containsEntry("staleness_at_step_mean", 0.0);
@@ -142,12 +142,12 @@ class StepStartTest {
     @Test
     void shouldNotPayTwiceWhereTheUpdateNeedsTheSameLogProbs() {
         StepReport once = train(PLAIN.withObjective(DecoupledPpoConfig.defaults()), withoutMoments());
-        assertThat(once.metrics()).containsEntry("forward_passes", 1.0).containsEntry("clip_fraction", 0.0);
-        assertThat(Math.abs(once.metrics().get("approx_kl_proximal"))).isZero();
+        assertThat(once.metrics().byName()).containsEntry("forward_passes", 1.0).containsEntry("clip_fraction", 0.0);
+        assertThat(Math.abs(once.metrics().byName().get("approx_kl_proximal"))).isZero();
 
         StepReport twice =
                 train(PLAIN.withObjective(DecoupledPpoConfig.defaults()).withUpdates(1, 2), withoutMoments());
-        assertThat(twice.metrics())
+        assertThat(twice.metrics().byName())
                 .as("the second epoch's weights are new ones")
                 .containsEntry("forward_passes", 2.0);
     }
@@ -176,7 +176,7 @@ class StepStartTest {
                 moment += mask(s, t) * Math.pow((double) scores(s)[t] - behavior(s)[t], 2) / trainedTokens();
             }
         }
-        assertThat(report.metrics().get("second_moment")).isCloseTo(moment, within(1e-5));
+        assertThat(report.metrics().byName().get("second_moment")).isCloseTo(moment, within(1e-5));
     }
 
     /** A-3PO: three versions behind, two thirds of the way from behavior to current. */
@@ -198,8 +198,8 @@ class StepStartTest {
                 loss -= mask(s, t) * weight * advantage(s) * Math.exp(current[t] - proximal) / trainedTokens();
             }
         }
-        assertThat(report.metrics().get("approx_kl_proximal")).isCloseTo(kl, within(1e-5));
-        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics().byName().get("approx_kl_proximal")).isCloseTo(kl, within(1e-5));
+        assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
     }
 
     /**
@@ -222,9 +222,9 @@ class StepStartTest {
                 moment += mask(s, t) * logWeight * logWeight / trainedTokens();
             }
         }
-        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
-        assertThat(report.metrics().get("second_moment")).isCloseTo(moment, within(1e-5));
-        assertThat(report.metrics())
+        assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics().byName().get("second_moment")).isCloseTo(moment, within(1e-5));
+        assertThat(report.metrics().byName())
                 .containsEntry("proximal.sequences_interpolated", 2.0)
                 .containsEntry("proximal.sequences_recomputed", 8.0);
         assertThat(report.tokensTrained()).isEqualTo(trainedTokens());
@@ -270,8 +270,8 @@ class StepStartTest {
         assertThat(report.entries())
                 .extracting(StepEntry::getMaskedBy)
                 .containsExactly(null, null, "missing_old_log_probs", null, null, "missing_old_log_probs", null, null);
-        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
-        assertThat(report.metrics()).doesNotContainKey("proximal.sequences_interpolated");
+        assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics().byName()).doesNotContainKey("proximal.sequences_interpolated");
     }
 
     /** A run that went on without them once, and does not any more. */
@@ -326,7 +326,7 @@ class StepStartTest {
                 PLAIN.withProximal(ProximalSource.BEHAVIOR).withObjective(ToprConfig.defaults()), withoutMoments());
 
         assertThat(report.essRatio()).isEqualTo(1);
-        assertThat(report.metrics())
+        assertThat(report.metrics().byName())
                 .containsEntry("second_moment", 0.0)
                 .containsEntry("step_scale", 1.0)
                 .containsEntry("forward_passes", 1.0);
@@ -396,12 +396,12 @@ class StepStartTest {
         ObjectiveResult expected = kind.objective(
                         new UpdateFacts(0, trainedTokens(), trainedTokens(), 8, ControlState.initial()))
                 .evaluate(input);
-        assertThat(report.metrics().get("policy_loss")).isCloseTo(expected.loss(), within(2e-5));
-        assertThat(report.metrics().get("grad_norm")).isPositive().isFinite();
+        assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(expected.loss(), within(2e-5));
+        assertThat(report.metrics().byName().get("grad_norm")).isPositive().isFinite();
         expected.metrics().forEach((name, value) -> {
             String metric = name.equals(ObjectiveResult.APPROX_KL) ? "approx_kl_proximal" : name;
-            if (report.metrics().containsKey(metric)) {
-                assertThat(report.metrics().get(metric)).as(name).isCloseTo(value, within(1e-5));
+            if (report.metrics().byName().containsKey(metric)) {
+                assertThat(report.metrics().byName().get(metric)).as(name).isCloseTo(value, within(1e-5));
             }
         });
     }
@@ -427,10 +427,13 @@ class StepStartTest {
                 kl += mask(s, t) * w * (Math.exp(-d) - 1 + d) / trainedTokens();
             }
         }
-        assertThat(report.metrics().get("kl.loss")).isCloseTo(kl, within(1e-5));
-        assertThat(report.metrics().get("loss") - report.metrics().get("policy_loss"))
+        assertThat(report.metrics().byName().get("kl.loss")).isCloseTo(kl, within(1e-5));
+        assertThat(report.metrics().byName().get("loss")
+                        - report.metrics().byName().get("policy_loss"))
                 .isCloseTo(0.5 * kl, within(1e-5));
-        assertThat(report.metrics()).containsEntry("kl.coefficient", 0.5).containsEntry("forward_passes", 2.0);
+        assertThat(report.metrics().byName())
+                .containsEntry("kl.coefficient", 0.5)
+                .containsEntry("forward_passes", 2.0);
         assertThat(report.controls().get("kl.coefficient")).hasValue(0.5);
     }
 
@@ -471,8 +474,8 @@ class StepStartTest {
                         / trainedTokens();
             }
         }
-        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
-        assertThat(report.metrics().get("kl.measured")).isCloseTo(measured, within(1e-5));
+        assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics().byName().get("kl.measured")).isCloseTo(measured, within(1e-5));
         double error = Math.max(-0.2, Math.min(0.2, measured / 0.01 - 1));
         assertThat(report.controls().get("kl.coefficient").orElseThrow())
                 .as("the next step's")
@@ -528,10 +531,10 @@ class StepStartTest {
                         / trainedTokens();
             }
         }
-        assertThat(report.metrics().get("opob.norm_max"))
+        assertThat(report.metrics().byName().get("opob.norm_max"))
                 .isCloseTo(Arrays.stream(norms).max().orElseThrow(), within(1e-4));
-        assertThat(report.metrics().get("policy_loss")).isCloseTo(loss, within(1e-5));
-        assertThat(report.metrics().get("opob.moved_mean")).isPositive();
+        assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics().byName().get("opob.moved_mean")).isPositive();
     }
 
     @Test
@@ -549,7 +552,7 @@ class StepStartTest {
         StepReport report = learner.train(batch, VERSION, shorter, moved(), learner.newOptimizer());
 
         assertThat(report.learningRate()).as("1.25 / 2 of the rate").isCloseTo(1e-2 * 0.625, within(1e-12));
-        assertThat(report.metrics()).containsEntry("length_guard.scale", 0.625);
+        assertThat(report.metrics().byName()).containsEntry("length_guard.scale", 0.625);
         assertThat(report.controls().get("length_guard.mean_tokens").orElseThrow())
                 .isCloseTo(0.9 * length / 2 + 0.1 * length, within(1e-12));
     }

@@ -5,6 +5,8 @@ import dev.millrace.corrections.vcpo.EffectiveSampleSize;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.step.BatchOptimizer;
+import dev.millrace.learner.step.StepMetric;
+import dev.millrace.learner.step.StepMetrics;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
@@ -16,7 +18,6 @@ import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.weights.VersionHash;
 import java.util.Arrays;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.IntStream;
@@ -99,14 +100,14 @@ final class VariantTraining implements AutoCloseable {
         controls = report.controls();
         sha256 = VersionHash.of(weights);
         rollouts.ifPresent(of -> of.made(weights));
-        Map<String, Double> metrics = report.metrics();
+        StepMetrics metrics = report.metrics();
         return new VariantStep(
                 sha256.equals(step.made().getWeights().getSha256()),
                 sha256,
-                metrics.getOrDefault("loss", Double.NaN),
-                metrics.getOrDefault("grad_norm", Double.NaN),
+                metrics.orNaN(StepMetric.LOSS),
+                metrics.orNaN(StepMetric.GRAD_NORM),
                 report.essRatio(),
-                metrics.getOrDefault("second_moment", Double.NaN),
+                metrics.orNaN(StepMetric.SECOND_MOMENT),
                 report.learningRate(),
                 report.tokensTrained(),
                 batch.meanReward(),

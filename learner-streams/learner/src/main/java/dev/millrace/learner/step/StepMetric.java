@@ -1,0 +1,88 @@
+package dev.millrace.learner.step;
+
+/** A number that a step says of itself; what an objective adds of its own has the objective's names. */
+public enum StepMetric {
+    /** The loss: the objective's, less the entropy bonus, with the KL term. */
+    LOSS("loss"),
+    /** The objective's part of it. */
+    POLICY_LOSS("policy_loss"),
+    /** Mean token entropy of the policy before the update. */
+    ENTROPY("entropy"),
+    /** What the entropy bonus was multiplied with. */
+    ENTROPY_COEFFICIENT("entropy_coefficient"),
+    /** k1 between behavior and current. */
+    APPROX_KL_BEHAVIOR("approx_kl_behavior"),
+    /** k3 between behavior and current. */
+    APPROX_KL3_BEHAVIOR("approx_kl3_behavior"),
+    /** KL to the reference in the loss. */
+    KL_LOSS("kl.loss"),
+    /** L2 norm of the gradient before clipping. */
+    GRAD_NORM("grad_norm"),
+    /** Share of the updates whose gradient was clipped. */
+    GRAD_CLIPPED("grad_clipped"),
+    /** Mean gradient norm of a sequence, for the off-policy optimal baseline. */
+    OPOB_NORM_MEAN("opob.norm_mean"),
+    /** The largest of them. */
+    OPOB_NORM_MAX("opob.norm_max"),
+    /** Mean baseline. */
+    OPOB_BASELINE_MEAN("opob.baseline_mean"),
+    /** How far it moved advantages, mean. */
+    OPOB_MOVED_MEAN("opob.moved_mean"),
+    /** Sequences whose proximal log-probs were interpolated. */
+    PROXIMAL_SEQUENCES_INTERPOLATED("proximal.sequences_interpolated"),
+    /** Sequences whose proximal log-probs were computed again. */
+    PROXIMAL_SEQUENCES_RECOMPUTED("proximal.sequences_recomputed"),
+    /** ESS ratio as the batch recorded it. */
+    RECORDED_ESS_RATIO("recorded.ess_ratio"),
+    /** The same of truncated weights. */
+    RECORDED_ESS_RATIO_TRUNCATED("recorded.ess_ratio_truncated"),
+    /** Second moment as recorded. */
+    RECORDED_SECOND_MOMENT("recorded.second_moment"),
+    /** Factor on the step as recorded. */
+    RECORDED_STEP_SCALE("recorded.step_scale"),
+    /** Trained tokens as recorded. */
+    RECORDED_TOKENS_TRAINED("recorded.tokens_trained"),
+    /** ESS ratio of truncated weights, in force. */
+    ESS_RATIO_TRUNCATED("ess_ratio_truncated"),
+    /** Second moment before its mask, in force. */
+    SECOND_MOMENT("second_moment"),
+    /** Factor on the step, in force. */
+    STEP_SCALE("step_scale"),
+    /** Staleness when the step began, mean. */
+    STALENESS_AT_STEP_MEAN("staleness_at_step_mean"),
+    /** The largest. */
+    STALENESS_AT_STEP_MAX("staleness_at_step_max"),
+    /** KL to the reference, measured. */
+    KL_MEASURED("kl.measured"),
+    /** Its coefficient. */
+    KL_COEFFICIENT("kl.coefficient"),
+    /** Mean penalty in the rewards. */
+    KL_PENALTY_MEAN("kl.penalty_mean"),
+    /** Mean response length of the batch. */
+    LENGTH_GUARD_TOKENS("length_guard.tokens"),
+    /** The remembered mean before it. */
+    LENGTH_GUARD_MEAN_TOKENS("length_guard.mean_tokens"),
+    /** Factor that the length guard put on the step. */
+    LENGTH_GUARD_SCALE("length_guard.scale"),
+    /** Forward passes of their own. */
+    FORWARD_PASSES("forward_passes"),
+    /** Time in these, seconds. */
+    SECONDS_FORWARD("seconds_forward"),
+    /** Time in gradients, seconds. */
+    SECONDS_GRADIENT("seconds_gradient"),
+    /** Time in gradient norms of sequences, seconds. */
+    SECONDS_GRADIENT_NORMS("seconds_gradient_norms"),
+    /** Time in the optimiser, seconds. */
+    SECONDS_OPTIMIZER("seconds_optimizer");
+
+    private final String key;
+
+    StepMetric(String key) {
+        this.key = key;
+    }
+
+    /** Its name in the training log. */
+    public String key() {
+        return key;
+    }
+}

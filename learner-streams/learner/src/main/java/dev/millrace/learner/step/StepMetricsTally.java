@@ -1,0 +1,54 @@
+package dev.millrace.learner.step;
+
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.Map;
+
+/** Gathers the metrics of one batch while its updates are made. Belongs to one thread. */
+final class StepMetricsTally {
+    private final Map<StepMetric, Double> sums = new EnumMap<>(StepMetric.class);
+    private final Map<StepMetric, Double> facts = new EnumMap<>(StepMetric.class);
+    private final Map<String, Double> objective = new HashMap<>();
+    private int updates;
+
+    void beginUpdate() {
+        updates++;
+    }
+
+    /** Of one update. */
+    void add(StepMetric metric, double value) {
+        sums.merge(metric, value, Double::sum);
+    }
+
+    /** Of one update, by the objective's own name. */
+    void addOfObjective(String name, double value) {
+        objective.merge(name, value, Double::sum);
+    }
+
+    /** A fact about the batch, not about an update. */
+    void once(StepMetric metric, double value) {
+        facts.put(metric, value);
+    }
+
+    void addSeconds(StepMetric phase, long sinceNanos) {
+        facts.merge(phase, (System.nanoTime() - sinceNanos) / 1e9, Double::sum);
+    }
+
+    /** A forward pass of its own over some members. */
+    void addForward(long sinceNanos) {
+        addSeconds(StepMetric.SECONDS_FORWARD, sinceNanos);
+        facts.merge(StepMetric.FORWARD_PASSES, 1.0, Double::sum);
+    }
+
+    int updates() {
+        return updates;
+    }
+
+    StepMetrics metrics() {
+        Map<StepMetric, Double> values = new EnumMap<>(facts);
+        sums.forEach((metric, sum) -> values.put(metric, sum / updates));
+        Map<String, Double> means = new HashMap<>();
+        objective.forEach((name, sum) -> means.put(name, sum / updates));
+        return new StepMetrics(values, means);
+    }
+}
