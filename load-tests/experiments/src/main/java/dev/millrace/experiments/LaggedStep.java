@@ -126,7 +126,7 @@ final class LaggedStep implements AutoCloseable {
 
     /** What an objective does not have is 0: nothing of it happened. */
     private static double metric(StepReport report, String name) {
-        return report.metrics().getOrDefault(name, 0.0);
+        return report.metrics().byName().getOrDefault(name, 0.0);
     }
 
     /** @param steps taken before */
