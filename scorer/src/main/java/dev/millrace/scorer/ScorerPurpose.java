@@ -24,7 +24,7 @@ public enum ScorerPurpose {
     }
 
     /** Where its scores go. */
-    String topic(RunTopics topics) {
+    public String topic(RunTopics topics) {
         return switch (this) {
             case LEARNER -> topics.scores();
             case REFERENCE -> topics.referenceScores();

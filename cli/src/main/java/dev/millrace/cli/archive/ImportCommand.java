@@ -20,7 +20,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -126,12 +128,20 @@ public final class ImportCommand implements Callable<Integer> {
         spec.commandLine().getOut().println("millrace ledger, trace and replay read it with --run-dir " + runDirectory);
     }
 
+    /** Those that the archive has records of, or had when it was written. */
+    private static Set<String> partnerTopics(ArchivedRun archive) {
+        return archive.topics().ofPartners().stream()
+                .filter(topic -> !archive.partitions(topic).isEmpty())
+                .collect(Collectors.toSet());
+    }
+
     private void put(ArchivedRun archive, MillraceConfig config, String servers) {
         Map<String, Object> client = new HashMap<>(config.clientSettings());
         client.put("bootstrap.servers", servers);
         try (RunLog log = RunLog.open(
                 client,
                 archive.topics(),
+                partnerTopics(archive),
                 archive.run(),
                 keptForEver(config.topics(), archive),
                 config.run().schemaRegistryUrl().written(),

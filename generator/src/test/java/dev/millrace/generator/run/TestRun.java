@@ -22,6 +22,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Predicate;
 import org.apache.avro.specific.SpecificRecord;
@@ -48,9 +49,11 @@ public final class TestRun implements AutoCloseable {
         this.log = RunLog.open(
                 Map.of("bootstrap.servers", broker.bootstrapServers()),
                 new RunTopics(name + "."),
+                new RunTopics(name + ".").ofPartners(),
                 new RunIdentity(name, 0, "policy"),
                 TopicsConfig.defaults(),
                 "",
+                Optional.empty(),
                 Clock.systemUTC());
         this.feed = new PolicyFeed(connection(), WeightsConfig.defaults());
         this.learner = new KafkaProducer<>(

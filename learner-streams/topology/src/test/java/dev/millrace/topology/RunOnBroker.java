@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.function.BooleanSupplier;
@@ -45,7 +46,15 @@ public final class RunOnBroker implements AutoCloseable {
 
     /** @param client {@code bootstrap.servers} and what else it takes to connect */
     public RunOnBroker(Map<String, Object> client, String prefix, TopicsConfig topics) {
-        log = RunLog.open(client, new RunTopics(prefix), Samples.RUN, topics, "", Clock.systemUTC());
+        log = RunLog.open(
+                client,
+                new RunTopics(prefix),
+                new RunTopics(prefix).ofPartners(),
+                Samples.RUN,
+                topics,
+                "",
+                Optional.empty(),
+                Clock.systemUTC());
         connection = log.connection();
         producer = new KafkaProducer<>(
                 connection.producer(Map.of(ProducerConfig.LINGER_MS_CONFIG, 5, ProducerConfig.ACKS_CONFIG, "all")),

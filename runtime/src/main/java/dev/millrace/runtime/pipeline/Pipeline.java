@@ -12,6 +12,7 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.runtime.config.CheckpointModel;
+import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.scorer.Scorer;
 import dev.millrace.scorer.ScorerPurpose;
@@ -95,10 +96,25 @@ public final class Pipeline implements AutoCloseable {
         return new Role("generator", generator::run, generator::stop);
     }
 
-    /** Recomputes log-probs. */
+    /**
+     * Recomputes log-probs.
+     *
+     * @throws ConfigException if the run's topology joins no scores of this purpose, so that it has no topic for them
+     */
     public Role scorer(ScorerPurpose purpose) {
+        requireJoined(purpose);
         Scorer scorer = keep(new Scorer(connection, purpose, feed(), engine(), config.scorer(), meters, clock));
         return new Role(purpose.role(), scorer::run, scorer::stop);
+    }
+
+    private void requireJoined(ScorerPurpose purpose) {
+        String topic = purpose.topic(connection.topics());
+        if (connection.topics().ofPartners().contains(topic)
+                && !config.topology().join().partnerTopics(connection.topics()).contains(topic)) {
+            String key = "topology.join." + purpose.role();
+            throw new ConfigException("a run without " + key + "=true has no topic " + topic + ", and nobody would read"
+                    + " the scores; set it for the whole run, or start no " + purpose.role() + " scorer");
+        }
     }
 
     /** A scorer for everything that rollouts are joined with. */

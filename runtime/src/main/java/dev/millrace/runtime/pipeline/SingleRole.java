@@ -129,6 +129,7 @@ public final class SingleRole {
                 RunLog log = stop.starting(() -> RunLog.open(
                         client,
                         config.run().topics(),
+                        config.topology().join().partnerTopics(config.run().topics()),
                         config.run().identity(),
                         config.topics(),
                         config.run().schemaRegistryUrl().written(),

@@ -122,6 +122,7 @@ public final class TrainRun {
         try (RunLog log = stop.starting(() -> RunLog.open(
                 client,
                 config.run().topics(),
+                config.topology().join().partnerTopics(config.run().topics()),
                 config.run().identity(),
                 config.topics(),
                 config.run().schemaRegistryUrl().written(),

@@ -1,8 +1,10 @@
 package dev.millrace.topology.join;
 
+import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.ingress.JoinSide;
 import java.util.EnumSet;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /**
  * Whom a rollout is joined with, and how they wait for each other. A score is always waited for.
@@ -68,6 +70,14 @@ public record JoinConfig(
             partners.add(JoinSide.TEACHER);
         }
         return partners;
+    }
+
+    /** The topics of those partners that a run has only if it waits for them. */
+    public Set<String> partnerTopics(RunTopics topics) {
+        return partners().stream()
+                .map(partner -> partner.topic(topics))
+                .filter(topics.ofPartners()::contains)
+                .collect(Collectors.toUnmodifiableSet());
     }
 
     /** Scores only; ten minutes for a score, one for a rollout, 64 MiB of payloads, an hour of memory for repetitions. */

@@ -27,6 +27,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.function.BooleanSupplier;
@@ -63,9 +64,11 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             try (RunLog log = RunLog.open(
                     client,
                     config.run().topics(),
+                    config.topology().join().partnerTopics(config.run().topics()),
                     config.run().identity(),
                     config.topics(),
                     config.run().schemaRegistryUrl().written(),
+                    Optional.empty(),
                     Clock.systemUTC())) {
                 try {
                     return onLog(point, config, log.connection(), meters.registry());

@@ -44,7 +44,12 @@ public final class RunSchemas {
     /** Subject (topic name and {@code -value}) to schema. */
     public static Map<String, Schema> bySubject(RunTopics topics) {
         Map<String, Schema> schemas = new LinkedHashMap<>();
-        byTopic(topics).forEach((topic, schema) -> schemas.put(topic + "-value", schema));
+        byTopic(topics).forEach((topic, schema) -> schemas.put(subject(topic), schema));
         return schemas;
+    }
+
+    /** Under which subject a registry has the schema of a topic's values. */
+    public static String subject(String topic) {
+        return topic + "-value";
     }
 }

@@ -1,6 +1,7 @@
 package dev.millrace.schemas.run;
 
 import java.util.List;
+import java.util.Set;
 import java.util.regex.Pattern;
 
 /**
@@ -98,7 +99,17 @@ public record RunTopics(String prefix) {
         return prefix + "dead-letters";
     }
 
-    /** Every topic of the run. */
+    /** Those that partners of a rollout write; a run has the ones that its topology joins. */
+    public Set<String> ofPartners() {
+        return Set.of(rewards(), referenceScores(), teacherScores());
+    }
+
+    /** Those without which there is no run. */
+    public List<String> required() {
+        return all().stream().filter(topic -> !ofPartners().contains(topic)).toList();
+    }
+
+    /** Every topic that a run may have. */
     public List<String> all() {
         return List.of(
                 run(),

@@ -23,6 +23,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Function;
+import org.apache.avro.Schema;
 
 /**
  * A run's log, ready to be used: topics, identity and schemas. Closing it closes the registry, nothing else.
@@ -38,7 +39,7 @@ public final class RunLog implements AutoCloseable {
         this.claimed = claimed;
     }
 
-    /** Creates a run of which no configuration is recorded, or goes on with it. */
+    /** Creates a run of which no configuration is recorded and whose topology joins scores only, or goes on with it. */
     public static RunLog open(
             Map<String, Object> clientProperties,
             RunTopics topics,
@@ -46,13 +47,14 @@ public final class RunLog implements AutoCloseable {
             TopicsConfig config,
             String schemaRegistryUrl,
             Clock clock) {
-        return open(clientProperties, topics, run, config, schemaRegistryUrl, Optional.empty(), clock);
+        return open(clientProperties, topics, Set.of(), run, config, schemaRegistryUrl, Optional.empty(), clock);
     }
 
     /**
      * Creates a run or goes on with it; any number of roles may do so at once.
      *
      * @param clientProperties {@code bootstrap.servers} and whatever else it takes to connect
+     * @param partnerTopics those of {@link RunTopics#ofPartners} that its topology joins; the others are not made
      * @param schemaRegistryUrl of a registry that speaks Confluent's protocol, secrets in it as references; empty to keep
      *     schemas on the log
      * @param configuration recorded if the run is created; {@link #configuration} is the one that counts
@@ -62,6 +64,7 @@ public final class RunLog implements AutoCloseable {
     public static RunLog open(
             Map<String, Object> clientProperties,
             RunTopics topics,
+            Set<String> partnerTopics,
             RunIdentity run,
             TopicsConfig config,
             String schemaRegistryUrl,
@@ -78,8 +81,8 @@ public final class RunLog implements AutoCloseable {
                 administration.prepareClaim(topics);
                 RunClaims claims = new RunClaims(clientProperties, topics, registry, config.timeoutMs());
                 ClaimedRun claimed = claims.claim(run, configuration, clock);
-                administration.prepareRun(topics);
-                register(registry, topics);
+                administration.prepareRun(topics, partnerTopics);
+                register(registry, topics, partnerTopics);
                 return new RunLog(connection(clientProperties, topics, run, config, registry), claims, claimed);
             } catch (RuntimeException e) {
                 registry.close();
@@ -120,8 +123,8 @@ public final class RunLog implements AutoCloseable {
             Function<RunClaims, ClaimedRun> identified) {
         try (TopicAdministration administration = new TopicAdministration(clientProperties, config)) {
             administration.requireReachable();
-            Set<String> missing = new TreeSet<>(topics.all());
-            missing.removeAll(administration.existing(topics.all()));
+            Set<String> missing = new TreeSet<>(topics.required());
+            missing.removeAll(administration.existing(topics.required()));
             if (!missing.isEmpty()) {
                 throw new LogSetupException("there is no run under the topic prefix '" + topics.prefix() + "': topics "
                         + missing + " are missing; create the run first, or correct the prefix");
@@ -225,11 +228,15 @@ public final class RunLog implements AutoCloseable {
         }
     }
 
-    private static void register(SchemaRegistry registry, RunTopics topics) {
+    private static void register(SchemaRegistry registry, RunTopics topics, Set<String> partnerTopics) {
+        Map<String, Schema> schemas = RunSchemas.bySubject(topics);
+        topics.ofPartners().stream()
+                .filter(topic -> !partnerTopics.contains(topic))
+                .forEach(topic -> schemas.remove(RunSchemas.subject(topic)));
         if (registry instanceof LogSchemaRegistry log) {
-            log.register(RunSchemas.bySubject(topics));
+            log.register(schemas);
         } else {
-            RunSchemas.bySubject(topics).forEach(registry::idOf);
+            schemas.forEach(registry::idOf);
         }
     }
 

@@ -69,6 +69,11 @@ public final class ConsistentCut {
         return Objects.requireNonNull(ranges.get(partition), partition::toString);
     }
 
+    /** Whether the topic is in the cut. */
+    public boolean has(String topic) {
+        return partitions.containsKey(topic);
+    }
+
     /** The partitions of one of the topics. */
     public List<TopicPartition> partitions(String topic) {
         return Objects.requireNonNull(partitions.get(topic), topic);

@@ -57,10 +57,10 @@ public final class TopicScan implements AutoCloseable {
     /**
      * A consistent cut, now.
      *
-     * @param topics what is written last first
+     * @param topics what is written last first; those of partners that the run does not have are left out
      */
     public ConsistentCut cut(List<String> topics) {
-        return ConsistentCut.now(log.consumer(), topics, patience);
+        return ConsistentCut.now(log.consumer(), there(topics), patience);
     }
 
     /**
@@ -69,8 +69,20 @@ public final class TopicScan implements AutoCloseable {
      */
     public ConsistentCut cutBehindOpenTransactions(List<String> topics) {
         try (LogReader uncommitted = reader("read_uncommitted")) {
-            return ConsistentCut.now(uncommitted.consumer(), topics, patience);
+            return ConsistentCut.now(uncommitted.consumer(), there(topics), patience);
         }
+    }
+
+    /** By a list of all: to ask for one topic that is not there makes it on a cluster that creates topics by itself. */
+    private List<String> there(List<String> topics) {
+        Set<String> ofPartners = connection.topics().ofPartners();
+        if (topics.stream().noneMatch(ofPartners::contains)) {
+            return topics;
+        }
+        Set<String> known = partitionCounts().keySet();
+        return topics.stream()
+                .filter(topic -> !ofPartners.contains(topic) || known.contains(topic))
+                .toList();
     }
 
     /** How many partitions each topic of the run has that the cluster has. */

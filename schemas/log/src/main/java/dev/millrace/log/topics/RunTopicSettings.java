@@ -3,6 +3,7 @@ package dev.millrace.log.topics;
 import dev.millrace.schemas.run.RunTopics;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.common.config.TopicConfig;
 
 /** The settings of each topic of a run. */
@@ -26,8 +27,14 @@ final class RunTopicSettings {
         return compacted(topics.run());
     }
 
-    /** Every other topic. */
-    List<TopicSettings> others(RunTopics topics) {
+    /** Every other topic of a run that has these topics of partners. */
+    List<TopicSettings> others(RunTopics topics, Set<String> partnerTopics) {
+        return possible(topics).stream()
+                .filter(topic -> !topics.ofPartners().contains(topic.name()) || partnerTopics.contains(topic.name()))
+                .toList();
+    }
+
+    private List<TopicSettings> possible(RunTopics topics) {
         int partitions = config.partitions();
         return List.of(
                 kept(topics.prompts(), partitions, config.passingRetentionMs()),

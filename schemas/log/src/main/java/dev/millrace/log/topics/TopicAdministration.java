@@ -89,9 +89,17 @@ public final class TopicAdministration implements AutoCloseable {
         prepare(List.of(new RunTopicSettings(config).claim(topics)));
     }
 
-    /** Makes the other topics of a run, or checks them. */
-    public void prepareRun(RunTopics topics) {
-        prepare(new RunTopicSettings(config).others(topics));
+    /**
+     * Makes the other topics of a run, or checks them.
+     *
+     * @param partnerTopics those of {@link RunTopics#ofPartners} that its topology joins
+     */
+    public void prepareRun(RunTopics topics, Set<String> partnerTopics) {
+        if (!topics.ofPartners().containsAll(partnerTopics)) {
+            throw new IllegalArgumentException(
+                    "topics of partners are some of " + topics.ofPartners() + ": " + partnerTopics);
+        }
+        prepare(new RunTopicSettings(config).others(topics, partnerTopics));
     }
 
     /**

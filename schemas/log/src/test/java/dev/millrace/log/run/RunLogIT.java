@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -66,7 +67,7 @@ class RunLogIT {
             assertThat(created.connection().run()).isEqualTo(run);
             assertThat(created.registryContents().orElseThrow().subjects())
                     .contains("a.rollouts-value", "a.weights-value", "a.run-value")
-                    .doesNotContain("a.dead-letters-value");
+                    .doesNotContain("a.dead-letters-value", "a.rewards-value");
         }
         try (RunLog resumed = open(topics, run);
                 RunLog joined = RunLog.join(client, topics, run, CONFIG, "")) {
@@ -231,7 +232,7 @@ class RunLogIT {
     }
 
     private static RunLog open(RunTopics topics, RunIdentity run, String configuration) {
-        return RunLog.open(client, topics, run, CONFIG, "", Optional.of(configuration), Clock.systemUTC());
+        return RunLog.open(client, topics, Set.of(), run, CONFIG, "", Optional.of(configuration), Clock.systemUTC());
     }
 
     private static RunLog open(RunTopics topics, RunIdentity run) {

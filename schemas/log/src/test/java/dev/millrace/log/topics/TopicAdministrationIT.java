@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -55,9 +56,11 @@ class TopicAdministrationIT {
         RunTopics topics = new RunTopics("settings.");
         try (TopicAdministration administration = new TopicAdministration(client, CONFIG)) {
             administration.prepareClaim(topics);
-            administration.prepareRun(topics);
-            administration.prepareRun(topics);
+            administration.prepareRun(topics, Set.of());
+            administration.prepareRun(topics, Set.of());
+            assertThat(administration.existing(topics.all())).containsExactlyInAnyOrderElementsOf(topics.required());
 
+            administration.prepareRun(topics, topics.ofPartners());
             assertThat(administration.existing(topics.all())).containsExactlyInAnyOrderElementsOf(topics.all());
         }
 
@@ -106,7 +109,7 @@ class TopicAdministrationIT {
             for (int i = 0; i < 3; i++) {
                 all.add(pool.submit(() -> {
                     try (TopicAdministration administration = new TopicAdministration(client, CONFIG)) {
-                        administration.prepareRun(topics);
+                        administration.prepareRun(topics, Set.of());
                     }
                 }));
             }
@@ -153,7 +156,7 @@ class TopicAdministrationIT {
                 .configs(Map.of("retention.ms", "-1", "max.message.bytes", "9000000")));
 
         try (TopicAdministration administration = new TopicAdministration(client, CONFIG)) {
-            administration.prepareRun(new RunTopics("more."));
+            administration.prepareRun(new RunTopics("more."), Set.of());
         }
 
         assertThat(setting("more.rollouts", "retention.ms")).as("never altered").isEqualTo("-1");
@@ -165,7 +168,7 @@ class TopicAdministrationIT {
 
         assertThatThrownBy(() -> {
                     try (TopicAdministration administration = new TopicAdministration(client, three)) {
-                        administration.prepareRun(new RunTopics("three."));
+                        administration.prepareRun(new RunTopics("three."), Set.of());
                     }
                 })
                 .isInstanceOf(LogSetupException.class)
@@ -195,7 +198,7 @@ class TopicAdministrationIT {
 
     private static void assertRefused(String prefix, String message) {
         try (TopicAdministration administration = new TopicAdministration(client, CONFIG)) {
-            assertThatThrownBy(() -> administration.prepareRun(new RunTopics(prefix)))
+            assertThatThrownBy(() -> administration.prepareRun(new RunTopics(prefix), Set.of()))
                     .isInstanceOf(LogSetupException.class)
                     .hasMessage(message);
         }
