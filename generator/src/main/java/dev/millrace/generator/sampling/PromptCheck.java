@@ -109,6 +109,12 @@ final class PromptCheck {
                         "samples",
                         "samples must be 1 to " + MAX_SAMPLES + ": " + request.getSamples());
             }
+            if (request.getImages() != null && !request.getImages().isEmpty()) {
+                return refuse(
+                        RefusalReason.UNSUPPORTED,
+                        "images",
+                        "it has " + request.getImages().size() + " images, which the engine does not see");
+            }
             return checkSampling();
         }
 

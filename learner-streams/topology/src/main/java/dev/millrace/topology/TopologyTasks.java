@@ -5,6 +5,7 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.rollout.RolloutValidator;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -16,7 +17,6 @@ import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.ingress.RecordReader;
 import dev.millrace.topology.ingress.RewardReader;
-import dev.millrace.topology.ingress.RolloutCheck;
 import dev.millrace.topology.ingress.RolloutReader;
 import dev.millrace.topology.ingress.ScoreCheck;
 import dev.millrace.topology.ingress.ScoreReader;
@@ -107,7 +107,10 @@ public final class TopologyTasks {
         Map<JoinSide, RecordReader<Arrival>> readers = new EnumMap<>(JoinSide.class);
         readers.put(
                 JoinSide.ROLLOUT,
-                new RolloutReader(topics.rollouts(), registry, new RolloutCheck(run, config.ingress())));
+                new RolloutReader(
+                        topics.rollouts(),
+                        registry,
+                        new RolloutValidator(run, config.ingress().limits())));
         for (JoinSide kind : config.join().partners()) {
             String topic = kind.topic(topics);
             readers.put(

@@ -1,5 +1,6 @@
 package dev.millrace.topology.ingress;
 
+import dev.millrace.schemas.rollout.SampleName;
 import dev.millrace.topology.journal.Observation;
 import org.apache.kafka.streams.processor.api.Record;
 

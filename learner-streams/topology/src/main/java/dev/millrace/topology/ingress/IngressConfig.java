@@ -1,5 +1,7 @@
 package dev.millrace.topology.ingress;
 
+import dev.millrace.schemas.rollout.RolloutLimits;
+
 /**
  * What rollouts and scores are held to when they arrive, beyond what they claim about themselves.
  *
@@ -17,12 +19,18 @@ public record IngressConfig(String tokenizerHash, int vocabularySize, int maxGro
         if (vocabularySize < 0) {
             throw new IllegalArgumentException("vocabulary_size must be at least 0: " + vocabularySize);
         }
-        if (maxGroupSize < 1 || maxGroupSize > 65_536) {
-            throw new IllegalArgumentException("max_group_size must be in [1, 65536]: " + maxGroupSize);
+        if (maxGroupSize < 1 || maxGroupSize > RolloutLimits.LARGEST_GROUP) {
+            throw new IllegalArgumentException(
+                    "max_group_size must be in [1, " + RolloutLimits.LARGEST_GROUP + "]: " + maxGroupSize);
         }
-        if (!(maxReward > 0.0 && maxReward <= 1e18)) {
+        if (!(maxReward > 0.0 && maxReward <= RolloutLimits.LARGEST_REWARD)) {
             throw new IllegalArgumentException("max_reward must be greater than 0 and at most 1e18: " + maxReward);
         }
+    }
+
+    /** What a rollout is held to; how many positions the policy has is the scorer's to know. */
+    public RolloutLimits limits() {
+        return new RolloutLimits(tokenizerHash, vocabularySize, 0, maxGroupSize, maxReward);
     }
 
     /** Any vocabulary, groups of up to 4096, rewards of up to a million. */

@@ -1,6 +1,7 @@
 package dev.millrace.topology.ingress;
 
 import dev.millrace.schemas.Reward;
+import dev.millrace.schemas.rollout.SampleName;
 import org.apache.kafka.streams.processor.api.Record;
 import org.jspecify.annotations.Nullable;
 

@@ -4,6 +4,10 @@ import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.rollout.CreditCheck;
+import dev.millrace.schemas.rollout.OwnershipCheck;
+import dev.millrace.schemas.rollout.SampleName;
+import dev.millrace.schemas.rollout.VectorCheck;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.util.Map;
@@ -47,6 +51,7 @@ public final class RewardReader implements RecordReader<Arrival> {
         OwnershipCheck.requireRollout(reward.getRolloutSource(), rolloutsTopic, partition);
         if (reward.getUnavailable() == null) {
             VectorCheck.requireReward(reward.getReward(), config.maxReward());
+            CreditCheck.require(reward.getCredit(), -1, -1, config.maxReward());
             for (Map.Entry<String, Double> component :
                     reward.getRewardComponents().entrySet()) {
                 if (!Double.isFinite(component.getValue())) {

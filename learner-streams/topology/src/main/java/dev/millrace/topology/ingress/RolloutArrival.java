@@ -3,6 +3,7 @@ package dev.millrace.topology.ingress;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.rollout.SampleName;
 import org.apache.kafka.streams.processor.api.Record;
 
 /** A rollout that was read and holds what it claims. */

@@ -5,6 +5,11 @@ import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.OwnershipCheck;
+import dev.millrace.schemas.rollout.PositionRows;
+import dev.millrace.schemas.rollout.SampleName;
+import dev.millrace.schemas.rollout.SpanCheck;
+import dev.millrace.schemas.rollout.VectorCheck;
 import dev.millrace.schemas.run.RunIdentity;
 import java.util.EnumSet;
 import java.util.List;
@@ -105,6 +110,9 @@ public final class ScoreCheck {
         if (vector.getEntropies() != null) {
             VectorCheck.requireElements(vector.getEntropies(), tokens, field + ".entropies");
             VectorCheck.requireMoments(vector.getEntropies(), Float.POSITIVE_INFINITY, field + ".entropies");
+        }
+        if (vector.getTopLogProbs() != null) {
+            PositionRows.requireTopLogProbs(vector.getTopLogProbs(), -1, 0, field + ".top_log_probs");
         }
         if (vector.getSumSquaredProbs() != null) {
             VectorCheck.requireElements(vector.getSumSquaredProbs(), tokens, field + ".sum_squared_probs");

@@ -9,7 +9,8 @@ import java.util.stream.Collectors;
 /**
  * Whom a rollout is joined with, and how they wait for each other. A score is always waited for.
  *
- * @param reward whether a rollout also waits for a record on {@code rewards}, whose reward takes the place of its own
+ * @param reward whether a rollout also waits for a record on {@code rewards}, whose reward takes the place of its own; a
+ *     run has this topic, and those of the next two, only where they are waited for
  * @param reference whether it also waits for a record on {@code reference-scores}, which KL against a reference needs
  * @param teacher whether it also waits for a record on {@code teacher-scores}
  * @param unscoredAfterMs a rollout that still lacks a partner leaves after so much activity, as {@code unscored},

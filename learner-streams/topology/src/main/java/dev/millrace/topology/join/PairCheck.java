@@ -2,13 +2,17 @@ package dev.millrace.topology.join;
 
 import dev.millrace.schemas.LogProbVector;
 import dev.millrace.schemas.PolicyRole;
+import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.refusal.Refusal;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.CreditCheck;
 import dev.millrace.topology.ingress.PartnerArrival;
+import dev.millrace.topology.ingress.RewardArrival;
 import dev.millrace.topology.ingress.ScoreArrival;
 import java.util.List;
 
@@ -16,10 +20,31 @@ import java.util.List;
 final class PairCheck {
     private PairCheck() {}
 
-    /** @throws RefusedException of the partner, naming what does not fit; a reward fits any rollout */
+    /** @throws RefusedException of the partner, naming what does not fit */
     static void requireFit(Rollout rollout, PartnerArrival partner) throws RefusedException {
         if (partner instanceof ScoreArrival score) {
             requireFit(rollout, score.score());
+        } else if (partner instanceof RewardArrival reward) {
+            requireFit(rollout, reward.reward());
+        }
+    }
+
+    /** Its credit must be of the rollout's turns and tokens; a reward without is of any rollout. */
+    private static void requireFit(Rollout rollout, Reward reward) throws RefusedException {
+        try {
+            CreditCheck.require(
+                    reward.getCredit(),
+                    rollout.getTurns().size(),
+                    rollout.getMask().remaining(),
+                    Double.MAX_VALUE);
+        } catch (RefusedException e) {
+            throw new RefusedException(new Refusal(
+                    RefusalReason.MISFIT,
+                    e.refusal().field(),
+                    e.refusal().message(),
+                    reward.getRunId(),
+                    reward.getEpoch(),
+                    reward.getRolloutId()));
         }
     }
 
@@ -32,6 +57,16 @@ final class PairCheck {
                         score,
                         "vectors." + vector.getPolicy(),
                         "the rollout has " + tokens + " response tokens, the score " + scored);
+            }
+            if (vector.getTopLogProbs() != null) {
+                int rows = vector.getTopLogProbs().getRemainderLogProbs().remaining() / Float.BYTES;
+                if (rows != PackedMask.count(rollout.getMask())) {
+                    throw mismatch(
+                            score,
+                            "vectors." + vector.getPolicy() + ".top_log_probs",
+                            "the rollout has " + PackedMask.count(rollout.getMask()) + " tokens to be trained on, the"
+                                    + " score top log-probs of " + rows);
+                }
             }
             if (vector.getPolicy() == PolicyRole.OLD) {
                 requireSameVersions(rollout.getVersionSpans(), vector.getVersionSpans(), tokens, score);

@@ -14,6 +14,7 @@ import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.SampleName;
 import dev.millrace.topology.Samples;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;

@@ -2,11 +2,11 @@ package dev.millrace.topology.join;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.schemas.rollout.SampleName;
 import dev.millrace.topology.Samples;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.ingress.RolloutArrival;
-import dev.millrace.topology.ingress.SampleName;
 import dev.millrace.topology.ingress.ScoreArrival;
 import java.util.ArrayList;
 import java.util.HashMap;

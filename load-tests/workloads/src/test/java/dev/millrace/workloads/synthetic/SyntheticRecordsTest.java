@@ -9,11 +9,11 @@ import dev.millrace.schemas.LogProbVector;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.rollout.RolloutValidator;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.ingress.IngressConfig;
 import dev.millrace.topology.ingress.JoinSide;
-import dev.millrace.topology.ingress.RolloutCheck;
 import dev.millrace.topology.ingress.ScoreCheck;
 import dev.millrace.workloads.synthetic.RolloutDraw.Fate;
 import java.nio.charset.StandardCharsets;
@@ -41,7 +41,8 @@ class SyntheticRecordsTest {
     @Test
     void shouldMakeRecordsThatEveryCheckAccepts() {
         SyntheticRecords records = records(5);
-        RolloutCheck rollouts = new RolloutCheck(RUN, IngressConfig.defaults());
+        RolloutValidator rollouts =
+                new RolloutValidator(RUN, IngressConfig.defaults().limits());
         ScoreCheck scores = new ScoreCheck(JoinSide.SCORE, RUN, TOPICS.rollouts(), IngressConfig.defaults());
         for (long i = 0; i < 500; i++) {
             RolloutDraw draw = records.draw(i);
@@ -49,7 +50,8 @@ class SyntheticRecordsTest {
             Rollout rollout = records.rollout(draw, 3, 1000);
             Score score = records.score(draw, new LogCoordinates(TOPICS.rollouts(), 2, i), 3, 1000);
             assertThatCode(() -> {
-                        assertThat(rollouts.check(rollout, key).rolloutId()).isEqualTo(records.rolloutId(draw.index()));
+                        assertThat(rollouts.validate(rollout, key).rolloutId())
+                                .isEqualTo(records.rolloutId(draw.index()));
                         scores.check(score, key, 2);
                     })
                     .doesNotThrowAnyException();

@@ -42,6 +42,12 @@ public enum RefusalReason {
     CAPACITY("capacity"),
     /** The environment is not known, or cannot read its state. */
     ENVIRONMENT("environment"),
+    /** A value of a closed list that this release does not know, which a newer one wrote. */
+    UNKNOWN_SYMBOL("unknown-symbol"),
+    /** A reference that can name no blob. */
+    BLOB("blob"),
+    /** It asks for what whoever refuses it cannot do, such as to look at images. */
+    UNSUPPORTED("unsupported"),
     /** What would have to be written is larger than a record may be. */
     TOO_LARGE("too-large");
 

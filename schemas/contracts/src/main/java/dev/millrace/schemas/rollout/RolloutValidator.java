@@ -1,14 +1,22 @@
-package dev.millrace.topology.ingress;
+package dev.millrace.schemas.rollout;
 
+import dev.millrace.schemas.Branch;
+import dev.millrace.schemas.BranchReason;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.ImageReference;
 import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Sampler;
 import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.SamplingTrace;
 import dev.millrace.schemas.Speaker;
 import dev.millrace.schemas.Turn;
+import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.schemas.run.RunIdentity;
 import java.nio.ByteBuffer;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -20,15 +28,18 @@ import org.jspecify.annotations.Nullable;
  * only where the policy spoke; log-probs at those tokens must be finite, at most 0 and comparable with a score;
  * sampling parameters and rewards must be possible. Values at tokens that are never trained on are not looked at.
  *
+ * What only some rollouts have is held to its shape: credit, top log-probs, kept tokens, sampler, branch, blobs. A symbol
+ * that this release does not know is refused by that name, so that an update and a redrive bring the record back.
+ *
  * <p>Pure, thread-safe, O(tokens), allocates nothing that grows with them.
  */
-public final class RolloutCheck {
+public final class RolloutValidator {
     private final OwnershipCheck ownership;
-    private final IngressConfig config;
+    private final RolloutLimits limits;
 
-    public RolloutCheck(RunIdentity run, IngressConfig config) {
+    public RolloutValidator(RunIdentity run, RolloutLimits limits) {
         this.ownership = new OwnershipCheck(run);
-        this.config = config;
+        this.limits = limits;
     }
 
     /**
@@ -37,10 +48,11 @@ public final class RolloutCheck {
      * @return the rollout's name, taken apart
      * @throws RefusedException naming the first claim that does not hold
      */
-    public SampleName check(Rollout rollout, byte @Nullable [] key) throws RefusedException {
+    public SampleName validate(Rollout rollout, byte @Nullable [] key) throws RefusedException {
         ownership.requireOurs(rollout.getRunId(), rollout.getEpoch());
         SampleName name = checkIdentity(rollout);
         OwnershipCheck.requireKey(key, rollout.getGroupId(), "group_id");
+        checkSymbols(rollout);
         checkTokenizer(rollout);
         int tokens = checkTokens(rollout);
         SpanCheck.requireVersionSpans(rollout.getVersionSpans(), tokens, "version_spans");
@@ -49,16 +61,17 @@ public final class RolloutCheck {
         checkSampling(rollout.getSampling(), tokens);
         checkLogProbs(rollout, tokens);
         checkReward(rollout);
+        checkNotes(rollout, tokens);
         return name;
     }
 
     private SampleName checkIdentity(Rollout rollout) throws RefusedException {
-        SampleName name = SampleName.of(rollout.getRolloutId(), rollout.getGroupId(), config.maxGroupSize());
-        if (rollout.getGroupSize() < 1 || rollout.getGroupSize() > config.maxGroupSize()) {
+        SampleName name = SampleName.of(rollout.getRolloutId(), rollout.getGroupId(), limits.maxGroupSize());
+        if (rollout.getGroupSize() < 1 || rollout.getGroupSize() > limits.maxGroupSize()) {
             throw new RefusedException(
                     RefusalReason.IDENTITY,
                     "group_size",
-                    "group_size must be in [1, " + config.maxGroupSize() + "]: " + rollout.getGroupSize());
+                    "group_size must be in [1, " + limits.maxGroupSize() + "]: " + rollout.getGroupSize());
         }
         if (rollout.getSampleIndex() < 0 || rollout.getSampleIndex() >= rollout.getGroupSize()) {
             throw new RefusedException(
@@ -89,11 +102,11 @@ public final class RolloutCheck {
                     "tokenizer_hash",
                     "tokenizer_hash must say which vocabulary the token ids are of: it is empty");
         }
-        if (!config.tokenizerHash().isEmpty() && !config.tokenizerHash().equals(hash)) {
+        if (!limits.tokenizerHash().isEmpty() && !limits.tokenizerHash().equals(hash)) {
             throw new RefusedException(
                     RefusalReason.WRONG_TOKENIZER,
                     "tokenizer_hash",
-                    "the token ids are of vocabulary '" + hash + "', this run's is '" + config.tokenizerHash() + "'");
+                    "the token ids are of vocabulary '" + hash + "', this run's is '" + limits.tokenizerHash() + "'");
         }
     }
 
@@ -108,8 +121,15 @@ public final class RolloutCheck {
         if (tokens == 0) {
             throw new RefusedException(RefusalReason.LENGTHS, "response_tokens", "response_tokens must hold a token");
         }
-        VectorCheck.requireTokenIds(rollout.getPromptTokens(), config.vocabularySize(), "prompt_tokens");
-        VectorCheck.requireTokenIds(rollout.getResponseTokens(), config.vocabularySize(), "response_tokens");
+        long positions = (long) rollout.getPromptTokens().remaining() / Integer.BYTES + tokens;
+        if (limits.maxPositions() > 0 && positions > limits.maxPositions()) {
+            throw new RefusedException(
+                    RefusalReason.LENGTHS,
+                    "response_tokens",
+                    "its " + positions + " tokens are more than the policy's " + limits.maxPositions() + " positions");
+        }
+        VectorCheck.requireTokenIds(rollout.getPromptTokens(), limits.vocabularySize(), "prompt_tokens");
+        VectorCheck.requireTokenIds(rollout.getResponseTokens(), limits.vocabularySize(), "response_tokens");
         return tokens;
     }
 
@@ -133,7 +153,8 @@ public final class RolloutCheck {
     }
 
     private static void checkSampling(SamplingParameters sampling, int tokens) throws RefusedException {
-        if (!(sampling.getTemperature() > 0.0 && sampling.getTemperature() < Double.POSITIVE_INFINITY)) {
+        float temperature = (float) sampling.getTemperature(); // as an engine takes it
+        if (!(temperature > 0f && temperature < Float.POSITIVE_INFINITY)) {
             throw sampling("temperature", "finite and greater than 0", sampling.getTemperature());
         }
         if (sampling.getTopK() < 0) {
@@ -172,7 +193,7 @@ public final class RolloutCheck {
     }
 
     private void checkReward(Rollout rollout) throws RefusedException {
-        VectorCheck.requireReward(rollout.getReward(), config.maxReward());
+        VectorCheck.requireReward(rollout.getReward(), limits.maxReward());
         for (Map.Entry<String, Double> component : rollout.getRewardComponents().entrySet()) {
             if (!Double.isFinite(component.getValue())) {
                 throw new RefusedException(
@@ -180,6 +201,108 @@ public final class RolloutCheck {
                         "reward_components." + component.getKey(),
                         "a reward component must be finite: " + component.getValue());
             }
+        }
+    }
+
+    /** What only some rollouts have: credit, top log-probs, kept tokens, who sampled, branches, blobs. */
+    private void checkNotes(Rollout rollout, int tokens) throws RefusedException {
+        CreditCheck.require(rollout.getCredit(), rollout.getTurns().size(), tokens, limits.maxReward());
+        if (rollout.getSampler() != null) {
+            checkSampler(rollout.getSampler(), rollout.getMask());
+        }
+        if (rollout.getSamplingTrace() != null) {
+            checkSamplingTrace(rollout);
+        }
+        if (rollout.getBranch() != null) {
+            checkBranch(rollout, rollout.getBranch());
+        }
+        if (rollout.getImages() != null) {
+            checkImages(rollout.getImages(), rollout.getPromptTokens().remaining() / Integer.BYTES + tokens);
+        }
+    }
+
+    private void checkSampler(Sampler sampler, ByteBuffer mask) throws RefusedException {
+        if (sampler.getPolicyId() != null) {
+            ownership.requirePolicy(sampler.getPolicyId());
+        }
+        if (sampler.getAgent() != null && !sampler.getAgent().getTrained() && PackedMask.count(mask) > 0) {
+            throw new RefusedException(
+                    RefusalReason.MASK,
+                    "sampler.agent.trained",
+                    "the agent '" + sampler.getAgent().getName() + "' is not trained, and the mask has "
+                            + PackedMask.count(mask) + " tokens to be trained on");
+        }
+    }
+
+    private void checkSamplingTrace(Rollout rollout) throws RefusedException {
+        SamplingTrace trace = rollout.getSamplingTrace();
+        if (trace.getTopLogProbs() != null) {
+            PositionRows.requireTopLogProbs(
+                    trace.getTopLogProbs(),
+                    PackedMask.count(rollout.getMask()),
+                    limits.vocabularySize(),
+                    "sampling_trace.top_log_probs");
+        }
+        if (trace.getKeptTokens() != null) {
+            PositionRows.requireKept(
+                    trace.getKeptTokens(),
+                    rollout.getMask(),
+                    rollout.getResponseTokens(),
+                    limits.vocabularySize(),
+                    "sampling_trace.kept_tokens");
+        }
+        if (trace.getExpertRouting() != null) {
+            BlobCheck.require(
+                    trace.getExpertRouting().getRoutedExperts(), "sampling_trace.expert_routing.routed_experts");
+            BlobCheck.require(
+                    trace.getExpertRouting().getRouterWeights(), "sampling_trace.expert_routing.router_weights");
+        }
+    }
+
+    private void checkBranch(Rollout rollout, Branch branch) throws RefusedException {
+        requireKnown(branch.getReason() != BranchReason.UNKNOWN, "branch.reason");
+        SampleName.of(branch.getParentRolloutId(), rollout.getGroupId(), limits.maxGroupSize());
+        if (branch.getParentRolloutId().equals(rollout.getRolloutId()) || branch.getForkPosition() < 0) {
+            throw new RefusedException(
+                    RefusalReason.IDENTITY,
+                    "branch",
+                    "a branch goes on from another rollout of its group, at a position of at least 0: from '"
+                            + branch.getParentRolloutId() + "' at " + branch.getForkPosition());
+        }
+    }
+
+    private static void checkImages(List<ImageReference> images, int positions) throws RefusedException {
+        int from = 0;
+        for (int i = 0; i < images.size(); i++) {
+            ImageReference image = images.get(i);
+            String field = "images[" + i + "]";
+            BlobCheck.require(image.getImage(), field + ".image");
+            long end = (long) image.getPosition() + image.getTokens();
+            if (image.getPosition() < from || image.getTokens() < 1 || end > positions) {
+                throw new RefusedException(
+                        RefusalReason.LENGTHS,
+                        field,
+                        "an image stands behind those before it, from " + from + " on, for a token at least, by "
+                                + positions + ": [" + image.getPosition() + ", " + end + ")");
+            }
+            from = (int) end;
+        }
+    }
+
+    private static void checkSymbols(Rollout rollout) throws RefusedException {
+        requireKnown(rollout.getFinishReason() != FinishReason.UNKNOWN, "finish_reason");
+        requireKnown(rollout.getLogProbDistribution() != LogProbDistribution.UNKNOWN, "log_prob_distribution");
+        for (int i = 0; i < rollout.getTurns().size(); i++) {
+            requireKnown(rollout.getTurns().get(i).getSpeaker() != Speaker.UNKNOWN, "turns[" + i + "].speaker");
+        }
+    }
+
+    private static void requireKnown(boolean isKnown, String field) throws RefusedException {
+        if (!isKnown) {
+            throw new RefusedException(
+                    RefusalReason.UNKNOWN_SYMBOL,
+                    field,
+                    field + " has a value that this release does not know; update it, then redrive the record");
         }
     }
 }

@@ -1,4 +1,4 @@
-package dev.millrace.topology.ingress;
+package dev.millrace.schemas.rollout;
 
 import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.VersionSpan;
@@ -7,11 +7,11 @@ import dev.millrace.schemas.refusal.RefusedException;
 import java.util.List;
 
 /** Whether spans are in order, without gaps or overlaps, none empty, and cover the response. */
-final class SpanCheck {
+public final class SpanCheck {
     private SpanCheck() {}
 
     /** @throws RefusedException naming the first span at fault */
-    static void requireVersionSpans(List<VersionSpan> spans, int tokens, String field) throws RefusedException {
+    public static void requireVersionSpans(List<VersionSpan> spans, int tokens, String field) throws RefusedException {
         requireVersionSpans(spans, tokens, 0, field);
     }
 
@@ -19,7 +19,7 @@ final class SpanCheck {
      * @param least 0, or -1 where a policy that is no version of the run may be named
      * @throws RefusedException naming the first span at fault
      */
-    static void requireVersionSpans(List<VersionSpan> spans, int tokens, long least, String field)
+    public static void requireVersionSpans(List<VersionSpan> spans, int tokens, long least, String field)
             throws RefusedException {
         int covered = 0;
         for (int i = 0; i < spans.size(); i++) {
@@ -35,7 +35,7 @@ final class SpanCheck {
     }
 
     /** @throws RefusedException naming the first turn at fault */
-    static void requireTurns(List<Turn> turns, int tokens) throws RefusedException {
+    public static void requireTurns(List<Turn> turns, int tokens) throws RefusedException {
         int covered = 0;
         for (int i = 0; i < turns.size(); i++) {
             Turn turn = turns.get(i);

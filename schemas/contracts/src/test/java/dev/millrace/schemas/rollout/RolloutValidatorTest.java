@@ -1,15 +1,24 @@
-package dev.millrace.topology.ingress;
+package dev.millrace.schemas.rollout;
 
-import static dev.millrace.topology.Samples.RUN;
-import static dev.millrace.topology.Samples.rollout;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.millrace.schemas.Agent;
+import dev.millrace.schemas.BlobReference;
+import dev.millrace.schemas.Branch;
+import dev.millrace.schemas.BranchReason;
+import dev.millrace.schemas.Credit;
+import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.ImageReference;
+import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Sampler;
 import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.SamplingTrace;
 import dev.millrace.schemas.Speaker;
+import dev.millrace.schemas.TopLogProbs;
 import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
@@ -17,6 +26,7 @@ import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.run.RunIdentity;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -28,9 +38,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-class RolloutCheckTest {
+class RolloutValidatorTest {
+    private static final RunIdentity RUN = new RunIdentity("run-1", 2, "policy");
     private static final byte[] KEY = "g".getBytes(StandardCharsets.UTF_8);
-    private static final RolloutCheck CHECK = new RolloutCheck(RUN, new IngressConfig("vocabulary", 16, 8, 100));
+    private static final RolloutValidator VALIDATOR =
+            new RolloutValidator(RUN, new RolloutLimits("vocabulary", 16, 20, 8, 100));
 
     private static Arguments wrong(
             String what, RefusalReason reason, String field, UnaryOperator<Rollout.Builder> change) {
@@ -230,15 +242,191 @@ class RolloutCheckTest {
                         r -> r.setRewardComponents(Map.of("length", Double.POSITIVE_INFINITY))));
     }
 
+    static Stream<Arguments> notesThatDoNotHold() {
+        String top = "sampling_trace.top_log_probs";
+        String kept = "sampling_trace.kept_tokens";
+        return Stream.of(
+                wrong(
+                        "an end that no schema of ours has",
+                        RefusalReason.UNKNOWN_SYMBOL,
+                        "finish_reason",
+                        r -> r.setFinishReason(FinishReason.UNKNOWN)),
+                wrong(
+                        "a distribution that no schema of ours has",
+                        RefusalReason.UNKNOWN_SYMBOL,
+                        "log_prob_distribution",
+                        r -> r.setLogProbDistribution(LogProbDistribution.UNKNOWN)),
+                wrong(
+                        "a speaker that no schema of ours has",
+                        RefusalReason.UNKNOWN_SYMBOL,
+                        "turns[0].speaker",
+                        r -> r.setTurns(List.of(new Turn(Speaker.UNKNOWN, 0, 3, null)))),
+                wrong(
+                        "a temperature that an engine takes for 0",
+                        RefusalReason.SAMPLING,
+                        "sampling.temperature",
+                        r -> r.setSampling(sampling(1e-50, 0, 1, 8))),
+                wrong(
+                        "more tokens than positions",
+                        RefusalReason.LENGTHS,
+                        "response_tokens",
+                        r -> r.setPromptTokens(PackedInts.of(new int[18]))),
+                wrong(
+                        "a reward too few",
+                        RefusalReason.LENGTHS,
+                        "credit.token_level_rewards",
+                        r -> r.setCredit(new Credit(null, PackedFloats.of(1f, 2f), null, null))),
+                wrong(
+                        "a turn's reward too many",
+                        RefusalReason.LENGTHS,
+                        "credit.turn_level_rewards",
+                        r -> r.setCredit(new Credit(PackedFloats.of(1f, 2f), null, null, null))),
+                wrong(
+                        "an absurd token reward",
+                        RefusalReason.REWARD,
+                        "credit.token_level_rewards[1]",
+                        r -> r.setCredit(new Credit(null, PackedFloats.of(1f, 101f, 0f), null, null))),
+                wrong(
+                        "no number for an advantage",
+                        RefusalReason.REWARD,
+                        "credit.turn_level_advantages[0]",
+                        r -> r.setCredit(new Credit(null, null, PackedFloats.of(Float.NaN), null))),
+                wrong(
+                        "another policy",
+                        RefusalReason.IDENTITY,
+                        "policy_id",
+                        r -> r.setSampler(new Sampler("other", null, null, null))),
+                wrong(
+                        "tokens to train of an agent that is not trained",
+                        RefusalReason.MASK,
+                        "sampler.agent.trained",
+                        r -> r.setSampler(new Sampler(null, null, new Agent("critic", false), null))),
+                wrong("no likeliest token", RefusalReason.LENGTHS, top + ".k", r -> r.setSamplingTrace(top(0, 0.25f))),
+                wrong(
+                        "probabilities that are more than one",
+                        RefusalReason.LOG_PROBS,
+                        top + "[0]",
+                        r -> r.setSamplingTrace(top(2, 0.75f))),
+                wrong(
+                        "rows for two of three tokens",
+                        RefusalReason.LENGTHS,
+                        top + ".remainder_log_probs",
+                        r -> r.setMask(PackedMask.of((byte) 1, (byte) 1, (byte) 0))
+                                .setSamplingTrace(top(2, 0.25f))),
+                wrong(
+                        "nothing that was kept",
+                        RefusalReason.LENGTHS,
+                        kept + ".counts[1]",
+                        r -> r.setSamplingTrace(kept(PackedInts.of(1, 0, 1), PackedInts.of(3, 5)))),
+                wrong(
+                        "a sampled token that was not kept",
+                        RefusalReason.TOKENS,
+                        kept + ".token_ids[1]",
+                        r -> r.setSamplingTrace(kept(PackedInts.of(1, 1, 1), PackedInts.of(3, 9, 5)))),
+                wrong(
+                        "kept tokens without a row",
+                        RefusalReason.LENGTHS,
+                        kept + ".token_ids",
+                        r -> r.setSamplingTrace(kept(PackedInts.of(1, 1, 1), PackedInts.of(3, 4, 5, 6)))),
+                wrong(
+                        "a branch of itself",
+                        RefusalReason.IDENTITY,
+                        "branch",
+                        r -> r.setBranch(new Branch("g/0", 1, BranchReason.RETRY))),
+                wrong(
+                        "a branch of another group",
+                        RefusalReason.IDENTITY,
+                        "rollout_id",
+                        r -> r.setBranch(new Branch("h/1", 1, BranchReason.RETRY))),
+                wrong(
+                        "an image beyond the end",
+                        RefusalReason.LENGTHS,
+                        "images[0]",
+                        r -> r.setImages(List.of(new ImageReference(blob("ab".repeat(32)), 4, 2)))),
+                wrong(
+                        "an image without a hash",
+                        RefusalReason.BLOB,
+                        "images[0].image.sha256",
+                        r -> r.setImages(List.of(new ImageReference(blob("AB"), 0, 2)))));
+    }
+
+    /** Three rows of two tokens with this probability each and a remainder of a half. */
+    private static SamplingTrace top(int k, float probability) {
+        float each = (float) Math.log(probability);
+        float rest = (float) Math.log(0.5);
+        return new SamplingTrace(
+                new TopLogProbs(
+                        k,
+                        PackedInts.of(3, 4, 4, 5, 5, 6),
+                        PackedFloats.of(each, each, each, each, each, each),
+                        PackedFloats.of(rest, rest, rest)),
+                null,
+                null);
+    }
+
+    private static SamplingTrace kept(ByteBuffer counts, ByteBuffer ids) {
+        return new SamplingTrace(null, new KeptSupport(counts, ids), null);
+    }
+
+    private static BlobReference blob(String sha256) {
+        return new BlobReference(sha256, "s3://bucket/blob", "image/png", 12L, null, List.of(480L, 640L));
+    }
+
+    /** Three policy tokens by version 3, reward 1, in a group of two. */
+    private static Rollout.Builder rollout(String groupId, int sample) {
+        return Rollout.newBuilder()
+                .setRunId(RUN.runId())
+                .setEpoch(RUN.epoch())
+                .setRolloutId(groupId + "/" + sample)
+                .setGroupId(groupId)
+                .setOrdinal(7)
+                .setSampleIndex(sample)
+                .setGroupSize(2)
+                .setGeneratorId("generator-0")
+                .setEnvironment("inc")
+                .setTokenizerHash("vocabulary")
+                .setPromptTokens(PackedInts.of(1, 2))
+                .setResponseTokens(PackedInts.of(3, 4, 5))
+                .setMask(PackedMask.of((byte) 1, (byte) 1, (byte) 1))
+                .setBehaviorLogProbs(PackedFloats.of(-0.5f, -1f, -1.5f))
+                .setLogProbDistribution(LogProbDistribution.TEMPERED)
+                .setSampling(sampling(1, 0, 1, 8))
+                .setTurns(List.of(new Turn(Speaker.POLICY, 0, 3, null)))
+                .setVersionSpans(List.of(new VersionSpan(3L, 0, 3)))
+                .setReward(1.0)
+                .setFinishReason(FinishReason.STOP)
+                .setAdmittedVersion(3)
+                .setStartedAtMs(1000)
+                .setFinishedAtMs(1100);
+    }
+
+    @Test
+    void shouldAcceptNotesThatHold() throws RefusedException {
+        Rollout noted = rollout("g", 0)
+                .setFinishReason(FinishReason.TOOL_CALLS)
+                .setCredit(new Credit(
+                        PackedFloats.of(1f), PackedFloats.of(0f, 0f, 1f), null, PackedFloats.of(-1e9f, 0f, 1f)))
+                .setSampler(new Sampler("policy", "adapter-3", new Agent("solver", true), null))
+                .setSamplingTrace(new SamplingTrace(
+                        top(2, 0.25f).getTopLogProbs(),
+                        new KeptSupport(PackedInts.of(2, 1, 1), PackedInts.of(9, 3, 4, 5)),
+                        null))
+                .setBranch(new Branch("g/1", 0, BranchReason.COMPACTION))
+                .setImages(List.of(new ImageReference(blob("ab".repeat(32)), 0, 2)))
+                .build();
+
+        assertThat(VALIDATOR.validate(noted, KEY)).isEqualTo(new SampleName("g", 0));
+    }
+
     @ParameterizedTest(name = "{0}")
-    @MethodSource("claimsThatDoNotHold")
+    @MethodSource({"claimsThatDoNotHold", "notesThatDoNotHold"})
     void shouldRefuseNamingReasonAndField(
             String what, RefusalReason reason, String field, UnaryOperator<Rollout.Builder> change) {
         Rollout rollout = change.apply(rollout("g", 0)).build();
 
         RefusedException refused = catchThrowableOfType(
                 RefusedException.class,
-                () -> CHECK.check(rollout, rollout.getGroupId().getBytes(StandardCharsets.UTF_8)));
+                () -> VALIDATOR.validate(rollout, rollout.getGroupId().getBytes(StandardCharsets.UTF_8)));
 
         assertThat(refused).isNotNull();
         assertThat(refused.refusal().reason()).isEqualTo(reason);
@@ -248,7 +436,7 @@ class RolloutCheckTest {
 
     @Test
     void shouldAcceptWhatHolds() throws RefusedException {
-        assertThat(CHECK.check(rollout("g", 1).build(), KEY)).isEqualTo(new SampleName("g", 1));
+        assertThat(VALIDATOR.validate(rollout("g", 1).build(), KEY)).isEqualTo(new SampleName("g", 1));
     }
 
     @Test
@@ -258,7 +446,7 @@ class RolloutCheckTest {
                 .setTurns(List.of(new Turn(Speaker.POLICY, 0, 2, null), new Turn(Speaker.TOOL, 2, 3, null)))
                 .setBehaviorLogProbs(PackedFloats.of(-1f, -1f, Float.NaN))
                 .build();
-        assertThat(CHECK.check(rollout, KEY).rolloutId()).isEqualTo("g/0");
+        assertThat(VALIDATOR.validate(rollout, KEY).rolloutId()).isEqualTo("g/0");
     }
 
     @Test
@@ -266,14 +454,14 @@ class RolloutCheckTest {
         Rollout rollout = rollout("g", 0)
                 .setVersionSpans(List.of(new VersionSpan(5L, 0, 1), new VersionSpan(2L, 1, 3)))
                 .build();
-        assertThat(CHECK.check(rollout, KEY).rolloutId()).isEqualTo("g/0");
+        assertThat(VALIDATOR.validate(rollout, KEY).rolloutId()).isEqualTo("g/0");
     }
 
     @Test
     void shouldAcceptRawLogProbsAtTemperatureOne() throws RefusedException {
         Rollout rollout =
                 rollout("g", 0).setLogProbDistribution(LogProbDistribution.RAW).build();
-        assertThat(CHECK.check(rollout, KEY).rolloutId()).isEqualTo("g/0");
+        assertThat(VALIDATOR.validate(rollout, KEY).rolloutId()).isEqualTo("g/0");
     }
 
     @Test
@@ -281,14 +469,14 @@ class RolloutCheckTest {
         Rollout rollout = rollout("g", 0)
                 .setBehaviorLogProbs(PackedFloats.of(6e-8f, -1f, -0f))
                 .build();
-        assertThat(CHECK.check(rollout, KEY).rolloutId()).isEqualTo("g/0");
+        assertThat(VALIDATOR.validate(rollout, KEY).rolloutId()).isEqualTo("g/0");
     }
 
     @Test
     void shouldRefuseAKeyThatIsNotTheGroupId() {
         Rollout rollout = rollout("g", 0).build();
         for (byte[] key : new byte[][] {null, {}, {1, 2}, "h".getBytes(StandardCharsets.UTF_8), new byte[1000]}) {
-            assertThatThrownBy(() -> CHECK.check(rollout, key))
+            assertThatThrownBy(() -> VALIDATOR.validate(rollout, key))
                     .isInstanceOfSatisfying(
                             RefusedException.class,
                             e -> assertThat(e.refusal().reason()).isEqualTo(RefusalReason.WRONG_KEY));
@@ -297,11 +485,11 @@ class RolloutCheckTest {
 
     @Test
     void shouldTakeAnyVocabularyWhereNoneIsConfigured() throws RefusedException {
-        RolloutCheck lenient = new RolloutCheck(RUN, IngressConfig.defaults());
+        RolloutValidator lenient = new RolloutValidator(RUN, new RolloutLimits("", 0, 0, 4096, 1e6));
         Rollout rollout = rollout("g", 0)
                 .setTokenizerHash("other")
                 .setPromptTokens(PackedInts.of(150_000))
                 .build();
-        assertThat(lenient.check(rollout, KEY).rolloutId()).isEqualTo("g/0");
+        assertThat(lenient.validate(rollout, KEY).rolloutId()).isEqualTo("g/0");
     }
 }

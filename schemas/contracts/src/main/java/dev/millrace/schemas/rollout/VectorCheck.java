@@ -1,4 +1,4 @@
-package dev.millrace.topology.ingress;
+package dev.millrace.schemas.rollout;
 
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
@@ -8,16 +8,16 @@ import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 
 /** Whether values can be what they claim to be: packed vectors with one element per token, rewards. */
-final class VectorCheck {
+public final class VectorCheck {
     /** Entropies and sums of squares are long sums of floats: they may leave their range by rounding. */
     private static final float ROUNDING = 1e-3f;
     /** A log-prob renormalised after truncation is a difference of two floats: that of a certain token may miss 0 by this. */
-    private static final float LOG_PROB_ROUNDING = 1e-5f;
+    static final float LOG_PROB_ROUNDING = 1e-5f;
 
     private VectorCheck() {}
 
     /** Elements of a vector of 4-byte elements. */
-    static int elements(ByteBuffer packed, String field) throws RefusedException {
+    public static int elements(ByteBuffer packed, String field) throws RefusedException {
         if (packed.remaining() % Integer.BYTES != 0) {
             throw new RefusedException(
                     RefusalReason.LENGTHS,
@@ -28,11 +28,11 @@ final class VectorCheck {
     }
 
     /** Refuses a vector with another number of 4-byte elements than there are response tokens. */
-    static void requireElements(ByteBuffer packed, int tokens, String field) throws RefusedException {
+    public static void requireElements(ByteBuffer packed, int tokens, String field) throws RefusedException {
         requireSame(elements(packed, field), tokens, field);
     }
 
-    static void requireSame(int elements, int tokens, String field) throws RefusedException {
+    public static void requireSame(int elements, int tokens, String field) throws RefusedException {
         if (elements != tokens) {
             throw new RefusedException(
                     RefusalReason.LENGTHS,
@@ -43,7 +43,7 @@ final class VectorCheck {
     }
 
     /** Refuses token ids below 0, and at or above the vocabulary's size where that is known (not 0). */
-    static void requireTokenIds(ByteBuffer packed, int vocabularySize, String field) throws RefusedException {
+    public static void requireTokenIds(ByteBuffer packed, int vocabularySize, String field) throws RefusedException {
         IntBuffer ids = packed.duplicate().order(ByteOrder.LITTLE_ENDIAN).asIntBuffer();
         for (int i = 0; i < ids.limit(); i++) {
             int id = ids.get(i);
@@ -58,7 +58,7 @@ final class VectorCheck {
     }
 
     /** Refuses anything but 0 and 1. */
-    static void requireMask(ByteBuffer mask) throws RefusedException {
+    public static void requireMask(ByteBuffer mask) throws RefusedException {
         for (int i = 0; i < mask.remaining(); i++) {
             byte value = mask.get(mask.position() + i);
             if (value != 0 && value != 1) {
@@ -68,7 +68,7 @@ final class VectorCheck {
     }
 
     /** Refuses log-probs that are not finite or above 0 where the mask is 1; other positions are not looked at. */
-    static void requireLogProbs(ByteBuffer packed, ByteBuffer mask, String field) throws RefusedException {
+    public static void requireLogProbs(ByteBuffer packed, ByteBuffer mask, String field) throws RefusedException {
         FloatBuffer logProbs = floats(packed);
         for (int i = 0; i < logProbs.limit(); i++) {
             if (mask.get(mask.position() + i) == 1) {
@@ -78,7 +78,7 @@ final class VectorCheck {
     }
 
     /** Refuses log-probs that are not finite or above 0, at any position. */
-    static void requireLogProbs(ByteBuffer packed, String field) throws RefusedException {
+    public static void requireLogProbs(ByteBuffer packed, String field) throws RefusedException {
         FloatBuffer logProbs = floats(packed);
         for (int i = 0; i < logProbs.limit(); i++) {
             requireLogProb(logProbs.get(i), i, field);
@@ -86,7 +86,7 @@ final class VectorCheck {
     }
 
     /** Refuses values outside [0, max], a rounding error aside. */
-    static void requireMoments(ByteBuffer packed, float max, String field) throws RefusedException {
+    public static void requireMoments(ByteBuffer packed, float max, String field) throws RefusedException {
         FloatBuffer values = floats(packed);
         for (int i = 0; i < values.limit(); i++) {
             float value = values.get(i);
@@ -101,7 +101,7 @@ final class VectorCheck {
     }
 
     /** Refuses a reward that is not finite or larger than {@code max} in magnitude. */
-    static void requireReward(double reward, double max) throws RefusedException {
+    public static void requireReward(double reward, double max) throws RefusedException {
         if (!(Math.abs(reward) <= max)) {
             throw new RefusedException(
                     RefusalReason.REWARD,

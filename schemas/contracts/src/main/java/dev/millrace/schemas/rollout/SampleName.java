@@ -1,4 +1,4 @@
-package dev.millrace.topology.ingress;
+package dev.millrace.schemas.rollout;
 
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
@@ -24,7 +24,7 @@ public record SampleName(String groupId, int sampleIndex) {
      * @param maxGroupSize bound of the sample index
      * @throws RefusedException if the rollout id is not the group id, a slash and a number below the bound
      */
-    static SampleName of(String rolloutId, String groupId, int maxGroupSize) throws RefusedException {
+    public static SampleName of(String rolloutId, String groupId, int maxGroupSize) throws RefusedException {
         if (groupId.isEmpty() || groupId.length() > MAX_GROUP_ID) {
             throw new RefusedException(
                     RefusalReason.IDENTITY,

@@ -1,4 +1,4 @@
-package dev.millrace.topology.ingress;
+package dev.millrace.schemas.rollout;
 
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.refusal.RefusalReason;
@@ -9,17 +9,18 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /** Whether a record is of this run and epoch and lies under its own key; the first thing that is asked of any record. */
-final class OwnershipCheck {
+public final class OwnershipCheck {
     private static final int SHOWN_KEY_BYTES = 64;
 
     private final RunIdentity run;
 
-    OwnershipCheck(RunIdentity run) {
+    /** @param run whose records these must be */
+    public OwnershipCheck(RunIdentity run) {
         this.run = run;
     }
 
     /** @throws RefusedException if the record is of another run or epoch */
-    void requireOurs(String runId, int epoch) throws RefusedException {
+    public void requireOurs(String runId, int epoch) throws RefusedException {
         if (!run.runId().equals(runId)) {
             throw new RefusedException(
                     RefusalReason.WRONG_RUN,
@@ -35,7 +36,7 @@ final class OwnershipCheck {
     }
 
     /** @throws RefusedException if the record is of another policy */
-    void requirePolicy(String policyId) throws RefusedException {
+    public void requirePolicy(String policyId) throws RefusedException {
         if (!run.policyId().equals(policyId)) {
             throw new RefusedException(
                     RefusalReason.IDENTITY,
@@ -45,7 +46,8 @@ final class OwnershipCheck {
     }
 
     /** @throws RefusedException if the coordinates are not those of a record in a partition of the rollouts topic */
-    static void requireRollout(LogCoordinates source, String rolloutsTopic, int partition) throws RefusedException {
+    public static void requireRollout(LogCoordinates source, String rolloutsTopic, int partition)
+            throws RefusedException {
         if (!source.getTopic().equals(rolloutsTopic) || source.getPartition() != partition || source.getOffset() < 0) {
             throw new RefusedException(
                     RefusalReason.IDENTITY,
@@ -60,7 +62,7 @@ final class OwnershipCheck {
      * @param field which field the key must equal
      * @throws RefusedException if the key is not the UTF-8 of the expected text
      */
-    static void requireKey(byte @Nullable [] key, String expected, String field) throws RefusedException {
+    public static void requireKey(byte @Nullable [] key, String expected, String field) throws RefusedException {
         if (key == null || !Arrays.equals(key, expected.getBytes(StandardCharsets.UTF_8))) {
             throw new RefusedException(
                     RefusalReason.WRONG_KEY,

@@ -1,0 +1,53 @@
+package dev.millrace.schemas.rollout;
+
+import dev.millrace.schemas.Credit;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.refusal.RefusalReason;
+import dev.millrace.schemas.refusal.RefusedException;
+import java.nio.ByteBuffer;
+import org.jspecify.annotations.Nullable;
+
+/** Whether rewards and advantages per turn and token are as many as there are, and possible. */
+public final class CreditCheck {
+    private CreditCheck() {}
+
+    /**
+     * Holds every vector that is there to its length; advantages must be finite, rewards at most so large.
+     *
+     * @param credit may be null
+     * @param turns of the rollout; -1 where they are not known yet
+     * @param tokens of the response; -1 where they are not known yet
+     * @throws RefusedException naming the first that does not hold
+     */
+    public static void require(@Nullable Credit credit, int turns, int tokens, double maxReward)
+            throws RefusedException {
+        if (credit == null) {
+            return;
+        }
+        require(credit.getTurnLevelRewards(), turns, maxReward, "credit.turn_level_rewards");
+        require(credit.getTokenLevelRewards(), tokens, maxReward, "credit.token_level_rewards");
+        require(credit.getTurnLevelAdvantages(), turns, Double.MAX_VALUE, "credit.turn_level_advantages");
+        require(credit.getTokenLevelAdvantages(), tokens, Double.MAX_VALUE, "credit.token_level_advantages");
+    }
+
+    private static void require(@Nullable ByteBuffer packed, int wanted, double most, String field)
+            throws RefusedException {
+        if (packed == null) {
+            return;
+        }
+        int elements = VectorCheck.elements(packed, field);
+        if (wanted >= 0 && elements != wanted) {
+            throw new RefusedException(
+                    RefusalReason.LENGTHS, field, field + " must have " + wanted + " elements: " + elements);
+        }
+        for (int i = 0; i < elements; i++) {
+            float value = PackedFloats.get(packed, i);
+            if (!(Math.abs(value) <= most)) { // negated so that NaN is refused too
+                throw new RefusedException(
+                        RefusalReason.REWARD,
+                        field + "[" + i + "]",
+                        "a reward or advantage must be finite and at most " + most + " in magnitude: " + value);
+            }
+        }
+    }
+}
