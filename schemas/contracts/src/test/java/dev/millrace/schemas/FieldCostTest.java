@@ -32,7 +32,7 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * What optional fields add to a record: the figures of the module's README. The rollout has 1,000 response tokens in
+ * What optional fields add to a record: the figures of {@code docs/inside/log.md}. The rollout has 1,000 response tokens in
  * four turns, of which the policy sampled 800.
  */
 class FieldCostTest {
