@@ -10,6 +10,7 @@ import java.util.Map;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reads records again with a consumer of its own that belongs to no group.
@@ -25,7 +26,7 @@ public final class KafkaRecordFetcher implements RecordFetcher {
 
     private final LogConnection connection;
     private final Duration patience;
-    private LogReader log;
+    private @Nullable LogReader log;
 
     /** @param patience how long a fetch may go without a record */
     public KafkaRecordFetcher(LogConnection connection, Duration patience) {
@@ -36,10 +37,7 @@ public final class KafkaRecordFetcher implements RecordFetcher {
     @Override
     public List<ConsumerRecord<byte[], byte[]>> fetch(TopicPartition partition, long[] offsets) {
         LogReader reader = reader();
-        List<TopicPartition> one = List.of(partition);
-        long kept = reader.consumer().beginningOffsets(one, patience).get(partition);
-        long end = reader.consumer().endOffsets(one, patience).get(partition);
-        Wanted wanted = new Wanted(offsets, kept, end);
+        Wanted wanted = new Wanted(offsets, reader.begin(partition, patience), reader.end(partition, patience));
         while (wanted.isOpen()) {
             reader.from(partition, wanted.offset());
             if (!reader.readUntil(

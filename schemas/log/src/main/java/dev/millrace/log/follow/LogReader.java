@@ -6,6 +6,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
@@ -98,6 +99,18 @@ public final class LogReader implements AutoCloseable {
     /** For what is asked of a log beside reading it. */
     public org.apache.kafka.clients.consumer.Consumer<byte[], byte[]> consumer() {
         return consumer;
+    }
+
+    /** The first offset that the log keeps of a partition. */
+    public long begin(TopicPartition partition, Duration limit) {
+        return Objects.requireNonNull(
+                consumer.beginningOffsets(List.of(partition), limit).get(partition));
+    }
+
+    /** The offset behind the last committed record of a partition. */
+    public long end(TopicPartition partition, Duration limit) {
+        return Objects.requireNonNull(
+                consumer.endOffsets(List.of(partition), limit).get(partition));
     }
 
     /** The offset behind what was read. */

@@ -10,6 +10,7 @@ import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.time.Clock;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.common.KafkaException;
@@ -88,7 +89,7 @@ final class RunClaims {
     private byte[] record(RunIdentity run, Optional<String> configuration, Clock clock) {
         RunClaim claim =
                 new RunClaim(run.runId(), run.epoch(), run.policyId(), clock.millis(), configuration.orElse(null));
-        return serde.serializer().serialize(topics.run(), claim);
+        return Objects.requireNonNull(serde.serializer().serialize(topics.run(), claim));
     }
 
     /** The claim, which must be this run's at exactly this epoch. */

@@ -57,7 +57,7 @@ public final class RunLog implements AutoCloseable {
      * @param partnerTopics those of {@link RunTopics#ofPartners} that its topology joins; the others are not made
      * @param schemaRegistryUrl of a registry that speaks Confluent's protocol, secrets in it as references; empty to keep
      *     schemas on the log
-     * @param configuration recorded if the run is created; {@link #configuration} is the one that counts
+     * @param configuration recorded if the run is created; what {@link #claim} has of it counts
      * @throws LogSetupException if the cluster does not answer, the prefix belongs to another run, or a topic has
      *     settings that contradict
      */

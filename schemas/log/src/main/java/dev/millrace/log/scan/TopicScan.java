@@ -169,7 +169,11 @@ public final class TopicScan implements AutoCloseable {
         }
         log.consumer().assign(List.copyOf(open));
         log.consumer().resume(List.copyOf(open)); // one that was left by the last reading is paused still
-        open.forEach(partition -> log.consumer().seek(partition, from.get(partition)));
+        from.forEach((partition, offset) -> {
+            if (open.contains(partition)) {
+                log.consumer().seek(partition, offset);
+            }
+        });
         boolean isRead = log.readUntil(() -> isRead(open, cut), ReadLimit.withoutProgress(patience), record -> {
             TopicPartition partition = new TopicPartition(record.topic(), record.partition());
             if (open.contains(partition) && record.offset() < cut.of(partition).end()) {

@@ -75,9 +75,7 @@ public final class LogTable implements AutoCloseable {
 
     /** Passes on every record that was committed before this call and was not passed on yet. */
     public synchronized void catchUp() {
-        readTo(log.consumer()
-                .endOffsets(List.of(partition), Duration.ofMillis(timeoutMs))
-                .get(partition));
+        readTo(log.end(partition, Duration.ofMillis(timeoutMs)));
     }
 
     private void readTo(long end) {
