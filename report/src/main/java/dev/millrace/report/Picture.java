@@ -24,7 +24,7 @@ import org.knowm.xchart.style.markers.Marker;
 import org.knowm.xchart.style.markers.SeriesMarkers;
 
 /**
- * Charts as one PNG, in the colours that the report's page gives to the same names. The legend stands below the curves. A chart
+ * Charts as one PNG, in the colours that the report's page gives to the same names. The legend stands below the curves, or beside them if it is long. A chart
  * without a value is left out.
  */
 public final class Picture {
@@ -48,6 +48,8 @@ public final class Picture {
         SeriesMarkers.CROSS
     };
     private static final int MARKED_POINTS = 40;
+    private static final int KEY_WIDTH = 45;
+    private static final int LETTER_WIDTH = 7;
     private static final int WIDTH = 900;
     private static final int HALF_WIDTH = 600;
     private static final int HEIGHT = 340;
@@ -91,6 +93,11 @@ public final class Picture {
     }
 
     private static XYChart panel(Chart of, List<String> names, int width) {
+        boolean fitsBelow = of.series().stream()
+                        .mapToInt(series ->
+                                KEY_WIDTH + LETTER_WIDTH * series.name().length())
+                        .sum()
+                < width;
         XYChart chart = new XYChartBuilder()
                 .width(width)
                 .height(HEIGHT)
@@ -99,8 +106,8 @@ public final class Picture {
                 .yAxisTitle(of.y().title())
                 .build();
         chart.getStyler()
-                .setLegendPosition(LegendPosition.OutsideS)
-                .setLegendLayout(LegendLayout.Horizontal)
+                .setLegendPosition(fitsBelow ? LegendPosition.OutsideS : LegendPosition.OutsideE)
+                .setLegendLayout(fitsBelow ? LegendLayout.Horizontal : LegendLayout.Vertical)
                 .setLegendBorderColor(Color.WHITE)
                 .setLegendVisible(of.series().size() > 1)
                 .setChartBackgroundColor(Color.WHITE)
