@@ -97,7 +97,8 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
                     writings.get(a).trajectories().append(trajectory);
                 }
             }
-            steps = steps + 1; // written by one thread
+            long written = steps;
+            steps = written + 1; // by one thread, for others to read
         } catch (IOException | AvroRuntimeException e) {
             throw unwritable(e);
         }

@@ -10,6 +10,7 @@ import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.processor.StateStoreContext;
 import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
+import org.jspecify.annotations.Nullable;
 
 /** A task's store without a stream engine: a sorted map, in the order in which the engine's stores are read. */
 final class MemoryStore implements KeyValueStore<Bytes, byte[]> {
@@ -21,7 +22,7 @@ final class MemoryStore implements KeyValueStore<Bytes, byte[]> {
     }
 
     @Override
-    public byte[] get(Bytes key) {
+    public byte @Nullable [] get(Bytes key) {
         return entries.get(key);
     }
 
@@ -45,7 +46,7 @@ final class MemoryStore implements KeyValueStore<Bytes, byte[]> {
     }
 
     @Override
-    public byte[] delete(Bytes key) {
+    public byte @Nullable [] delete(Bytes key) {
         return entries.remove(key);
     }
 
@@ -69,7 +70,7 @@ final class MemoryStore implements KeyValueStore<Bytes, byte[]> {
         TreeMap<Bytes, byte[]> now = new TreeMap<>(of);
         Iterator<Bytes> keys = now.keySet().iterator();
         return new KeyValueIterator<>() {
-            private Bytes next = keys.hasNext() ? keys.next() : null;
+            private @Nullable Bytes next = keys.hasNext() ? keys.next() : null;
 
             @Override
             public boolean hasNext() {

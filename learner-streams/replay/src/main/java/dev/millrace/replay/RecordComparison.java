@@ -27,6 +27,7 @@ import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Compares a record of the run with the one that a replay made, byte by byte: key, value and headers, save the header
@@ -69,7 +70,7 @@ final class RecordComparison {
         return inHeaders(headers(recorded.headers()), headers(replayed.headers()));
     }
 
-    private Optional<Where> inValue(ConsumerRecord<byte[], byte[]> recorded, byte[] replayed) {
+    private Optional<Where> inValue(ConsumerRecord<byte[], byte[]> recorded, byte @Nullable [] replayed) {
         Class<? extends SpecificRecord> type = types.get(recorded.topic());
         byte[] value = recorded.value();
         if (type != null && value != null && replayed != null) {
@@ -122,7 +123,7 @@ final class RecordComparison {
     }
 
     /** The first field in which two values differ; null if there is none. */
-    private static Where within(Object recorded, Object replayed, String path) {
+    private static @Nullable Where within(@Nullable Object recorded, @Nullable Object replayed, String path) {
         if (recorded instanceof IndexedRecord a && replayed instanceof IndexedRecord b) {
             for (Schema.Field field : a.getSchema().getFields()) {
                 Where where = within(
@@ -157,7 +158,7 @@ final class RecordComparison {
             Header b = i < replayed.size() ? replayed.get(i) : null;
             if (a == null || !a.equals(b)) {
                 return Optional.of(new Where(
-                        "header " + (a == null ? b.key() : a.key()),
+                        "header " + Objects.requireNonNull(a == null ? b : a).key(),
                         a == null ? "no such header" : text(a.value()),
                         b == null ? "no such header" : text(b.value())));
             }
@@ -181,7 +182,7 @@ final class RecordComparison {
         return bytes;
     }
 
-    private static String text(byte[] bytes) {
+    private static String text(byte @Nullable [] bytes) {
         return bytes == null ? "nothing" : shown(new String(bytes, StandardCharsets.UTF_8));
     }
 

@@ -70,6 +70,7 @@ final class TaskReplay<A extends Observation> {
      * @param settings what it decides by
      * @param progress takes how many offsets of the inputs were passed
      */
+    @SuppressWarnings("NullAway.Init") // run() opens the outputs and the task before anything looks at them
     TaskReplay(
             RecordedRun run,
             TaskFactory<A> factory,
@@ -102,7 +103,7 @@ final class TaskReplay<A extends Observation> {
         } catch (ReplayDifferenceException e) {
             difference = Optional.of(e.difference());
         } catch (UnprovableReplayException e) {
-            gap = Optional.of(e.getMessage());
+            gap = Optional.of(String.valueOf(e.getMessage()));
         } finally {
             close();
         }
@@ -144,7 +145,7 @@ final class TaskReplay<A extends Observation> {
         for (int i = 0; i < events.size(); i++) {
             happen(events.get(i), i == events.size() - 1);
         }
-        if (outputs.peek().filter(next -> next == output).isPresent()) {
+        if (outputs.peek().filter(output::equals).isPresent()) {
             throw new ReplayDifferenceException(new ReplayDifference(name, described(output), "", "a record", "none"));
         }
     }
@@ -247,7 +248,7 @@ final class TaskReplay<A extends Observation> {
         Optional<Output> next = outputs.peek();
         boolean isOfNow = isLastEvent
                 && next.isPresent()
-                && (next.get() == current || next.get().seen().since().isEmpty());
+                && (next.get().equals(current) || next.get().seen().since().isEmpty());
         if (!isOfNow) {
             throw new ReplayDifferenceException(new ReplayDifference(
                     name, "before " + described(next.orElse(current)), "", "no record", "one for " + made.topic()));

@@ -19,6 +19,7 @@ import java.util.Optional;
 import java.util.TreeMap;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The trajectories that batches name, as records, for batches that are asked about in their order.
@@ -104,7 +105,7 @@ final class TrajectoryFeed implements AutoCloseable {
     }
 
     /** The record, if it was read early or comes next; null if it has to be fetched. */
-    private ConsumerRecord<byte[], byte[]> inPassing(int partition, long offset) {
+    private @Nullable ConsumerRecord<byte[], byte[]> inPassing(int partition, long offset) {
         Reading reading = readings.computeIfAbsent(
                 partition, p -> new Reading(run.read(new TopicPartition(topic, p), offset), offset));
         if (offset < reading.next) {

@@ -35,6 +35,7 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What other corrections would have made of a run's batches: the same rollouts, the same batches, decided by others.
@@ -56,14 +57,14 @@ public final class WhatIf {
     private final AvroRecordDeserializer<LearnerBatch> batchReader;
     private final AvroRecordDeserializer<Trajectory> trajectoryReader;
     private final DecisionTree tree = new DecisionTree(TreeBounds.DEFAULT);
-    private final Rescorer rescorer;
+    private final @Nullable Rescorer rescorer;
     private final boolean isLearnersDecision;
     private final Window recordedWindow = new Window();
     private final Window rescoredWindow = new Window();
     private final LongAdder passed = new LongAdder();
     private final LongAdder tokens = new LongAdder();
     private final LongAdder untrained = new LongAdder();
-    private KeptBatch.Keeper keeper;
+    private KeptBatch.@Nullable Keeper keeper;
 
     /** The latest steps, over which a diagnosis is made. */
     private static final class Window {
@@ -95,7 +96,7 @@ public final class WhatIf {
             RecordedRun run,
             StepRange range,
             List<Alternative> alternatives,
-            Rescorer rescorer,
+            @Nullable Rescorer rescorer,
             boolean isLearnersDecision) {
         this.run = run;
         this.range = range;

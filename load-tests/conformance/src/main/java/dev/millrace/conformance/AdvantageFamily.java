@@ -21,6 +21,7 @@ import dev.millrace.corrections.advantage.Rloo;
 import dev.millrace.corrections.advantage.TokenAdvantages;
 import java.util.Arrays;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** {@code advantage}: verl's registered advantage estimators. */
 final class AdvantageFamily implements ConformanceFamily {
@@ -106,7 +107,7 @@ final class AdvantageFamily implements ConformanceFamily {
                 .perSequence(batch, components);
     }
 
-    private static float[] weights(CaseConfig config, CaseSequences sequences) {
+    private static float @Nullable [] weights(CaseConfig config, CaseSequences sequences) {
         return config.flag("with_rollout_is_weights", false) ? sequences.floats("rollout_is_weights") : null;
     }
 

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 import dev.millrace.corrections.rollout.Semantics;
+import org.jspecify.annotations.Nullable;
 
 /** verl's rollout correction options, whose thresholds are numbers or texts, read with the reference's semantics. */
 final class CaseRolloutOptions {
@@ -15,8 +16,8 @@ final class CaseRolloutOptions {
     static RolloutCorrectionConfig read(CaseConfig config, boolean bypass) {
         config.ignore("bypass_mode");
         config.ignore("rollout_is_threshold", "rollout_rs_threshold"); // nobody looks at them unless they are used
-        String rolloutIs = config.text("rollout_is", null);
-        String rolloutRs = config.text("rollout_rs", null);
+        String rolloutIs = config.has("rollout_is") ? config.text("rollout_is") : null;
+        String rolloutRs = config.has("rollout_rs") ? config.text("rollout_rs") : null;
         return new RolloutCorrectionSettings(
                         rolloutIs,
                         rolloutIs == null ? null : isThreshold(config),
@@ -28,13 +29,13 @@ final class CaseRolloutOptions {
                 .resolve(Semantics.VERL_REFERENCE);
     }
 
-    private static String isThreshold(CaseConfig config) {
+    private static @Nullable String isThreshold(CaseConfig config) {
         return config.mentions("rollout_is_threshold")
                 ? threshold(config, "rollout_is_threshold")
                 : DEFAULT_IS_THRESHOLD;
     }
 
-    private static String threshold(CaseConfig config, String name) {
+    private static @Nullable String threshold(CaseConfig config, String name) {
         JsonNode value = config.raw(name);
         if (value.isMissingNode()) {
             return null;

@@ -23,9 +23,11 @@ public final class CaseRunner {
             config.requireAllRead();
             return new CaseResult.Computed(name, family, output);
         } catch (IllegalArgumentException refusal) {
-            return new CaseResult.Refused(name, family, refusal.getMessage());
+            return new CaseResult.Refused(name, family, String.valueOf(refusal.getMessage()));
         } catch (RuntimeException failure) { // reported as this case's result, so that the other cases still run
-            String message = failure instanceof MalformedCaseException ? failure.getMessage() : failure.toString();
+            String message = failure instanceof MalformedCaseException
+                    ? String.valueOf(failure.getMessage())
+                    : failure.toString();
             return new CaseResult.Failed(name, family, message);
         }
     }

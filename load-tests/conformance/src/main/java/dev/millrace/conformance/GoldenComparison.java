@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.MissingNode;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Compares one result with its case's {@code expected}, under the tolerances of the golden README.
@@ -57,7 +58,7 @@ public final class GoldenComparison {
     }
 
     /** @param noise float32 noise of the list we are in, null outside lists */
-    private void walk(String path, JsonNode expected, JsonNode actual, JsonNode fp64, Double noise) {
+    private void walk(String path, JsonNode expected, JsonNode actual, JsonNode fp64, @Nullable Double noise) {
         if (actual.isMissingNode()) {
             violations.add(path + " is missing");
         } else if (expected.isObject()) {
@@ -71,7 +72,7 @@ public final class GoldenComparison {
         }
     }
 
-    private void walkObject(String path, JsonNode expected, JsonNode actual, JsonNode fp64, Double noise) {
+    private void walkObject(String path, JsonNode expected, JsonNode actual, JsonNode fp64, @Nullable Double noise) {
         for (Map.Entry<String, JsonNode> entry : expected.properties()) {
             String key = entry.getKey();
             walk(path + "/" + key, entry.getValue(), actual.path(key), fp64.path(key), noise);
@@ -101,7 +102,7 @@ public final class GoldenComparison {
         }
     }
 
-    private void number(String path, double expected, double actual, JsonNode fp64, Double noise) {
+    private void number(String path, double expected, double actual, JsonNode fp64, @Nullable Double noise) {
         if (Double.isNaN(expected) && Double.isNaN(actual) || expected == actual) {
             return;
         }
@@ -129,7 +130,7 @@ public final class GoldenComparison {
         }
     }
 
-    private double tolerance(String path, double expected, JsonNode fp64, Double noise) {
+    private double tolerance(String path, double expected, JsonNode fp64, @Nullable Double noise) {
         if (path.replaceAll("\\[[0-9]+]", "").endsWith("mask")) {
             return 0.0;
         }

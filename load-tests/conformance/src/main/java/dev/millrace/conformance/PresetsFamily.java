@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.node.TextNode;
 import dev.millrace.corrections.preset.Preset;
 import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /** {@code presets}: the parameters of one preset with their defaults, and the settings it comes to. */
 final class PresetsFamily implements ConformanceFamily {
@@ -50,7 +51,7 @@ final class PresetsFamily implements ConformanceFamily {
     }
 
     /** A single bound is a number in the reference's table, a lower and an upper one are a text. */
-    private static JsonNode threshold(String text) {
+    private static JsonNode threshold(@Nullable String text) {
         if (text == null) {
             return NullNode.instance;
         }

@@ -2,6 +2,7 @@ package dev.millrace.experiments;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One finished run; a function of its key and settings, so that it is the same whenever and beside whatever it ran.
@@ -13,7 +14,7 @@ import java.util.List;
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 record GridRunResult(
-        RunKey key, StalenessSettings settings, List<StepPoint> points, List<Evaluation> evaluations, String refused) {
+        RunKey key, StalenessSettings settings, List<StepPoint> points, List<Evaluation> evaluations, @Nullable String refused) {
 
     GridRunResult {
         points = List.copyOf(points);

@@ -2,6 +2,7 @@ package dev.millrace.experiments;
 
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.util.Objects;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -56,7 +57,7 @@ public final class GridRunner {
             if (e.getCause() instanceof IOException cause) {
                 throw cause;
             }
-            throw new IllegalStateException("a run failed: " + e.getCause().getMessage(), e.getCause());
+            throw new IllegalStateException("a run failed: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), e.getCause());
         } finally {
             threads.shutdownNow();
         }

@@ -8,6 +8,7 @@ import java.util.Locale;
 import java.util.OptionalInt;
 import java.util.function.ToDoubleFunction;
 import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What became of one run.
@@ -49,7 +50,7 @@ record RunRow(
         double clipped,
         double stepScale,
         double gradNorm,
-        String refused) {
+        @Nullable String refused) {
     static final int STAYS = Collapse.STAYS;
     static final int LAST = 4;
     static final int BEFORE = 32;

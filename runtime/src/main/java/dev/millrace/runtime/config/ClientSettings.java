@@ -3,6 +3,7 @@ package dev.millrace.runtime.config;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.AdminClientConfig;
@@ -88,7 +89,7 @@ final class ClientSettings {
             throw new ConfigException("kafka." + key + " must not be set: " + OURS.get(bare));
         }
         Set<String> known =
-                prefix.equals(STREAMS) && !bare.equals(name) ? all() : prefix.isEmpty() ? all() : NAMES.get(prefix);
+                prefix.equals(STREAMS) && !bare.equals(name) ? all() : prefix.isEmpty() ? all() : Objects.requireNonNull(NAMES.get(prefix), prefix);
         if (!known.contains(bare)) {
             throw new ConfigException("kafka." + key + " is no setting that Kafka's "
                     + (prefix.isEmpty() ? "clients know" : prefix.replace(".", "") + " knows")

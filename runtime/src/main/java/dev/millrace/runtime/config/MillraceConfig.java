@@ -89,7 +89,7 @@ public record MillraceConfig(
         try {
             learner.step().proximal().requireFits(topology.corrections().missingOldLogProbs());
         } catch (IllegalArgumentException e) {
-            throw new ConfigException(e.getMessage(), e);
+            throw new ConfigException(String.valueOf(e.getMessage()), e);
         }
         ClientSettings.check(kafka);
         if (weights.keepVersions() > 0
@@ -167,7 +167,7 @@ public record MillraceConfig(
         try {
             return ClientSettings.expand(SecretSettings.forClients(kafka, "kafka."));
         } catch (SecretException e) {
-            throw new ConfigException(e.getMessage(), e);
+            throw new ConfigException(String.valueOf(e.getMessage()), e);
         }
     }
 

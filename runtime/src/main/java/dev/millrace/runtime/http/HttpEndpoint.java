@@ -14,6 +14,7 @@ import java.util.Optional;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Millrace's HTTP port on loopback: {@code /metrics} for Prometheus, and what else is mounted.
@@ -21,10 +22,10 @@ import java.util.function.Consumer;
  * <p>Two daemon threads answer; a slow reader delays other readers, never the run.
  */
 public final class HttpEndpoint implements AutoCloseable {
-    private final HttpServer server;
-    private final ExecutorService threads;
+    private final @Nullable HttpServer server;
+    private final @Nullable ExecutorService threads;
 
-    private HttpEndpoint(HttpServer server, ExecutorService threads) {
+    private HttpEndpoint(@Nullable HttpServer server, @Nullable ExecutorService threads) {
         this.server = server;
         this.threads = threads;
     }
@@ -89,7 +90,7 @@ public final class HttpEndpoint implements AutoCloseable {
 
     @Override
     public void close() {
-        if (server != null) {
+        if (server != null && threads != null) {
             server.stop(0);
             threads.shutdownNow();
         }

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -61,7 +62,8 @@ public final class ConsumerLag {
             for (TopicPartition partition : asked.keySet()) {
                 lag += Math.max(
                         0,
-                        ends.get(partition).offset() - committed.get(partition).offset());
+                        Objects.requireNonNull(ends.get(partition)).offset()
+                                - Objects.requireNonNull(committed.get(partition)).offset());
             }
             lags.put(group.getValue(), lag);
         }

@@ -71,7 +71,7 @@ public final class ClientMeters implements MetricsReporter {
         }
         String meter =
                 "millrace.kafka." + name.name().replaceFirst("-total$", "").replace('-', '.');
-        String client = name.tags().get("client-id");
+        String client = name.tags().getOrDefault("client-id", "");
         meters.put(
                 name,
                 name.name().endsWith("-total")

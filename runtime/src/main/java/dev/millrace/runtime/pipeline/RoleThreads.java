@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 
@@ -46,13 +47,13 @@ public final class RoleThreads implements AutoCloseable {
 
     private void fail(RoleFailedException happened) {
         if (!failure.compareAndSet(null, happened)) {
-            failure.get().addSuppressed(happened);
+            Objects.requireNonNull(failure.get(), "a failure stays").addSuppressed(happened);
         }
     }
 
     /** True once a role that was started has ended, however it did. */
     public boolean hasEnded(Role role) {
-        return !threads.get(role).isAlive();
+        return !Objects.requireNonNull(threads.get(role), role::name).isAlive();
     }
 
     /** The first failure so far. */

@@ -125,7 +125,7 @@ public final class BatchReader implements AutoCloseable {
                     new OffsetAndMetadata(record.offset() + 1, record.leaderEpoch(), ""),
                     refused.waiting()));
         } catch (MalformedRecordException e) {
-            refused.add(record, new RefusedException(RefusalReason.UNREADABLE, "", e.getMessage()));
+            refused.add(record, new RefusedException(RefusalReason.UNREADABLE, "", String.valueOf(e.getMessage())));
             return Optional.empty();
         } catch (RefusedException e) {
             refused.add(record, e);

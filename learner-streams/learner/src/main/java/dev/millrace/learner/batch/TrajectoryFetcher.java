@@ -22,6 +22,7 @@ import org.apache.kafka.clients.consumer.OffsetOutOfRangeException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.Deserializer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Fetches the trajectories that a batch points at.
@@ -75,7 +76,8 @@ public final class TrajectoryFetcher implements AutoCloseable {
             result.add(decode(
                     batch,
                     entry,
-                    found.get(new TopicPartition(topic, entry.getPartition())).get(entry.getOffset())));
+                    found.getOrDefault(new TopicPartition(topic, entry.getPartition()), Map.of())
+                            .get(entry.getOffset())));
         }
         return result;
     }
@@ -145,7 +147,7 @@ public final class TrajectoryFetcher implements AutoCloseable {
         }
     }
 
-    private Trajectory decode(LearnerBatch batch, BatchEntry entry, byte[] value) {
+    private Trajectory decode(LearnerBatch batch, BatchEntry entry, byte @Nullable [] value) {
         try {
             Trajectory trajectory = trajectories.deserialize(topic, value);
             if (trajectory == null) {
@@ -153,7 +155,7 @@ public final class TrajectoryFetcher implements AutoCloseable {
             }
             return trajectory;
         } catch (MalformedRecordException e) {
-            throw unavailable(batch, entry.getPartition(), entry.getOffset(), e.getMessage());
+            throw unavailable(batch, entry.getPartition(), entry.getOffset(), String.valueOf(e.getMessage()));
         }
     }
 

@@ -2,6 +2,7 @@ package dev.millrace.learner.objective;
 
 import dev.millrace.stages.ComparedPolicies;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /** The policy that a trust region is around, and with it what is left for importance weights to correct. */
 public enum Anchor {
@@ -12,9 +13,9 @@ public enum Anchor {
     /** The behavior policy: the clip bounds everything, and nothing is left to weights. */
     BEHAVIOR(null);
 
-    private final ComparedPolicies weights;
+    private final @Nullable ComparedPolicies weights;
 
-    Anchor(ComparedPolicies weights) {
+    Anchor(@Nullable ComparedPolicies weights) {
         this.weights = weights;
     }
 

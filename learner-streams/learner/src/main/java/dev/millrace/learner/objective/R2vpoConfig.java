@@ -11,6 +11,7 @@ import dev.millrace.corrections.r2vpo.RatioVariancePenalty;
 import dev.millrace.corrections.r2vpo.VarianceMultiplier;
 import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.objective.AggregationConfig.TokenMean;
+import java.util.Objects;
 
 /**
  * R²VPO: a penalty on the variance of the ratio in the place of clipping. Its multiplier rises after an update whose ratios
@@ -68,7 +69,7 @@ public record R2vpoConfig(
         return controls.with(
                 MULTIPLIER,
                 new VarianceMultiplier(now(controls), budget, rate, smallest, largest)
-                        .after(result.metrics().get(R2vpo.RATIO_VARIANCE))
+                        .after(Objects.requireNonNull(result.metrics().get(R2vpo.RATIO_VARIANCE), R2vpo.RATIO_VARIANCE))
                         .multiplier());
     }
 }

@@ -2,6 +2,7 @@ package dev.millrace.learner.objective;
 
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
+import org.jspecify.annotations.Nullable;
 
 /** verl's options for its bypass mode, as texts; an empty one is not given. */
 final class VerlOptions {
@@ -21,7 +22,7 @@ final class VerlOptions {
                 .resolve();
     }
 
-    private static String emptyAsNull(String text) {
+    private static @Nullable String emptyAsNull(String text) {
         return text.isEmpty() ? null : text;
     }
 }

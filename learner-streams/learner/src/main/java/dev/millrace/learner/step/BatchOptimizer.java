@@ -164,10 +164,11 @@ public final class BatchOptimizer implements AutoCloseable {
     private static StepReport report(
             StepMembers members, StepDecision decision, double rate, ControlState controls, StepMetricsTally means) {
         int[] trained = decision.trained();
-        List<StepEntry> entries = decision.maskedBy() == null
+        String[] maskedBy = decision.maskedBy();
+        List<StepEntry> entries = maskedBy == null
                 ? null
                 : IntStream.range(0, members.count())
-                        .mapToObj(s -> new StepEntry(decision.left().trainedTokens(s), decision.maskedBy()[s]))
+                        .mapToObj(s -> new StepEntry(decision.left().trainedTokens(s), maskedBy[s]))
                         .toList();
         return new StepReport(
                 means.updates(),
@@ -306,7 +307,7 @@ public final class BatchOptimizer implements AutoCloseable {
         } catch (NonFiniteMemberException e) {
             throw nonFinite(members, e.member(), e);
         } catch (NonFiniteLogProbException e) {
-            throw new NonFiniteStepException(batch.batch().getBatchId(), e.getMessage(), e);
+            throw new NonFiniteStepException(batch.batch().getBatchId(), String.valueOf(e.getMessage()), e);
         }
     }
 

@@ -230,7 +230,8 @@ final class GradientShards implements AutoCloseable {
             throw error;
         }
         if (e.getCause() instanceof NonFiniteScoreException cause) {
-            return new NonFiniteMemberException(shard.member(cause.sequence()), cause.getMessage(), cause);
+            return new NonFiniteMemberException(
+                    shard.member(cause.sequence()), String.valueOf(cause.getMessage()), cause);
         }
         return e.getCause() instanceof RuntimeException cause
                 ? cause

@@ -5,6 +5,7 @@ import dev.millrace.corrections.objective.ObjectiveInput;
 import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.learner.objective.UpdateFacts;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What one optimiser step trains on: some members' response tokens packed one after the other, with every vector beside.
@@ -84,15 +85,15 @@ final class Minibatch {
     }
 
     /** Log-probs of the step's starting weights, if all of them were computed; else null. */
-    float[] startLogProbs() {
-        return start.current() != null && start.current().all()
-                ? sequences.pick(start.current().values())
-                : null;
+    float @Nullable [] startLogProbs() {
+        CurrentLogProbs current = start.current();
+        return current != null && current.all() ? sequences.pick(current.values()) : null;
     }
 
     /** Log-probs of the reference; null without a divergence from it. */
-    float[] reference() {
-        return start.reference() == null ? null : sequences.pick(start.reference());
+    float @Nullable [] reference() {
+        float[] reference = start.reference();
+        return reference == null ? null : sequences.pick(reference);
     }
 
     /** The batch's index of this minibatch's i-th member. */

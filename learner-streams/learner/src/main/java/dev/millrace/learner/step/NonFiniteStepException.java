@@ -1,5 +1,7 @@
 package dev.millrace.learner.step;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * Loss, gradient or weights of a step are NaN or infinite. Nothing of it is published: the newest version stays what it
  * was, and the same batch would lead here again.
@@ -7,7 +9,7 @@ package dev.millrace.learner.step;
 public final class NonFiniteStepException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
-    NonFiniteStepException(long batchId, String what, Throwable cause) {
+    NonFiniteStepException(long batchId, String what, @Nullable Throwable cause) {
         super(
                 "batch " + batchId + ": " + what
                         + "; nothing was published, so the newest version stays what it was. Lower"

@@ -7,19 +7,20 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.packed.PackedFloats;
 import java.nio.ByteBuffer;
 import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
 
 /** The reference policy's log-probs of a batch, as configured: from the trajectories, or by a forward pass under kept weights. */
 final class ReferenceLogProbs {
-    private final ReferenceConfig config;
+    private final @Nullable ReferenceConfig config;
     private final GradientShards shards;
-    private Weights kept;
+    private @Nullable Weights kept;
 
     ReferenceLogProbs(KlConfig kl, GradientShards shards) {
         this.config = of(kl);
         this.shards = shards;
     }
 
-    private static ReferenceConfig of(KlConfig kl) {
+    private static @Nullable ReferenceConfig of(KlConfig kl) {
         if (kl instanceof KlConfig.InLoss loss) {
             return loss.reference();
         }
@@ -43,7 +44,7 @@ final class ReferenceLogProbs {
      *
      * @throws MissingReferenceException naming the first trainable member without recorded ones
      */
-    float[] of(StepMembers members, StepMetricsTally means) {
+    float @Nullable [] of(StepMembers members, StepMetricsTally means) {
         if (config == null) {
             return null;
         }

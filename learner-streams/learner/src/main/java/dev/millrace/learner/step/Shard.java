@@ -2,13 +2,14 @@ package dev.millrace.learner.step;
 
 import dev.millrace.policy.session.SequenceBatch;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Some sequences of a batch as a batch of their own, and the way between its packed positions and the other's. Parts of a
  * shard are shards of it.
  */
 final class Shard {
-    private final Shard parent;
+    private final @Nullable Shard parent;
     private final SequenceBatch whole;
     private final int[] members;
     private final SequenceBatch sequences;
@@ -19,7 +20,7 @@ final class Shard {
         this(null, whole, temperatures, members);
     }
 
-    private Shard(Shard parent, SequenceBatch whole, float[] temperatures, int[] members) {
+    private Shard(@Nullable Shard parent, SequenceBatch whole, float[] temperatures, int[] members) {
         this.parent = parent;
         this.whole = whole;
         this.members = members;

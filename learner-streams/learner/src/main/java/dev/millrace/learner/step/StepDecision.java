@@ -5,6 +5,7 @@ import dev.millrace.schemas.StageReport;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a step trains on: the batch's own decisions, or those made anew at its starting version. Per packed token unless it
@@ -34,7 +35,7 @@ record StepDecision(
         double essTruncated,
         double secondMoment,
         double stepScale,
-        String[] maskedBy) {
+        @Nullable String @Nullable [] maskedBy) {
 
     /** Whether the step decided by itself. */
     boolean anew() {

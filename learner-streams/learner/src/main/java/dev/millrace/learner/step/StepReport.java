@@ -4,6 +4,7 @@ import dev.millrace.learner.control.ControlState;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.StepEntry;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a batch did to the weights.
@@ -24,7 +25,7 @@ public record StepReport(
         double learningRate,
         int rolloutsTrained,
         long tokensTrained,
-        List<StepEntry> entries,
+        @Nullable List<StepEntry> entries,
         double essRatio,
         List<StageReport> stages,
         ControlState controls,

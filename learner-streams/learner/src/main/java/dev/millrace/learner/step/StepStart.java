@@ -9,7 +9,9 @@ import dev.millrace.learner.kl.KlConfig;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.StalenessDamping;
+import java.util.Objects;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a step does before its first update: log-probs of the starting weights and of the reference as far as they are needed,
@@ -53,8 +55,8 @@ final class StepStart {
      */
     record Started(
             StepDecision decision,
-            CurrentLogProbs current,
-            float[] reference,
+            @Nullable CurrentLogProbs current,
+            float @Nullable [] reference,
             double klCoefficient,
             ControlState controls) {}
 
@@ -88,7 +90,7 @@ final class StepStart {
         decision = decision.withAdvantages(advantages(members, decision, rewards, weights, means));
         ControlState after = controls;
         if (coefficient != null && decision.left().trainedTokens() > 0) {
-            double measured = penalty.measure(decision.left(), proximal, reference);
+            double measured = penalty.measure(decision.left(), proximal, required(reference));
             means.once(StepMetric.KL_MEASURED, measured);
             means.once(StepMetric.KL_COEFFICIENT, klCoefficient);
             after = controls.with(
@@ -101,6 +103,10 @@ final class StepStart {
         return new Started(decision, current, reference, klCoefficient, after);
     }
 
+    private static float[] required(float @Nullable [] reference) {
+        return Objects.requireNonNull(reference, "where a divergence counts, the reference is scored first");
+    }
+
     private StepDecision damped(StepDecision decision, StepMembers members, long version) {
         float[] weights = decision.weights().clone();
         return damping.apply(members.versions(), decision.left(), version, weights)
@@ -108,7 +114,7 @@ final class StepStart {
                 .orElse(decision);
     }
 
-    private CoefficientConfig coefficient() {
+    private @Nullable CoefficientConfig coefficient() {
         if (config.kl() instanceof KlConfig.InLoss loss) {
             return loss.coefficient();
         }
@@ -116,7 +122,8 @@ final class StepStart {
     }
 
     /** A member that was scored under this very version has its log-probs already, unless an update needs all of them. */
-    private CurrentLogProbs current(StepMembers members, long version, Weights weights, StepMetricsTally means) {
+    private @Nullable CurrentLogProbs current(
+            StepMembers members, long version, Weights weights, StepMetricsTally means) {
         boolean everyone = config.needsCurrentLogProbs() || config.proximal() == ProximalSource.INTERPOLATED;
         if (config.proximal() == ProximalSource.RECORDED || config.proximal() == ProximalSource.BEHAVIOR) {
             return null;
@@ -132,19 +139,31 @@ final class StepStart {
         return new CurrentLogProbs(values, wanted.length == trainable.length);
     }
 
-    private float[] proximal(StepMembers members, CurrentLogProbs current, long version, StepMetricsTally means) {
+    private float[] proximal(
+            StepMembers members, @Nullable CurrentLogProbs known, long version, StepMetricsTally means) {
         return switch (config.proximal()) {
             case RECORDED -> members.proximal();
-            case RECOMPUTED -> decisions.recovered(members, current.values(), current.values(), version, means);
-            case INTERPOLATED -> StepCorrections.interpolated(members, current.values(), version);
+            case RECOMPUTED -> {
+                float[] current = scored(known);
+                yield decisions.recovered(members, current, current, version, means);
+            }
+            case INTERPOLATED -> StepCorrections.interpolated(members, scored(known), version);
             case BEHAVIOR -> members.behavior();
         };
     }
 
+    private static float[] scored(@Nullable CurrentLogProbs known) {
+        return Objects.requireNonNull(known, "this proximal policy is scored first").values();
+    }
+
     private double[] penalised(
-            StepMembers members, float[] proximal, float[] reference, double coefficient, StepMetricsTally means) {
+            StepMembers members,
+            float[] proximal,
+            float @Nullable [] reference,
+            double coefficient,
+            StepMetricsTally means) {
         TokenBatch own = members.own();
-        double[] perToken = penalty.penalise(own, new double[own.tokenCount()], proximal, reference, coefficient);
+        double[] perToken = penalty.penalise(own, new double[own.tokenCount()], proximal, required(reference), coefficient);
         double[] rewards = members.rewards();
         double sum = 0;
         for (int s = 0; s < rewards.length; s++) {

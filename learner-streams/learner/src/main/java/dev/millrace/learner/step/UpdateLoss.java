@@ -14,6 +14,8 @@ import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.kl.KlConfig;
 import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.policy.weights.Weights;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The loss of one update, objective, KL term and entropy bonus together, as what differentiation asks for: a coefficient for
@@ -38,7 +40,7 @@ final class UpdateLoss {
     record Coefficients(
             Objective objective,
             ObjectiveResult result,
-            KlResult kl,
+            @Nullable KlResult kl,
             float[] coefficients,
             double[] aggregation,
             double entropyCoefficient,
@@ -90,13 +92,17 @@ final class UpdateLoss {
         return scored;
     }
 
-    private KlResult klInLoss(Minibatch minibatch, float[] current) {
+    private @Nullable KlResult klInLoss(Minibatch minibatch, float[] current) {
         if (!(config.kl() instanceof KlConfig.InLoss loss)) {
             return null;
         }
         KlPlan plan = KlPlan.of(loss.divergence(), KlSampling.BEHAVIOR, KlUse.LOSS);
         return new KlTermEvaluation(plan, config.objective().aggregation().over(GlobalBatch.WHOLE))
-                .evaluate(minibatch.layout(), current, minibatch.reference(), minibatch.behavior());
+                .evaluate(
+                        minibatch.layout(),
+                        current,
+                        Objects.requireNonNull(minibatch.reference()),
+                        minibatch.behavior());
     }
 
     private static float[] entropyCoefficients(TokenBatch layout, double[] aggregation, double bonus) {

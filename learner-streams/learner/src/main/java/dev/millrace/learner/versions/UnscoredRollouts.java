@@ -13,6 +13,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
+import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
@@ -62,7 +63,9 @@ final class UnscoredRollouts implements AutoCloseable {
         for (TopicPartition partition : partitions) {
             OffsetAndMetadata progress = scored.get(partition);
             if (progress != null) {
-                oldestByOffset.get(partition).headMap(progress.offset()).clear();
+                Objects.requireNonNull(oldestByOffset.get(partition))
+                        .headMap(progress.offset())
+                        .clear();
                 if (log.position(partition) < progress.offset()) {
                     log.consumer().seek(partition, progress.offset());
                 }
@@ -85,8 +88,8 @@ final class UnscoredRollouts implements AutoCloseable {
                     .partitionsToOffsetAndMetadata()
                     .get(limit.toMillis(), TimeUnit.MILLISECONDS);
         } catch (ExecutionException e) {
-            throw new IllegalStateException(
-                    "the scorers' progress cannot be read: " + e.getCause().getMessage(), e.getCause());
+            Throwable cause = Objects.requireNonNullElse(e.getCause(), e);
+            throw new IllegalStateException("the scorers' progress cannot be read: " + cause.getMessage(), cause);
         }
     }
 
@@ -101,7 +104,9 @@ final class UnscoredRollouts implements AutoCloseable {
                         .mapToLong(VersionSpan::getVersion)
                         .min()
                         .ifPresent(oldest -> oldestByOffset
-                                .get(new TopicPartition(record.topic(), record.partition()))
+                                .computeIfAbsent(
+                                        new TopicPartition(record.topic(), record.partition()),
+                                        partition -> new TreeMap<>())
                                 .put(record.offset(), oldest));
             }
         } catch (MalformedRecordException e) {

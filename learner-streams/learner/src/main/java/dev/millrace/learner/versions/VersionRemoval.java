@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.net.URI;
 import java.util.HashSet;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
@@ -104,10 +105,10 @@ final class VersionRemoval {
         try {
             admin.deleteRecords(before).all().get(limitMs, TimeUnit.MILLISECONDS);
         } catch (ExecutionException e) {
+            Throwable cause = Objects.requireNonNullElse(e.getCause(), e);
             throw new IllegalStateException(
-                    "chunks of old versions cannot be removed from " + before.keySet() + ": "
-                            + e.getCause().getMessage(),
-                    e.getCause());
+                    "chunks of old versions cannot be removed from " + before.keySet() + ": " + cause.getMessage(),
+                    cause);
         }
     }
 

@@ -106,6 +106,7 @@ public final class VersionRetention implements AutoCloseable {
     }
 
     /** False once it is closed. */
+    @SuppressWarnings("WaitNotInLoop") // woken early it looks early, which does no harm
     private synchronized boolean pause() {
         try {
             if (!closed) {

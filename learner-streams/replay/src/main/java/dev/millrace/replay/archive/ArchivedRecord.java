@@ -13,6 +13,7 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
+import org.jspecify.annotations.Nullable;
 
 /** A record of the log as it stands in an archive's files: every byte of it, and where it lay. */
 final class ArchivedRecord {
@@ -81,11 +82,11 @@ final class ArchivedRecord {
         return (long) archived.get(OFFSET);
     }
 
-    private static ByteBuffer wrapped(byte[] bytes) {
+    private static @Nullable ByteBuffer wrapped(byte @Nullable [] bytes) {
         return bytes == null ? null : ByteBuffer.wrap(bytes);
     }
 
-    private static byte[] bytes(Object value) {
+    private static byte @Nullable [] bytes(@Nullable Object value) {
         if (value == null) {
             return null;
         }

@@ -8,6 +8,7 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -159,7 +160,7 @@ final class ImportRounds implements AutoCloseable {
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (true) {
             ends.consumer().endOffsets(List.copyOf(due.keySet()), PATIENCE).forEach((partition, end) -> {
-                if (end > due.get(partition)) {
+                if (end > Objects.requireNonNull(due.get(partition))) {
                     throw new ArchiveException(
                             partition + " ends at offset " + end + " instead of " + due.get(partition)
                                     + "; somebody else writes to the topic, so delete the run's topics and import again");

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
@@ -69,7 +70,7 @@ public final class LiveRun implements RecordedRun {
                 // second in between
                 Map<TopicPartition, Long> ends = consumer.endOffsets(partitions, PATIENCE);
                 Map<TopicPartition, Long> begins = consumer.beginningOffsets(partitions, PATIENCE);
-                ends.forEach((partition, end) -> found.put(partition, new Range(begins.get(partition), end)));
+                ends.forEach((partition, end) -> found.put(partition, new Range(Objects.requireNonNull(begins.get(partition)), end)));
             }
         }
         return found;
@@ -152,7 +153,7 @@ public final class LiveRun implements RecordedRun {
         Map<TopicPartition, Range> now = readRanges();
         return ranges.entrySet().stream()
                 .anyMatch(
-                        each -> now.get(each.getKey()).end() != each.getValue().end());
+                        each -> Objects.requireNonNull(now.get(each.getKey())).end() != each.getValue().end());
     }
 
     @Override

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
@@ -174,10 +175,11 @@ final class PartitionImport implements AutoCloseable {
                 Thread.currentThread().interrupt();
                 throw new KafkaException("the import was interrupted", e);
             } catch (ExecutionException e) {
+                Throwable cause = Objects.requireNonNullElse(e.getCause(), e);
                 throw new ArchiveException(
                         "the broker did not take the record of " + partition + "@" + sent.due() + ": "
-                                + e.getCause().getMessage(),
-                        e.getCause());
+                                + cause.getMessage(),
+                        cause);
             }
         }
     }

@@ -263,7 +263,7 @@ public final class RangeSelection {
                                     partition.topic(), next.get().value()))
                             .ifPresent(record -> taker.take(offset, record));
                 } catch (MalformedRecordException notOurs) {
-                    continue; // somebody's bytes; the stretch has them all the same
+                    // somebody's bytes; the stretch has them all the same
                 }
             }
         }

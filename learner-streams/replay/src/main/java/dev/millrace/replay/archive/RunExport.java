@@ -18,6 +18,7 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Writes a recorded run, or a range of it, to a folder: an Avro container file for each partition, and an index with
@@ -70,7 +71,7 @@ public final class RunExport {
      * @return records written
      * @throws ArchiveException if the folder holds something, or cannot be written
      */
-    private long to(Path folder, Map<TopicPartition, Range> ranges, HeldRange held) {
+    private long to(Path folder, Map<TopicPartition, Range> ranges, @Nullable HeldRange held) {
         try {
             Files.createDirectories(folder);
             try (Stream<Path> there = Files.list(folder)) {
@@ -133,7 +134,7 @@ public final class RunExport {
             try {
                 schemas.put(id, run.registry().byId(id).toString());
             } catch (UnknownSchemaException e) {
-                continue; // somebody's bytes that only look like a record; they are kept as they are
+                // somebody's bytes that only look like a record; they are kept as they are
             }
         }
         return schemas;

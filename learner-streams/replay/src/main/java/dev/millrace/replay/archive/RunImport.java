@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
 import org.apache.avro.Schema;
@@ -142,7 +143,7 @@ public final class RunImport {
         } catch (ExecutionException e) {
             throw new ArchiveException(
                     "the filling at the beginning of " + deletable + " could not be deleted: "
-                            + e.getCause().getMessage(),
+                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
                     e);
         }
     }

@@ -19,6 +19,7 @@ import java.util.List;
 import java.util.OptionalLong;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Computes the log-probs of a batch's trajectories again, by the engine that scorer and learner compute them by.
@@ -171,7 +172,7 @@ public final class Rescorer implements AutoCloseable {
         }
     }
 
-    private static void zeroMasked(BatchInput input, float[]... vectors) {
+    private static void zeroMasked(BatchInput input, float @Nullable []... vectors) {
         for (float[] vector : vectors) {
             for (int t = 0; vector != null && t < vector.length; t++) {
                 if (!input.tokens().isTrained(t)) {

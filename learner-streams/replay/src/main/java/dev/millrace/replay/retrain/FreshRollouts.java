@@ -27,6 +27,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
@@ -173,7 +174,7 @@ public final class FreshRollouts implements AutoCloseable {
         }
         List<Sample> samples = like.stream()
                 .map(trajectory -> new Sample(
-                        drawn(requests.get(trajectory.getGroupId()), draws),
+                        drawn(Objects.requireNonNull(requests.get(trajectory.getGroupId())), draws),
                         trajectory.getSampleIndex(),
                         trajectory.getVersionSpans()))
                 .toList();

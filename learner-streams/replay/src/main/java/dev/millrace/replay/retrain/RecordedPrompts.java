@@ -10,6 +10,7 @@ import dev.millrace.schemas.serde.MalformedRecordException;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
@@ -77,7 +78,7 @@ final class RecordedPrompts implements AutoCloseable {
     Map<String, PromptRequest> of(Collection<String> groups) {
         Map<TopicPartition, TreeSet<Long>> wanted = new HashMap<>();
         for (String group : groups) {
-            Place place = places.get(group);
+            Place place = Objects.requireNonNull(places.get(group), group);
             wanted.computeIfAbsent(place.partition(), partition -> new TreeSet<>())
                     .add(place.offset());
         }

@@ -16,6 +16,7 @@ import java.util.OptionalDouble;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Learns again from the recorded batches of a run, from one of its versions on, under any number of variants side by side:
@@ -38,7 +39,7 @@ public final class Retraining {
     private final int evaluateEvery;
     private final AtomicLong passed = new AtomicLong();
     private final List<Optional<VariantTraining>> learners = new ArrayList<>();
-    private Weights recordedAtHand;
+    private @Nullable Weights recordedAtHand;
     private long recordedVersion;
 
     /**
@@ -185,9 +186,11 @@ public final class Retraining {
         }
         try {
             long before = recordedVersion;
-            recordedAtHand = versions.load(step.from() + 1, version -> version == before ? recordedAtHand : null);
+            Weights known = recordedAtHand;
+            Weights loaded = versions.load(step.from() + 1, version -> version == before ? known : null);
+            recordedAtHand = loaded;
             recordedVersion = step.from() + 1;
-            return Optional.of(recordedAtHand);
+            return Optional.of(loaded);
         } catch (VersionUnavailableException e) {
             return Optional.empty();
         }
@@ -239,7 +242,7 @@ public final class Retraining {
         } catch (NonFiniteStepException | NonFiniteScoreException | NonFiniteLogProbException e) {
             learners.set(variant, Optional.empty());
             learning.close();
-            listener.ended(variant, version, e.getMessage());
+            listener.ended(variant, version, String.valueOf(e.getMessage()));
             return Optional.empty();
         }
     }

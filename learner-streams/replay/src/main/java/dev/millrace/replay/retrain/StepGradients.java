@@ -18,11 +18,13 @@ import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.schemas.PolicyVersion;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.function.LongPredicate;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The gradients that recorded steps could have been taken by: of each step's batch, at the weights that the step began with,
@@ -39,7 +41,7 @@ public final class StepGradients {
     private final List<Variant> variants;
     private final Optional<PolicyEvaluation> trials;
     private final AtomicLong passed = new AtomicLong();
-    private Weights atHand;
+    private @Nullable Weights atHand;
     private long versionAtHand = -1;
 
     /**
@@ -170,7 +172,7 @@ public final class StepGradients {
             atHand = versions.load(version, wanted -> wanted == knownVersion ? known : null);
             versionAtHand = version;
         }
-        return atHand;
+        return Objects.requireNonNull(atHand, "loaded under this version");
     }
 
     static VariantGradient figures(BatchGradient of, Gradients update, Optional<BatchGradient> reference) {

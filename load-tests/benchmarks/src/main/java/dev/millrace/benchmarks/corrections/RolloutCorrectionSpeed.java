@@ -4,6 +4,7 @@ import java.io.PrintStream;
 import java.util.Collection;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import org.openjdk.jmh.results.RunResult;
 import org.openjdk.jmh.runner.Runner;
@@ -50,7 +51,7 @@ public final class RolloutCorrectionSpeed {
                 "variant              benchmark    | M tokens/s best, median | GB/s best | of a copy | of the reference");
         for (RunResult result : results) {
             if (!name(result).equals("copy")) {
-                out.println(row(result, copies.get(variant(result))));
+                out.println(row(result, Objects.requireNonNull(copies.get(variant(result)))));
             }
         }
     }
@@ -70,8 +71,8 @@ public final class RolloutCorrectionSpeed {
                 median / 1e6,
                 bandwidth,
                 100 * copy.getMin() / times.getMin(),
-                best / REFERENCE_TOKENS_PER_SECOND.get(name(result)),
-                median / REFERENCE_TOKENS_PER_SECOND.get(name(result)));
+                best / Objects.requireNonNull(REFERENCE_TOKENS_PER_SECOND.get(name(result))),
+                median / Objects.requireNonNull(REFERENCE_TOKENS_PER_SECOND.get(name(result))));
     }
 
     private static String name(RunResult result) {

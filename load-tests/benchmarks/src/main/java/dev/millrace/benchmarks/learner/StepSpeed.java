@@ -21,6 +21,7 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * Times whole steps of the learner (corrections, forward, backward, AdamW) on synthetic batches, in rounds that take every
@@ -105,22 +106,22 @@ public final class StepSpeed {
                 long start = System.nanoTime();
                 entry.getValue().train(batch, 1, ControlState.initial(), own, adamW);
                 if (round >= 0) {
-                    seconds.get(entry.getKey())[round] = (System.nanoTime() - start) / 1e9;
-                    processor.get(entry.getKey())[round] = (processorNanos() - cpu) / 1e9;
+                    Objects.requireNonNull(seconds.get(entry.getKey()))[round] = (System.nanoTime() - start) / 1e9;
+                    Objects.requireNonNull(processor.get(entry.getKey()))[round] = (processorNanos() - cpu) / 1e9;
                 }
             }
         }
         optimizers.values().forEach(BatchOptimizer::close);
         System.out.printf(Locale.ROOT, "%n%s, %d tokens a batch%n", input.name(), input.tokens());
-        double base = median(processor.get("recorded, 2 shards"));
+        double base = median(Objects.requireNonNull(processor.get("recorded, 2 shards")));
         seconds.forEach((name, times) -> System.out.printf(
                 Locale.ROOT,
                 "  %-34s %8.1f ms median, %8.1f least; processor %8.1f ms median, %5.2f of the first%n",
                 name,
                 median(times) * 1e3,
                 Arrays.stream(times).min().orElseThrow() * 1e3,
-                median(processor.get(name)) * 1e3,
-                median(processor.get(name)) / base));
+                median(Objects.requireNonNull(processor.get(name))) * 1e3,
+                median(Objects.requireNonNull(processor.get(name))) / base));
     }
 
     /** Of all threads of this process, compilers and collectors included: what a busy machine cannot stretch. */

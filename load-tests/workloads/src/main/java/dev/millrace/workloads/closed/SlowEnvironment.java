@@ -10,6 +10,7 @@ import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * An environment that reacts as another one does, but later: whenever the other says something or ends the episode, a time is
@@ -52,7 +53,7 @@ public final class SlowEnvironment implements Environment {
         private final Episode episode;
         private final SplittableRandom random;
         /** What the other has done already, until it is due; null where nothing is. */
-        private StepResult held;
+        private @Nullable StepResult held;
 
         private long dueNanos;
 
@@ -63,18 +64,19 @@ public final class SlowEnvironment implements Environment {
 
         @Override
         public StepResult afterToken(Transcript response) {
-            if (held == null) {
+            StepResult due = held;
+            if (due == null) {
                 StepResult result = episode.afterToken(response);
                 if (!result.ends() && result.tokens().length == 0) {
                     return result;
                 }
                 held = result;
+                due = result;
                 dueNanos = nanoTime.getAsLong() + TimeUnit.MILLISECONDS.toNanos(latencyMs.draw(random));
             }
             if (nanoTime.getAsLong() - dueNanos < 0) {
                 return StepResult.LATER;
             }
-            StepResult due = held;
             held = null;
             return due;
         }

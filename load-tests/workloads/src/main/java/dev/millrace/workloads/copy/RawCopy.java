@@ -3,6 +3,7 @@ package dev.millrace.workloads.copy;
 import dev.millrace.log.LogConnection;
 import dev.millrace.workloads.synthetic.LoadException;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -103,7 +104,7 @@ public final class RawCopy {
         try (Admin admin = Admin.create(connection.admin())) {
             Map<String, String> settings = Map.of(
                     TopicConfig.MAX_MESSAGE_BYTES_CONFIG,
-                    connection.clientProperties().get("max.request.size").toString());
+                    String.valueOf(connection.clientProperties().get("max.request.size")));
             admin.createTopics(topics.stream()
                             .map(topic -> new NewTopic(topic + name, partitions, (short) -1).configs(settings))
                             .toList())
@@ -126,7 +127,7 @@ public final class RawCopy {
             return ends;
         } catch (ExecutionException e) {
             throw new LoadException(
-                    "the raw copy could not be prepared: " + e.getCause().getMessage(), e.getCause());
+                    "the raw copy could not be prepared: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), e.getCause());
         }
     }
 

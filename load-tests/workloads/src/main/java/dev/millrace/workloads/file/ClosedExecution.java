@@ -24,6 +24,7 @@ import io.micrometer.core.instrument.MeterRegistry;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -112,7 +113,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
                     plan);
             Map<String, Double> idle = idleSeconds(meters);
             double seconds = (System.nanoTime() - beganNanos) / 1e9;
-            idle.replaceAll((role, at) -> Math.max(0, Math.min(1, (at - idleBefore.get(role)) / seconds)));
+            idle.replaceAll((role, at) -> Math.max(0, Math.min(1, (at - idleBefore.getOrDefault(role, 0.0)) / seconds)));
             List<ClosedStep> steps = counted(plan, stepLog.steps());
             double processorLoad = processors.load();
             slowSteps.release(); // first: a learner that is told to stop need not wait for a simulated step
@@ -199,7 +200,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
         } catch (ExecutionException e) {
             throw new LoadException(
                     "the topics of run " + connection.run().runId() + " could not be deleted: "
-                            + e.getCause().getMessage(),
+                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
                     e.getCause());
         }
     }

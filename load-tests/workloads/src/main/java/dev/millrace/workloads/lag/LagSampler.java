@@ -2,6 +2,7 @@ package dev.millrace.workloads.lag;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.workloads.synthetic.LoadException;
+import java.util.Objects;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -69,7 +70,7 @@ public final class LagSampler implements AutoCloseable {
             Thread.currentThread().interrupt(); // closed
         } catch (ExecutionException e) {
             throw new LoadException(
-                    "the lag cannot be asked for: " + e.getCause().getMessage(), e.getCause());
+                    "the lag cannot be asked for: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), e.getCause());
         }
     }
 
@@ -84,8 +85,8 @@ public final class LagSampler implements AutoCloseable {
         Map<String, Long> records = new TreeMap<>();
         Map<String, Double> seconds = new TreeMap<>();
         for (TopicPartition partition : partitions) {
-            PartitionLag lag = lags.get(partition);
-            lag.end(now, ends.get(partition).offset());
+            PartitionLag lag = Objects.requireNonNull(lags.get(partition));
+            lag.end(now, Objects.requireNonNull(ends.get(partition)).offset());
             lag.committed(
                     committed.get(partition) == null
                             ? 0

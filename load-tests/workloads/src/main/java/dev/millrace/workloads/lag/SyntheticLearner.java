@@ -4,6 +4,7 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.workloads.synthetic.Distribution;
 import dev.millrace.workloads.synthetic.LoadException;
 import dev.millrace.workloads.synthetic.SyntheticRun;
+import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -66,7 +67,7 @@ public final class SyntheticLearner implements AutoCloseable {
             Thread.currentThread().interrupt(); // closed
         } catch (ExecutionException e) {
             failure.set(new LoadException(
-                    "a version could not be published: " + e.getCause().getMessage(), e.getCause()));
+                    "a version could not be published: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), e.getCause()));
         }
     }
 

@@ -1,6 +1,7 @@
 package dev.millrace.workloads.openloop;
 
 import java.util.SplittableRandom;
+import org.jspecify.annotations.Nullable;
 
 /**
  * When each record is to be published: nanoseconds after the start, by index, never decreasing.
@@ -10,11 +11,11 @@ import java.util.SplittableRandom;
 public final class Schedule {
     private final double nanosBetween;
     /** Of random arrivals; null where they are even. */
-    private final long[] times;
+    private final long @Nullable [] times;
 
     private final long count;
 
-    private Schedule(double nanosBetween, long[] times, long count) {
+    private Schedule(double nanosBetween, long @Nullable [] times, long count) {
         this.nanosBetween = nanosBetween;
         this.times = times;
         this.count = count;

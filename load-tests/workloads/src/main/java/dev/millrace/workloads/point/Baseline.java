@@ -9,6 +9,7 @@ import dev.millrace.workloads.workload.Workload;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -117,7 +118,7 @@ public record Baseline(
             return new Publishing(records, bytes, seconds);
         } catch (ExecutionException e) {
             throw new LoadException(
-                    "the baseline could not be published: " + e.getCause().getMessage(), e.getCause());
+                    "the baseline could not be published: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), e.getCause());
         } finally {
             threads.shutdownNow();
         }

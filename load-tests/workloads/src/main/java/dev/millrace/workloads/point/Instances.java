@@ -81,7 +81,7 @@ interface Instances extends AutoCloseable {
 
         private InstanceProcess another(String id) {
             return InstanceProcess.start(
-                    connection.clientProperties().get("bootstrap.servers").toString(),
+                    String.valueOf(connection.clientProperties().get("bootstrap.servers")),
                     run,
                     scratch.resolve(run + "-" + started++),
                     id,

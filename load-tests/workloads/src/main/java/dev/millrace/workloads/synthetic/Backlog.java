@@ -5,6 +5,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Rollouts and their scores that lie on the log before anybody reads them.
@@ -70,7 +71,7 @@ public record Backlog(long rollouts, long responseTokens, long bytes) {
         return (long) record.key().length + record.value().length;
     }
 
-    private static void requireNone(Exception failure) {
+    private static void requireNone(@Nullable Exception failure) {
         if (failure != null) {
             throw new LoadException("the backlog could not be published: " + failure.getMessage(), failure);
         }

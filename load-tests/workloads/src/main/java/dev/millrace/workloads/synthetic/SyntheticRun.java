@@ -13,6 +13,7 @@ import dev.millrace.schemas.serde.AvroRecordSerializer;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
 import java.time.Clock;
+import java.util.Objects;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
@@ -115,7 +116,7 @@ public final class SyntheticRun implements AutoCloseable {
             }
         } catch (ExecutionException e) {
             throw new LoadException(
-                    "a version could not be published: " + e.getCause().getMessage(), e.getCause());
+                    "a version could not be published: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), e.getCause());
         }
     }
 
@@ -130,7 +131,7 @@ public final class SyntheticRun implements AutoCloseable {
         } catch (ExecutionException e) {
             throw new LoadException(
                     "the topics of run " + connection.run().runId() + " could not be deleted: "
-                            + e.getCause().getMessage(),
+                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
                     e.getCause());
         }
     }

@@ -13,6 +13,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
@@ -133,7 +134,7 @@ public final class BacklogMemory {
         } catch (ExecutionException e) {
             throw new LoadException(
                     "the progress of " + group + " cannot be asked for: "
-                            + e.getCause().getMessage(),
+                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
                     e.getCause());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

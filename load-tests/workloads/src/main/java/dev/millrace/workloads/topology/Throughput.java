@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
@@ -167,13 +168,13 @@ public final class Throughput {
                 config.runtime().compression())) {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
             Backlog backlog = Backlog.publish(run, 0, what.rollouts(), NEWEST_VERSION);
-            Cost copy = copyFirst ? copy(run, what) : null;
+            Optional<Cost> before = copyFirst ? Optional.of(copy(run, what)) : Optional.empty();
             Cost topology = topology(run, what, scratch.resolve(name));
             Map<String, Long> bytes = LogBytes.byTopic(client);
-            copy = copyFirst ? copy : copy(run, what);
+            Cost copy = before.isPresent() ? before.get() : copy(run, what);
             String prefix = run.connection().topics().prefix();
-            long input = bytes.get(run.connection().topics().rollouts())
-                    + bytes.get(run.connection().topics().scores());
+            long input = bytes.getOrDefault(run.connection().topics().rollouts(), 0L)
+                    + bytes.getOrDefault(run.connection().topics().scores(), 0L);
             long all = bytes.entrySet().stream()
                     .filter(topic ->
                             topic.getKey().startsWith(prefix) && !topic.getKey().endsWith(COPY))

@@ -1,6 +1,7 @@
 package dev.millrace.workloads.watch;
 
 import dev.millrace.workloads.synthetic.LoadException;
+import java.util.Objects;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
@@ -30,7 +31,7 @@ public final class LogBytes {
         } catch (ExecutionException e) {
             throw new LoadException(
                     "the brokers do not say what is on their disks: "
-                            + e.getCause().getMessage(),
+                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
                     e.getCause());
         }
     }
