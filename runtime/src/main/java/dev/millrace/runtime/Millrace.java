@@ -90,8 +90,9 @@ public final class Millrace {
      * @throws dev.millrace.runtime.pipeline.RoleFailedException if a part of the run failed; it can go on from its folder
      */
     public RunResult run() throws InterruptedException {
-        boolean resumes = folder != null && RunDirectory.holdsRun(folder);
-        Optional<ResumeCheck> begun = resumes ? Optional.of(ResumeCheck.in(folder)) : Optional.empty();
+        Path folder = this.folder;
+        Optional<ResumeCheck> begun =
+                folder != null && RunDirectory.holdsRun(folder) ? Optional.of(ResumeCheck.in(folder)) : Optional.empty();
         MillraceConfig named = config.run().id().isEmpty()
                 ? begun.map(check -> config.withRunId(check.runId())).orElseGet(config::named)
                 : config;

@@ -156,7 +156,7 @@ public final class ImportCommand implements Callable<Integer> {
                     spec.commandLine().getErr(),
                     () -> {
                         putting.run();
-                        return null;
+                        return true;
                     });
             spec.commandLine()
                     .getOut()

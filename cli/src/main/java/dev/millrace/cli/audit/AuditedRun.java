@@ -16,6 +16,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A run that is asked about: its log, and the broker that had to be started to read it, if any.
@@ -26,15 +27,15 @@ import java.util.function.Function;
 public final class AuditedRun implements AutoCloseable {
     private final MillraceConfig config;
     private final Optional<String> recorded;
-    private final RunDirectory directory;
-    private final EmbeddedBroker broker;
+    private final @Nullable RunDirectory directory;
+    private final @Nullable EmbeddedBroker broker;
     private final RunLog log;
 
     private AuditedRun(
             MillraceConfig config,
             Optional<String> recorded,
-            RunDirectory directory,
-            EmbeddedBroker broker,
+            @Nullable RunDirectory directory,
+            @Nullable EmbeddedBroker broker,
             RunLog log) {
         this.config = config;
         this.recorded = recorded;
@@ -48,7 +49,7 @@ public final class AuditedRun implements AutoCloseable {
      * @param folder null for a run on a cluster
      * @param described whether somebody says what the run computes, where nothing is recorded of it
      */
-    static AuditedRun open(Function<ObjectNode, ConfigLayers> over, Path folder, boolean described) {
+    static AuditedRun open(Function<ObjectNode, ConfigLayers> over, @Nullable Path folder, boolean described) {
         MillraceConfig whereabouts = over.apply(ConfigTree.empty()).whereabouts();
         if (folder == null || !whereabouts.run().embedded()) {
             return find(whereabouts, over, described, whereabouts.run().bootstrapServers(), null, null);
@@ -81,8 +82,8 @@ public final class AuditedRun implements AutoCloseable {
             Function<ObjectNode, ConfigLayers> over,
             boolean described,
             String bootstrapServers,
-            RunDirectory directory,
-            EmbeddedBroker broker) {
+            @Nullable RunDirectory directory,
+            @Nullable EmbeddedBroker broker) {
         Map<String, Object> client = new HashMap<>(whereabouts.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
         RunLog log = RunLog.find(

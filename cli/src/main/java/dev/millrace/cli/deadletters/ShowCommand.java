@@ -93,7 +93,7 @@ final class ShowCommand implements Callable<Integer> {
         }
         Class<?> type = SpecificData.get().getClass(schema);
         try {
-            return Optional.of(AvroSerde.of(type.asSubclass(SpecificRecord.class), connection.registry())
+            return Optional.ofNullable(AvroSerde.of(type.asSubclass(SpecificRecord.class), connection.registry())
                     .deserializer()
                     .deserialize(opened.letter().sourceTopic(), opened.record().value()));
         } catch (MalformedRecordException e) {

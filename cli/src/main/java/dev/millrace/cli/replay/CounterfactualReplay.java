@@ -147,7 +147,7 @@ final class CounterfactualReplay {
             TreeSet<Long> at = new TreeSet<>(options.atVersions());
             return held(at.first(), at.last() + 1, versions);
         } catch (IllegalArgumentException e) {
-            throw new ConfigException(e.getMessage(), e);
+            throw new ConfigException(String.valueOf(e.getMessage()), e);
         }
     }
 
@@ -174,7 +174,7 @@ final class CounterfactualReplay {
     }
 
     /** The run's task; null, with a sentence, where the configured one says nothing of the run. */
-    private RunTask task(RecordedVersions versions, Engine engine) {
+    private @Nullable RunTask task(RecordedVersions versions, Engine engine) {
         if (versions.newest().isEmpty()) {
             return null;
         }
@@ -261,7 +261,7 @@ final class CounterfactualReplay {
                 err,
                 () -> {
                     retraining.replay(steps, found);
-                    return null;
+                    return true;
                 });
         return found;
     }
@@ -281,7 +281,7 @@ final class CounterfactualReplay {
         ProgressLine.during(
                 "gradients", gradients::passed, at.isEmpty() ? steps.steps() : new TreeSet<>(at).size(), err, () -> {
                     gradients.replay(steps, version -> at.isEmpty() || at.contains(version), found::add);
-                    return null;
+                    return true;
                 });
         Report text = GradientReport.of(found, (System.nanoTime() - start) / 1e9);
         ReportText.lines(text).forEach(out::println);

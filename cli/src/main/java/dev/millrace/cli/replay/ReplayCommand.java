@@ -210,7 +210,7 @@ public final class ReplayCommand implements Callable<Integer> {
                                     write(step, names, csv);
                                 }
                             });
-                            return null;
+                            return true;
                         });
             }
             Report made = WhatIfReport.of(

@@ -13,15 +13,16 @@ import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.topology.MillraceTopology;
 import java.nio.file.Path;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /** The run that is replayed, on a log or in an archive, and its configuration. */
 final class ReplayedRun implements AutoCloseable {
     private final RecordedRun recorded;
     private final MillraceConfig config;
     private final int maxValueBytes;
-    private final AuditedRun audited;
+    private final @Nullable AuditedRun audited;
 
-    private ReplayedRun(RecordedRun recorded, MillraceConfig config, int maxValueBytes, AuditedRun audited) {
+    private ReplayedRun(RecordedRun recorded, MillraceConfig config, int maxValueBytes, @Nullable AuditedRun audited) {
         this.recorded = recorded;
         this.config = config;
         this.maxValueBytes = maxValueBytes;
@@ -43,7 +44,7 @@ final class ReplayedRun implements AutoCloseable {
     }
 
     /** @param file the run's configuration, where the archive has none; else null */
-    static ReplayedRun open(Path archive, Path file) {
+    static ReplayedRun open(Path archive, @Nullable Path file) {
         ArchivedRun run = new ArchivedRun(archive);
         run.verify();
         if (file == null && run.configuration().isEmpty()) {

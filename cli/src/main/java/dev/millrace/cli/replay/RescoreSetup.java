@@ -10,14 +10,15 @@ import dev.millrace.replay.rescore.Rescoring;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.stages.MissingOldLogProbs;
+import org.jspecify.annotations.Nullable;
 
 /** What {@code --rescore} needs beside the run: its versions, and an engine. */
 final class RescoreSetup implements AutoCloseable {
-    private final RecordedVersions versions;
-    private final Rescorer rescorer;
+    private final @Nullable RecordedVersions versions;
+    private final @Nullable Rescorer rescorer;
 
     /** @param text as it was given; null if it was not */
-    RescoreSetup(String text, ReplayedRun run) {
+    RescoreSetup(@Nullable String text, ReplayedRun run) {
         if (text == null) {
             versions = null;
             rescorer = null;
@@ -40,7 +41,7 @@ final class RescoreSetup implements AutoCloseable {
     }
 
     /** Null if nothing is computed again. */
-    Rescorer rescorer() {
+    @Nullable Rescorer rescorer() {
         return rescorer;
     }
 
@@ -60,6 +61,8 @@ final class RescoreSetup implements AutoCloseable {
     public void close() {
         if (rescorer != null) {
             rescorer.close();
+        }
+        if (versions != null) {
             versions.close();
         }
     }

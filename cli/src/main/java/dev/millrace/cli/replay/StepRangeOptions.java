@@ -74,7 +74,7 @@ public final class StepRangeOptions {
                     least(fromOffset),
                     most(toOffset));
         } catch (IllegalArgumentException e) {
-            throw new ConfigException(e.getMessage(), e);
+            throw new ConfigException(String.valueOf(e.getMessage()), e);
         }
     }
 

@@ -258,7 +258,7 @@ final class RolloutEvents {
 
     private void trained(TrainingStep step, StepEntry word) {
         Found<TrainingStep> found = trace.steps().stream()
-                .filter(it -> it.value() == step)
+                .filter(it -> it.value().equals(step))
                 .findFirst()
                 .orElseThrow();
         List<String> details = new ArrayList<>();

@@ -190,7 +190,7 @@ final class RecordComparison {
         return shown(HexFormat.of().formatHex(bytes));
     }
 
-    private static String shown(Object value) {
+    private static String shown(@Nullable Object value) {
         String text = String.valueOf(value);
         return text.length() <= SHOWN ? text : text.substring(0, SHOWN) + "...";
     }

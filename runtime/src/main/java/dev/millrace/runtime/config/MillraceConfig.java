@@ -20,6 +20,7 @@ import dev.millrace.topology.TopologyConfig;
 import dev.millrace.weights.WeightsConfig;
 import java.security.SecureRandom;
 import java.time.LocalDateTime;
+import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.util.Locale;
 import java.util.Map;
@@ -234,7 +235,7 @@ public record MillraceConfig(
         if (!run.id().isEmpty()) {
             return this;
         }
-        String time = LocalDateTime.now().format(DateTimeFormatter.ofPattern("yyyyMMdd-HHmmss"));
+        String time = LocalDateTime.now(ZoneId.systemDefault()).format(DateTimeFormatter.ofPattern("yyyyMMdd-HHmmss"));
         // task and time are for people; two of them may start in the same second on one cluster
         return withRunId(task.name() + "-" + time + "-" + String.format("%04x", new SecureRandom().nextInt(1 << 16)));
     }

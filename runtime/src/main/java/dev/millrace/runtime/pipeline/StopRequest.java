@@ -3,12 +3,13 @@ package dev.millrace.runtime.pipeline;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /** The request to stop in order; made once, by any thread, and seen by whoever runs. Thread-safe. */
 public final class StopRequest {
     private final CountDownLatch made = new CountDownLatch(1);
     /** Waits for something outside to come up, and is to be interrupted; null while nobody does. Guarded by this. */
-    private Thread starting;
+    private @Nullable Thread starting;
 
     /** Asks to stop; more than once is as once. */
     public void make() {

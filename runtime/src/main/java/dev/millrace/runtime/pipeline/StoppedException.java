@@ -1,10 +1,12 @@
 package dev.millrace.runtime.pipeline;
 
+import org.jspecify.annotations.Nullable;
+
 /** A request to stop came before there was anything to stop in order. */
 public final class StoppedException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
-    StoppedException(Throwable cause) {
+    StoppedException(@Nullable Throwable cause) {
         super("stopped before it had begun", cause);
     }
 }

@@ -19,6 +19,7 @@ import java.time.ZoneOffset;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.LongFunction;
+import org.jspecify.annotations.Nullable;
 
 /** A recorded run's prompts, sampled in this process by the generator's engine and the built-in environments. Owned by one thread. */
 public final class RunRollouts implements RolloutSource, AutoCloseable {
@@ -28,7 +29,7 @@ public final class RunRollouts implements RolloutSource, AutoCloseable {
     private final DecoderShape shape;
     private final Engine engine;
     private final Environments environments = Environments.builtIn();
-    private RolloutSampler sampler;
+    private @Nullable RolloutSampler sampler;
 
     public RunRollouts(MillraceConfig config, DecoderShape shape, Engine engine) {
         this.config = config.generator();

@@ -28,6 +28,7 @@ import java.time.ZoneOffset;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The task of a recorded run, sampled as the run samples it, in this process. Prompts and draws are of series of their own,
@@ -48,7 +49,7 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
     private final ScoringSession scoring;
     private final GivenRollouts trajectories;
     private final DirectBatches batches;
-    private RolloutSampler sampler;
+    private @Nullable RolloutSampler sampler;
 
     /**
      * @param prompts of an evaluation, one sample each

@@ -38,6 +38,7 @@ import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
+import org.jspecify.annotations.Nullable;
 
 /**
  * One invocation of training: starts what a run needs in order, watches it, and ends it in order.
@@ -53,7 +54,7 @@ public final class TrainRun {
     private final MillraceConfig config;
     private final RunDirectory directory;
     private final StopRequest stop;
-    private final Path summaryCopy;
+    private final @Nullable Path summaryCopy;
     private final Supplier<RunView> views;
     private final PrintWriter out;
     private final PrintWriter err;
@@ -67,7 +68,7 @@ public final class TrainRun {
             MillraceConfig config,
             RunDirectory directory,
             StopRequest stop,
-            Path summaryCopy,
+            @Nullable Path summaryCopy,
             Supplier<RunView> views,
             long startedAtMs,
             PrintWriter out,

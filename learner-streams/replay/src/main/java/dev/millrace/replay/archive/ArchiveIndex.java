@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What an archive holds; its file {@code index.json}, written last, so that a folder with one is complete.
@@ -33,7 +34,7 @@ record ArchiveIndex(
         String policyId,
         String topicPrefix,
         boolean isWhole,
-        HeldRange held,
+        @Nullable HeldRange held,
         String configuration,
         Map<Integer, String> schemas,
         List<PartitionFile> files) {

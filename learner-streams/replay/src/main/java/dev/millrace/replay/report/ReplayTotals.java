@@ -12,6 +12,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A replay in all, and its steps as a curve of bounded length: when there are too many points, each two neighbours become
@@ -28,7 +29,7 @@ public final class ReplayTotals {
         private double leastEss = 1;
         private final double[] sums = new double[Figure.DECIDED.size()];
         private final Map<Cause, Integer> causes = new EnumMap<>(Cause.class);
-        private Diagnosis first;
+        private @Nullable Diagnosis first;
         private long firstAt;
 
         MaskedShare tokens() {

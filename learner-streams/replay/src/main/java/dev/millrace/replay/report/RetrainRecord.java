@@ -13,6 +13,7 @@ import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.TreeMap;
 import java.util.function.ToDoubleFunction;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a re-train found, kept for text and page: some hundred bytes a step and variant, where a step takes tens of
@@ -79,7 +80,7 @@ public final class RetrainRecord implements RetrainListener {
     }
 
     /** Why a variant ended early; null if it did not. */
-    String ending(int variant) {
+    @Nullable String ending(int variant) {
         return endings.get(variant);
     }
 

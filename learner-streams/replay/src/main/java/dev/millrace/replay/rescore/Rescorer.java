@@ -111,7 +111,12 @@ public final class Rescorer implements AutoCloseable {
             }
         }
         wanted.forEach((version, stretches) -> scoring.score(weights(version), trajectories, stretches));
-        zeroMasked(recorded, what.own() ? old : null, isProximal ? proximal : null);
+        if (what.own()) {
+            zeroMasked(recorded, old);
+        }
+        if (isProximal) {
+            zeroMasked(recorded, proximal);
+        }
         Agreement agreement = Agreement.NONE;
         for (int s = 0; s < trajectories.size(); s++) {
             int from = recorded.tokens().start(s);
@@ -172,12 +177,10 @@ public final class Rescorer implements AutoCloseable {
         }
     }
 
-    private static void zeroMasked(BatchInput input, float @Nullable []... vectors) {
-        for (float[] vector : vectors) {
-            for (int t = 0; vector != null && t < vector.length; t++) {
-                if (!input.tokens().isTrained(t)) {
-                    vector[t] = 0f;
-                }
+    private static void zeroMasked(BatchInput input, float[] vector) {
+        for (int t = 0; t < vector.length; t++) {
+            if (!input.tokens().isTrained(t)) {
+                vector[t] = 0f;
             }
         }
     }

@@ -9,6 +9,7 @@ import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.workloads.synthetic.RolloutShape;
 import dev.millrace.workloads.synthetic.SyntheticRecords;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Fork;
@@ -53,7 +54,7 @@ public class SyntheticRecordsBenchmark {
 
     /** One rollout as the bytes that go to the producer. */
     @Benchmark
-    public byte[] rollout() {
+    public byte @Nullable [] rollout() {
         return serializer.serialize(topic, records.rollout(records.draw(index++), 5, 1000));
     }
 }

@@ -127,7 +127,7 @@ public final class RawCopy {
             return ends;
         } catch (ExecutionException e) {
             throw new LoadException(
-                    "the raw copy could not be prepared: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), e.getCause());
+                    "the raw copy could not be prepared: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), Objects.requireNonNullElse(e.getCause(), e));
         }
     }
 

@@ -201,7 +201,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             throw new LoadException(
                     "the topics of run " + connection.run().runId() + " could not be deleted: "
                             + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                    e.getCause());
+                    Objects.requireNonNullElse(e.getCause(), e));
         }
     }
 }

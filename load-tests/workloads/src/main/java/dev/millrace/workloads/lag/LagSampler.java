@@ -70,7 +70,7 @@ public final class LagSampler implements AutoCloseable {
             Thread.currentThread().interrupt(); // closed
         } catch (ExecutionException e) {
             throw new LoadException(
-                    "the lag cannot be asked for: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), e.getCause());
+                    "the lag cannot be asked for: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), Objects.requireNonNullElse(e.getCause(), e));
         }
     }
 

@@ -67,7 +67,7 @@ public final class SyntheticLearner implements AutoCloseable {
             Thread.currentThread().interrupt(); // closed
         } catch (ExecutionException e) {
             failure.set(new LoadException(
-                    "a version could not be published: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), e.getCause()));
+                    "a version could not be published: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), Objects.requireNonNullElse(e.getCause(), e)));
         }
     }
 

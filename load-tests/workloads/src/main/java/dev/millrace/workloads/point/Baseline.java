@@ -118,7 +118,7 @@ public record Baseline(
             return new Publishing(records, bytes, seconds);
         } catch (ExecutionException e) {
             throw new LoadException(
-                    "the baseline could not be published: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), e.getCause());
+                    "the baseline could not be published: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), Objects.requireNonNullElse(e.getCause(), e));
         } finally {
             threads.shutdownNow();
         }

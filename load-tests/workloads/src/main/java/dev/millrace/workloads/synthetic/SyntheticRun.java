@@ -116,7 +116,7 @@ public final class SyntheticRun implements AutoCloseable {
             }
         } catch (ExecutionException e) {
             throw new LoadException(
-                    "a version could not be published: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), e.getCause());
+                    "a version could not be published: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), Objects.requireNonNullElse(e.getCause(), e));
         }
     }
 
@@ -132,7 +132,7 @@ public final class SyntheticRun implements AutoCloseable {
             throw new LoadException(
                     "the topics of run " + connection.run().runId() + " could not be deleted: "
                             + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                    e.getCause());
+                    Objects.requireNonNullElse(e.getCause(), e));
         }
     }
 

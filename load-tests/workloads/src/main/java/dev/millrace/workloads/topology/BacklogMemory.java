@@ -135,7 +135,7 @@ public final class BacklogMemory {
             throw new LoadException(
                     "the progress of " + group + " cannot be asked for: "
                             + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                    e.getCause());
+                    Objects.requireNonNullElse(e.getCause(), e));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new LoadException("interrupted while a backlog is read", e);

@@ -32,7 +32,7 @@ public final class LogBytes {
             throw new LoadException(
                     "the brokers do not say what is on their disks: "
                             + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                    e.getCause());
+                    Objects.requireNonNullElse(e.getCause(), e));
         }
     }
 }
