@@ -29,7 +29,7 @@ public record Format(Kind kind, int digits) {
 
     /** The value in words; {@value #ABSENT} for null and for a number that is not finite. */
     public String shown(@Nullable Object value) {
-        if (isAbsent(value)) {
+        if (value == null || isAbsent(value)) {
             return ABSENT;
         }
         if (!(value instanceof Number number)) {

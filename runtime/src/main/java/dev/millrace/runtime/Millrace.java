@@ -91,8 +91,9 @@ public final class Millrace {
      */
     public RunResult run() throws InterruptedException {
         Path folder = this.folder;
-        Optional<ResumeCheck> begun =
-                folder != null && RunDirectory.holdsRun(folder) ? Optional.of(ResumeCheck.in(folder)) : Optional.empty();
+        Optional<ResumeCheck> begun = folder != null && RunDirectory.holdsRun(folder)
+                ? Optional.of(ResumeCheck.in(folder))
+                : Optional.empty();
         MillraceConfig named = config.run().id().isEmpty()
                 ? begun.map(check -> config.withRunId(check.runId())).orElseGet(config::named)
                 : config;

@@ -85,7 +85,7 @@ public final class GoldenComparison {
         }
     }
 
-    private void walkArray(String path, JsonNode expected, JsonNode actual, Double outerNoise) {
+    private void walkArray(String path, JsonNode expected, JsonNode actual, @Nullable Double outerNoise) {
         if (!actual.isArray() || actual.size() != expected.size()) {
             violations.add(path + " has " + actual.size() + " elements, expected " + expected.size());
             return;

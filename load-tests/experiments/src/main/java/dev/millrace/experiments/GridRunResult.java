@@ -14,7 +14,11 @@ import org.jspecify.annotations.Nullable;
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 record GridRunResult(
-        RunKey key, StalenessSettings settings, List<StepPoint> points, List<Evaluation> evaluations, @Nullable String refused) {
+        RunKey key,
+        StalenessSettings settings,
+        List<StepPoint> points,
+        List<Evaluation> evaluations,
+        @Nullable String refused) {
 
     GridRunResult {
         points = List.copyOf(points);

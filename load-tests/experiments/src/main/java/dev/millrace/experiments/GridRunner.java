@@ -2,10 +2,10 @@ package dev.millrace.experiments;
 
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.util.Objects;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -57,7 +57,10 @@ public final class GridRunner {
             if (e.getCause() instanceof IOException cause) {
                 throw cause;
             }
-            throw new IllegalStateException("a run failed: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), e.getCause());
+            throw new IllegalStateException(
+                    "a run failed: "
+                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
+                    e.getCause());
         } finally {
             threads.shutdownNow();
         }

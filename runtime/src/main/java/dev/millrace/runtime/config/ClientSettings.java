@@ -88,8 +88,9 @@ final class ClientSettings {
         if (OURS.containsKey(bare)) {
             throw new ConfigException("kafka." + key + " must not be set: " + OURS.get(bare));
         }
-        Set<String> known =
-                prefix.equals(STREAMS) && !bare.equals(name) ? all() : prefix.isEmpty() ? all() : Objects.requireNonNull(NAMES.get(prefix), prefix);
+        Set<String> known = prefix.equals(STREAMS) && !bare.equals(name)
+                ? all()
+                : prefix.isEmpty() ? all() : Objects.requireNonNull(NAMES.get(prefix), prefix);
         if (!known.contains(bare)) {
             throw new ConfigException("kafka." + key + " is no setting that Kafka's "
                     + (prefix.isEmpty() ? "clients know" : prefix.replace(".", "") + " knows")

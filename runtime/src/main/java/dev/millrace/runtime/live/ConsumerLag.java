@@ -63,7 +63,8 @@ public final class ConsumerLag {
                 lag += Math.max(
                         0,
                         Objects.requireNonNull(ends.get(partition)).offset()
-                                - Objects.requireNonNull(committed.get(partition)).offset());
+                                - Objects.requireNonNull(committed.get(partition))
+                                        .offset());
             }
             lags.put(group.getValue(), lag);
         }

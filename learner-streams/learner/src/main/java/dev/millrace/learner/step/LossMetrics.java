@@ -4,6 +4,7 @@ import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.kl.KlResult;
 import dev.millrace.corrections.objective.ObjectiveResult;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What one update's loss was made of. Means are over trained tokens, log-probs those of the policy before the update.
@@ -22,7 +23,7 @@ final class LossMetrics {
     private final ObjectiveResult result;
     private final double[] aggregation;
     private final double entropyCoefficient;
-    private final KlResult kl;
+    private final @Nullable KlResult kl;
     private final double klCoefficient;
 
     /** @param kl divergence from the reference; null without one in the loss */
@@ -32,7 +33,7 @@ final class LossMetrics {
             ObjectiveResult result,
             double[] aggregation,
             double entropyCoefficient,
-            KlResult kl,
+            @Nullable KlResult kl,
             double klCoefficient) {
         this.minibatch = minibatch;
         this.scores = scores;

@@ -153,7 +153,8 @@ final class StepStart {
     }
 
     private static float[] scored(@Nullable CurrentLogProbs known) {
-        return Objects.requireNonNull(known, "this proximal policy is scored first").values();
+        return Objects.requireNonNull(known, "this proximal policy is scored first")
+                .values();
     }
 
     private double[] penalised(
@@ -163,7 +164,8 @@ final class StepStart {
             double coefficient,
             StepMetricsTally means) {
         TokenBatch own = members.own();
-        double[] perToken = penalty.penalise(own, new double[own.tokenCount()], proximal, required(reference), coefficient);
+        double[] perToken =
+                penalty.penalise(own, new double[own.tokenCount()], proximal, required(reference), coefficient);
         double[] rewards = members.rewards();
         double sum = 0;
         for (int s = 0; s < rewards.length; s++) {

@@ -70,7 +70,8 @@ public final class LiveRun implements RecordedRun {
                 // second in between
                 Map<TopicPartition, Long> ends = consumer.endOffsets(partitions, PATIENCE);
                 Map<TopicPartition, Long> begins = consumer.beginningOffsets(partitions, PATIENCE);
-                ends.forEach((partition, end) -> found.put(partition, new Range(Objects.requireNonNull(begins.get(partition)), end)));
+                ends.forEach((partition, end) ->
+                        found.put(partition, new Range(Objects.requireNonNull(begins.get(partition)), end)));
             }
         }
         return found;
@@ -152,8 +153,8 @@ public final class LiveRun implements RecordedRun {
     public boolean hasGrown() {
         Map<TopicPartition, Range> now = readRanges();
         return ranges.entrySet().stream()
-                .anyMatch(
-                        each -> Objects.requireNonNull(now.get(each.getKey())).end() != each.getValue().end());
+                .anyMatch(each -> Objects.requireNonNull(now.get(each.getKey())).end()
+                        != each.getValue().end());
     }
 
     @Override

@@ -80,7 +80,8 @@ public final class RetrainRecord implements RetrainListener {
     }
 
     /** Why a variant ended early; null if it did not. */
-    @Nullable String ending(int variant) {
+    @Nullable
+    String ending(int variant) {
         return endings.get(variant);
     }
 

@@ -233,8 +233,9 @@ public final class RetrainReport {
     }
 
     private static String fate(RetrainRecord found, int variant) {
-        if (found.ending(variant) != null) {
-            return found.ending(variant);
+        String ending = found.ending(variant);
+        if (ending != null) {
+            return ending;
         }
         if (found.rewards(variant).length == 0) {
             return "not tried in the task";

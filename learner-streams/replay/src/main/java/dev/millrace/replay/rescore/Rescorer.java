@@ -19,7 +19,6 @@ import java.util.List;
 import java.util.OptionalLong;
 import java.util.SortedMap;
 import java.util.TreeMap;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Computes the log-probs of a batch's trajectories again, by the engine that scorer and learner compute them by.

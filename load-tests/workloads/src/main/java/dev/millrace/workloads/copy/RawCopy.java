@@ -3,11 +3,11 @@ package dev.millrace.workloads.copy;
 import dev.millrace.log.LogConnection;
 import dev.millrace.workloads.synthetic.LoadException;
 import java.time.Duration;
-import java.util.Objects;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -127,7 +127,9 @@ public final class RawCopy {
             return ends;
         } catch (ExecutionException e) {
             throw new LoadException(
-                    "the raw copy could not be prepared: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), Objects.requireNonNullElse(e.getCause(), e));
+                    "the raw copy could not be prepared: "
+                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
+                    Objects.requireNonNullElse(e.getCause(), e));
         }
     }
 

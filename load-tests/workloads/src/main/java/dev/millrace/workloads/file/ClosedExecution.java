@@ -24,7 +24,6 @@ import io.micrometer.core.instrument.MeterRegistry;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
-import java.util.Objects;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -113,7 +112,8 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
                     plan);
             Map<String, Double> idle = idleSeconds(meters);
             double seconds = (System.nanoTime() - beganNanos) / 1e9;
-            idle.replaceAll((role, at) -> Math.max(0, Math.min(1, (at - idleBefore.getOrDefault(role, 0.0)) / seconds)));
+            idle.replaceAll((role, at) ->
+                    Math.max(0, Math.min(1, (at - idleBefore.getOrDefault(role, 0.0)) / seconds)));
             List<ClosedStep> steps = counted(plan, stepLog.steps());
             double processorLoad = processors.load();
             slowSteps.release(); // first: a learner that is told to stop need not wait for a simulated step

@@ -2,11 +2,11 @@ package dev.millrace.workloads.lag;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.workloads.synthetic.LoadException;
-import java.util.Objects;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.function.LongSupplier;
@@ -70,7 +70,9 @@ public final class LagSampler implements AutoCloseable {
             Thread.currentThread().interrupt(); // closed
         } catch (ExecutionException e) {
             throw new LoadException(
-                    "the lag cannot be asked for: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), Objects.requireNonNullElse(e.getCause(), e));
+                    "the lag cannot be asked for: "
+                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
+                    Objects.requireNonNullElse(e.getCause(), e));
         }
     }
 

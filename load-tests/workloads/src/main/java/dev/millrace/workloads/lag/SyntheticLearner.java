@@ -67,7 +67,9 @@ public final class SyntheticLearner implements AutoCloseable {
             Thread.currentThread().interrupt(); // closed
         } catch (ExecutionException e) {
             failure.set(new LoadException(
-                    "a version could not be published: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), Objects.requireNonNullElse(e.getCause(), e)));
+                    "a version could not be published: "
+                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
+                    Objects.requireNonNullElse(e.getCause(), e)));
         }
     }
 

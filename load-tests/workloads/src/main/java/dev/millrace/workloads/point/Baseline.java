@@ -9,10 +9,10 @@ import dev.millrace.workloads.workload.Workload;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 import java.time.Duration;
-import java.util.Objects;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -118,7 +118,9 @@ public record Baseline(
             return new Publishing(records, bytes, seconds);
         } catch (ExecutionException e) {
             throw new LoadException(
-                    "the baseline could not be published: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), Objects.requireNonNullElse(e.getCause(), e));
+                    "the baseline could not be published: "
+                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
+                    Objects.requireNonNullElse(e.getCause(), e));
         } finally {
             threads.shutdownNow();
         }

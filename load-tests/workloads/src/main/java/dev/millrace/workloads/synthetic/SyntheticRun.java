@@ -13,9 +13,9 @@ import dev.millrace.schemas.serde.AvroRecordSerializer;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
 import java.time.Clock;
-import java.util.Objects;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -116,7 +116,9 @@ public final class SyntheticRun implements AutoCloseable {
             }
         } catch (ExecutionException e) {
             throw new LoadException(
-                    "a version could not be published: " + Objects.requireNonNullElse(e.getCause(), e).getMessage(), Objects.requireNonNullElse(e.getCause(), e));
+                    "a version could not be published: "
+                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
+                    Objects.requireNonNullElse(e.getCause(), e));
         }
     }
 

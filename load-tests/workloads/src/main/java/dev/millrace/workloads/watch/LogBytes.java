@@ -1,8 +1,8 @@
 package dev.millrace.workloads.watch;
 
 import dev.millrace.workloads.synthetic.LoadException;
-import java.util.Objects;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.Admin;
