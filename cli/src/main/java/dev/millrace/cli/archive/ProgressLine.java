@@ -37,7 +37,8 @@ public final class ProgressLine {
      * @param passed so far; asked from another thread
      * @param toPass in all
      */
-    @SuppressWarnings("SystemConsoleNull") // so in the JDKs of long-term support; between them it costs some lines on stderr
+    @SuppressWarnings(
+            "SystemConsoleNull") // so in the JDKs of long-term support; between them it costs some lines on stderr
     public static <T, E extends Exception> T during(
             String what, LongSupplier passed, long toPass, PrintWriter out, Job<T, E> job) throws E {
         ProgressLine line = new ProgressLine(what, passed, toPass, out);

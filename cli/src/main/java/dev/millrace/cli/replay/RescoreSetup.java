@@ -41,7 +41,8 @@ final class RescoreSetup implements AutoCloseable {
     }
 
     /** Null if nothing is computed again. */
-    @Nullable Rescorer rescorer() {
+    @Nullable
+    Rescorer rescorer() {
         return rescorer;
     }
 
