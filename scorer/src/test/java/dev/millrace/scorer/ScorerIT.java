@@ -28,6 +28,8 @@ import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.Speaker;
+import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
@@ -334,7 +336,7 @@ class ScorerIT {
                 .setRolloutId(id)
                 .setGroupId(id.substring(0, id.indexOf('/')))
                 .setOrdinal(1)
-                .setSampleIndex(0)
+                .setSampleIndex(Integer.parseInt(id.substring(id.indexOf('/') + 1)))
                 .setGroupSize(8)
                 .setGeneratorId("test")
                 .setEnvironment("guess")
@@ -345,7 +347,10 @@ class ScorerIT {
                 .setBehaviorLogProbs(PackedFloats.of(-1f, 0f, -1f))
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
                 .setSampling(new SamplingParameters(0.5, 0, 1.0, 3, 1L))
-                .setTurns(List.of())
+                .setTurns(List.of(
+                        new Turn(Speaker.POLICY, 0, 1, null),
+                        new Turn(Speaker.ENVIRONMENT, 1, 2, null),
+                        new Turn(Speaker.POLICY, 2, 3, null)))
                 .setVersionSpans(List.of(spans))
                 .setReward(0)
                 .setFinishReason(FinishReason.LENGTH)

@@ -109,7 +109,7 @@ class TrainingIT {
                 new ProducerRecord<>(topic, own.partition(), own.key(), run.encode(topic, Rollout.class, foreign)));
         hostile.put("repeated", new ProducerRecord<>(topic, own.partition(), own.key(), own.value()));
         run.send(List.copyOf(hostile.values()));
-        run.send(run.topics().all().stream()
+        run.send(run.topics().required().stream()
                 .filter(other ->
                         !other.equals(topic) && !other.equals(run.topics().run()))
                 .map(other -> new ProducerRecord<>(other, "k".getBytes(StandardCharsets.UTF_8), GARBAGE))
