@@ -80,9 +80,10 @@ final class Links {
         if (other == null) {
             return file(page, written, target);
         }
-        if (!anchor.isEmpty() && !anchors.get(target).contains(anchor)) {
+        var headings = anchors.getOrDefault(target, Set.of());
+        if (!anchor.isEmpty() && !headings.contains(anchor)) {
             problems.add(source + ": " + written + " leads to a heading that is not there; there are "
-                    + String.join(", ", anchors.get(target)));
+                    + String.join(", ", headings));
         }
         String there = path.isEmpty() ? "" : relative(page, other.entry().target());
         return there + (anchor.isEmpty() ? "" : "#" + anchor);
