@@ -1,14 +1,37 @@
 package dev.millrace.cli;
 
+import dev.millrace.log.secret.SecretText;
+import java.util.List;
+import java.util.stream.Collectors;
 import picocli.CommandLine.Model.CommandSpec;
 
-/** What was typed, as a command line; reports name it as their origin. */
+/** What was typed, as a command line without its secrets; reports name it as their origin. */
 public final class TypedCommand {
+    private static final String CLIENT_SETTING = "kafka.";
+    private static final String SET = "--set=";
+
     private TypedCommand() {}
 
     /** Of the command that a specification belongs to. */
     public static String of(CommandSpec spec) {
-        return "./millrace "
-                + String.join(" ", spec.root().commandLine().getParseResult().originalArgs());
+        return of(spec.root().commandLine().getParseResult().originalArgs());
+    }
+
+    static String of(List<String> arguments) {
+        return arguments.stream().map(TypedCommand::shown).collect(Collectors.joining(" ", "./millrace ", ""));
+    }
+
+    /** Settings of Kafka's clients are shown as far as their names allow, addresses everywhere without their credentials. */
+    private static String shown(String argument) {
+        String option = argument.startsWith(SET) ? SET : "";
+        String setting = argument.substring(option.length());
+        int equals = setting.indexOf('=');
+        if (equals > CLIENT_SETTING.length() && setting.startsWith(CLIENT_SETTING)) {
+            String name = setting.substring(CLIENT_SETTING.length(), equals);
+            return option
+                    + setting.substring(0, equals + 1)
+                    + SecretText.ofSetting(name, setting.substring(equals + 1)).shown();
+        }
+        return SecretText.ofAddress(argument).shown();
     }
 }
