@@ -1,0 +1,278 @@
+package dev.millrace.corrections.stage;
+
+import dev.millrace.corrections.TokenBatch;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A batch on its way through the stages: its facts, and what has been decided so far. Each stage gets its outcome from the
+ * method with which it acts.
+ *
+ * <p>Used by one thread.
+ */
+public final class StageBatch {
+    /** Who masked a sequence that came with nothing to train on. */
+    public static final String OWN_MASK = "rollout";
+
+    private final StageFacts facts;
+    private final @Nullable String[] maskedBy;
+    private final List<StageOutcome> outcomes = new ArrayList<>();
+    private TokenBatch left;
+    private double[] rewards;
+    private double[] advantages;
+    private float @Nullable [] tokenAdvantages;
+    private float @Nullable [] weights;
+    private OptionalDouble essRatio = OptionalDouble.empty();
+    private OptionalDouble essRatioTruncated = OptionalDouble.empty();
+    private OptionalDouble secondMoment = OptionalDouble.empty();
+    private double stepScale = 1;
+
+    private StageBatch(StageFacts facts) {
+        this.facts = facts;
+        this.left = facts.tokens();
+        this.rewards = facts.rewards().clone();
+        this.advantages = new double[rewards.length];
+        this.maskedBy = new String[rewards.length];
+        note(OWN_MASK);
+    }
+
+    /** Runs the stages over a batch in their order. */
+    public static Decision decide(StageFacts facts, List<Stage> stages) {
+        StageBatch batch = new StageBatch(facts);
+        stages.forEach(stage -> batch.outcomes.add(stage.apply(batch)));
+        return batch.decision();
+    }
+
+    private Decision decision() {
+        return new Decision(
+                left,
+                rewards,
+                advantages,
+                Optional.ofNullable(tokenAdvantages),
+                weights == null ? ones() : weights,
+                maskedBy.clone(),
+                List.copyOf(outcomes),
+                essRatio,
+                essRatioTruncated,
+                secondMoment,
+                stepScale);
+    }
+
+    private float[] ones() {
+        float[] ones = new float[facts.tokens().tokenCount()];
+        for (int t = 0; t < ones.length; t++) {
+            ones[t] = facts.tokens().trained(t);
+        }
+        return ones;
+    }
+
+    /** What is known of the batch. */
+    public StageFacts facts() {
+        return facts;
+    }
+
+    /** The layout under the mask so far. */
+    public TokenBatch left() {
+        return left;
+    }
+
+    /** One per sequence, as shaped so far; not to be written. */
+    public double[] rewards() {
+        return rewards;
+    }
+
+    /** One per sequence so far, 0 before an estimator; not to be written. */
+    public double[] advantages() {
+        return advantages;
+    }
+
+    /** One per packed token so far, 1 at trained tokens before a stage that weighs; not to be written. */
+    public float[] weights() {
+        return weights == null ? ones() : weights;
+    }
+
+    /** Puts other rewards in the place of those so far, one per sequence; acted on is whose reward is another. */
+    public StageOutcome reward(Stage by, double[] shaped, Map<String, Double> values) {
+        requirePerSequence("rewards", shaped);
+        double[] before = rewards;
+        rewards = shaped.clone();
+        return acted(by, s -> before[s] == rewards[s] ? 0 : left.trainedTokens(s), values);
+    }
+
+    /** Sets one advantage per sequence; acted on is whose advantage is not 0. */
+    public StageOutcome advantage(Stage by, double[] perSequence, Map<String, Double> values) {
+        requirePerSequence("advantages", perSequence);
+        advantages = perSequence.clone();
+        tokenAdvantages = null;
+        return acted(by, s -> advantages[s] == 0 ? 0 : left.trainedTokens(s), values);
+    }
+
+    /** Sets one advantage per packed token; what is not trained does not matter. */
+    public StageOutcome tokenAdvantage(Stage by, float[] perToken, Map<String, Double> values) {
+        TokenBatch own = facts.tokens();
+        own.requireFinite("advantages", perToken);
+        float[] tokens = perToken.clone();
+        for (int s = 0; s < own.sequenceCount(); s++) {
+            double sum = 0;
+            for (int t = own.start(s); t < own.end(s); t++) {
+                tokens[t] = own.isTrained(t) ? tokens[t] : 0f;
+                sum += tokens[t];
+            }
+            advantages[s] = own.trainedTokens(s) == 0 ? 0 : sum / own.trainedTokens(s);
+        }
+        tokenAdvantages = tokens;
+        return acted(
+                by,
+                s -> {
+                    int moved = 0;
+                    for (int t = left.start(s); t < left.end(s); t++) {
+                        moved += left.isTrained(t) && tokens[t] != 0 ? 1 : 0;
+                    }
+                    return moved;
+                },
+                values);
+    }
+
+    private void requirePerSequence(String what, double[] values) {
+        if (values.length != rewards.length) {
+            throw new IllegalArgumentException(
+                    what + ": one per sequence is needed: length=" + values.length + ", sequences=" + rewards.length);
+        }
+        for (int s = 0; s < values.length; s++) {
+            if (!Double.isFinite(values[s])) {
+                throw new IllegalArgumentException(what + " must be finite: sequence=" + s + ", value=" + values[s]);
+            }
+        }
+    }
+
+    /**
+     * Takes tokens out of the update; acted on is what was taken.
+     *
+     * @param keep one per packed token: 1 to keep it as it is, 0 to mask it
+     */
+    public StageOutcome mask(Stage by, byte[] keep, Map<String, Double> values) {
+        TokenBatch before = left;
+        before.requireLength("mask", keep.length);
+        byte[] mask = keep.clone();
+        for (int t = 0; t < mask.length; t++) {
+            mask[t] &= (byte) before.trained(t);
+        }
+        left = before.withMask(mask);
+        note(by.name());
+        return outcome(by, before, s -> (long) before.trainedTokens(s) - left.trainedTokens(s), values);
+    }
+
+    /**
+     * Sets importance weights, one per packed token, not negative.
+     *
+     * @param actedTokens how many trained tokens were truncated, zeroed or otherwise bounded
+     * @param actedSequences in how many sequences
+     */
+    public StageOutcome weigh(
+            Stage by, float[] perToken, long actedTokens, long actedSequences, Map<String, Double> values) {
+        left.requireFinite("importance weights", perToken);
+        weights = perToken.clone();
+        return new StageOutcome(
+                by.name(),
+                by.unit(),
+                left.trainedTokens(),
+                actedTokens,
+                trainedSequences(left),
+                actedSequences,
+                new TreeMap<>(values));
+    }
+
+    /** Multiplies the importance weights, one factor per packed token; acted on is where it is not 1. */
+    public StageOutcome scaleWeights(Stage by, double[] factors, Map<String, Double> values) {
+        left.requireFinite("factors of importance weights", factors);
+        float[] scaled = weights().clone();
+        for (int t = 0; t < scaled.length; t++) {
+            scaled[t] *= left.isTrained(t) ? (float) factors[t] : 1f;
+        }
+        weights = scaled;
+        return acted(
+                by,
+                s -> {
+                    int moved = 0;
+                    for (int t = left.start(s); t < left.end(s); t++) {
+                        moved += left.isTrained(t) && factors[t] != 1 ? 1 : 0;
+                    }
+                    return moved;
+                },
+                values);
+    }
+
+    /** Notes the effective sample size and what it leaves of the step; acted if that is not all of it. */
+    public StageOutcome sampleSize(
+            Stage by, OptionalDouble raw, OptionalDouble truncated, double scale, Map<String, Double> values) {
+        essRatio = raw;
+        essRatioTruncated = truncated;
+        stepScale *= scale;
+        return acted(by, s -> scale == 1 ? 0 : left.trainedTokens(s), values);
+    }
+
+    /** Notes the second moment of the log ratio over what is trained on now. */
+    public StageOutcome secondMoment(Stage by, OptionalDouble mean, Map<String, Double> values) {
+        secondMoment = mean;
+        return observed(by, values);
+    }
+
+    /** Reports without acting. */
+    public StageOutcome observed(Stage by, Map<String, Double> values) {
+        return acted(by, s -> 0, values);
+    }
+
+    private interface ActedTokens {
+        long of(int sequence);
+    }
+
+    private StageOutcome acted(Stage by, ActedTokens acted, Map<String, Double> values) {
+        return outcome(by, left, acted, values);
+    }
+
+    private static StageOutcome outcome(Stage by, TokenBatch seen, ActedTokens acted, Map<String, Double> values) {
+        long tokens = 0;
+        long sequences = 0;
+        for (int s = 0; s < seen.sequenceCount(); s++) {
+            long ofSequence = acted.of(s);
+            tokens += ofSequence;
+            sequences += ofSequence > 0 ? 1 : 0;
+        }
+        return new StageOutcome(
+                by.name(),
+                by.unit(),
+                seen.trainedTokens(),
+                tokens,
+                trainedSequences(seen),
+                sequences,
+                new TreeMap<>(values));
+    }
+
+    private static long trainedSequences(TokenBatch batch) {
+        long trained = 0;
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            trained += batch.trainedTokens(s) > 0 ? 1 : 0;
+        }
+        return trained;
+    }
+
+    private void note(String stage) {
+        for (int s = 0; s < maskedBy.length; s++) {
+            if (maskedBy[s] == null && left.trainedTokens(s) == 0) {
+                maskedBy[s] = stage;
+            }
+        }
+    }
+
+    @Override
+    public String toString() {
+        return "after " + outcomes.size() + " stages: " + left.trainedTokens() + " of "
+                + facts.tokens().trainedTokens() + " tokens left, rewards " + Arrays.toString(rewards);
+    }
+}
