@@ -1,6 +1,6 @@
 package dev.millrace.cli.replay;
 
-import dev.millrace.learner.kl.KlConfig;
+import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.learner.step.ProximalSource;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;

@@ -2,8 +2,8 @@ package dev.millrace.cli.config;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.learner.kl.CoefficientConfig;
-import dev.millrace.learner.kl.ReferenceConfig;
+import dev.millrace.corrections.kl.CoefficientConfig;
+import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.learner.objective.AggregationConfig;
 import dev.millrace.runtime.config.Choice;
 import dev.millrace.runtime.config.ConfigBinder;

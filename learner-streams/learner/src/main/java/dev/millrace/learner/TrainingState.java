@@ -1,8 +1,8 @@
 package dev.millrace.learner;
 
+import dev.millrace.corrections.control.ControlState;
 import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.corrections.control.ControlState;
 import dev.millrace.learner.batch.InconsistentBatchException;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.step.StepMetrics;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.policy.optimizer.AdamW;

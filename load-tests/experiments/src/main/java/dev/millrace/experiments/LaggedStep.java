@@ -1,10 +1,10 @@
 package dev.millrace.experiments;
 
+import dev.millrace.corrections.control.ControlState;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.RolloutSampler;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.OptimizerConfig;
 import dev.millrace.learner.step.StepConfig;

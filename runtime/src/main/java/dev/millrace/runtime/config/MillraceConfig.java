@@ -1,12 +1,12 @@
 package dev.millrace.runtime.config;
 
+import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.generator.environment.TaskConfig;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.staleness.StalenessControllerConfig;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.learner.LearnerConfig;
-import dev.millrace.learner.kl.KlConfig;
-import dev.millrace.learner.kl.ReferenceConfig;
 import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.log.secret.SecretException;
 import dev.millrace.log.secret.SecretSettings;

@@ -1,8 +1,8 @@
 package dev.millrace.learner.objective;
 
+import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveResult;
-import dev.millrace.learner.control.ControlState;
 import dev.millrace.stages.ComparedPolicies;
 import java.util.Optional;
 

@@ -3,13 +3,13 @@ package dev.millrace.learner.objective;
 import static dev.millrace.learner.objective.Bounds.atLeastZero;
 import static dev.millrace.learner.objective.Bounds.positive;
 
+import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.corrections.objective.R2vpo;
 import dev.millrace.corrections.r2vpo.RatioVariancePenalty;
 import dev.millrace.corrections.r2vpo.VarianceMultiplier;
-import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.objective.AggregationConfig.TokenMean;
 import java.util.Objects;
 

@@ -1,7 +1,7 @@
 package dev.millrace.learner.objective;
 
+import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.objective.GlobalBatch;
-import dev.millrace.learner.control.ControlState;
 
 /**
  * What an update's loss may depend on besides log-probs.

@@ -1,12 +1,12 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
+import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.control.LengthGuard;
 import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.corrections.staleness.StalenessSummary;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.control.ControlState;
-import dev.millrace.learner.control.LengthGuard;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;

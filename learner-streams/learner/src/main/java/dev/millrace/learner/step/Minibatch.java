@@ -1,8 +1,8 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.objective.ObjectiveInput;
-import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.learner.objective.UpdateFacts;
 import org.jspecify.annotations.Nullable;

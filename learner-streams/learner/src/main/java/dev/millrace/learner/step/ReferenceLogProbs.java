@@ -1,8 +1,8 @@
 package dev.millrace.learner.step;
 
-import dev.millrace.learner.kl.KlConfig;
+import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.learner.kl.MissingReferenceException;
-import dev.millrace.learner.kl.ReferenceConfig;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.packed.PackedFloats;
 import java.nio.ByteBuffer;

@@ -1,7 +1,8 @@
 package dev.millrace.learner.step;
 
-import dev.millrace.learner.control.LengthGuardConfig;
-import dev.millrace.learner.kl.KlConfig;
+import dev.millrace.corrections.algorithm.EntropyConfig;
+import dev.millrace.corrections.control.LengthGuardConfig;
+import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.learner.objective.ReinforceConfig;
 

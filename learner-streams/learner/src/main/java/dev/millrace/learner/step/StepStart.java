@@ -2,10 +2,10 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.advantage.OptimalAdvantage;
+import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.InRewardPenalty;
-import dev.millrace.learner.control.ControlState;
-import dev.millrace.learner.kl.CoefficientConfig;
-import dev.millrace.learner.kl.KlConfig;
+import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.StalenessDamping;

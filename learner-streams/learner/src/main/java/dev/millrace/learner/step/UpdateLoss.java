@@ -1,6 +1,8 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.KlPlan;
 import dev.millrace.corrections.kl.KlResult;
 import dev.millrace.corrections.kl.KlSampling;
@@ -10,8 +12,6 @@ import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.control.ControlState;
-import dev.millrace.learner.kl.KlConfig;
 import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.policy.weights.Weights;
 import java.util.Objects;

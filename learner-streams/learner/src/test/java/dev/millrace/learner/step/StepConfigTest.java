@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.algorithm.EntropyConfig.Rule;
 import dev.millrace.learner.objective.AggregationConfig.SeqMeanTokenSumNorm;
 import dev.millrace.learner.objective.AggregationConfig.TokenMean;
 import dev.millrace.learner.objective.Anchor;
@@ -11,7 +12,6 @@ import dev.millrace.learner.objective.DecoupledPpoConfig;
 import dev.millrace.learner.objective.OaplConfig;
 import dev.millrace.learner.objective.PpoClipConfig;
 import dev.millrace.learner.objective.QuatroConfig;
-import dev.millrace.learner.step.EntropyConfig.Rule;
 import org.junit.jupiter.api.Test;
 
 class StepConfigTest {

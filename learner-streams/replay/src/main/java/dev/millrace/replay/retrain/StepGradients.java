@@ -1,13 +1,13 @@
 package dev.millrace.replay.retrain;
 
+import dev.millrace.corrections.algorithm.EntropyConfig;
+import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.control.ControlState;
-import dev.millrace.learner.kl.KlConfig;
 import dev.millrace.learner.objective.ReinforceConfig;
 import dev.millrace.learner.step.BaselineConfig;
 import dev.millrace.learner.step.BatchGradient;
 import dev.millrace.learner.step.BatchOptimizer;
-import dev.millrace.learner.step.EntropyConfig;
 import dev.millrace.learner.step.NonFiniteStepException;
 import dev.millrace.learner.step.ProximalSource;
 import dev.millrace.policy.session.Engine;

@@ -1,9 +1,9 @@
 package dev.millrace.replay.retrain;
 
+import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.vcpo.EffectiveSampleSize;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.StepMetric;
 import dev.millrace.learner.step.StepMetrics;

@@ -1,8 +1,8 @@
 package dev.millrace.replay.retrain;
 
+import dev.millrace.corrections.control.ControlState;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.log.LogConnection;

@@ -1,8 +1,8 @@
 package dev.millrace.benchmarks.learner;
 
 import com.sun.management.OperatingSystemMXBean;
+import dev.millrace.corrections.control.ControlState;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.control.ControlState;
 import dev.millrace.learner.objective.DecoupledPpoConfig;
 import dev.millrace.learner.step.BaselineConfig;
 import dev.millrace.learner.step.BatchOptimizer;

@@ -4,6 +4,6 @@
  * the version.
  */
 @NullMarked
-package dev.millrace.learner.control;
+package dev.millrace.corrections.control;
 
 import org.jspecify.annotations.NullMarked;

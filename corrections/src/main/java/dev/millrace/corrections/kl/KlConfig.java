@@ -1,6 +1,4 @@
-package dev.millrace.learner.kl;
-
-import dev.millrace.corrections.kl.KlDivergence;
+package dev.millrace.corrections.kl;
 
 /** Whether and where the divergence from a reference policy counts. */
 public sealed interface KlConfig {

@@ -1,4 +1,4 @@
-package dev.millrace.learner.control;
+package dev.millrace.corrections.control;
 
 import java.util.Optional;
 

@@ -1,4 +1,4 @@
-package dev.millrace.learner.kl;
+package dev.millrace.corrections.kl;
 
 /** Where the log-probs of the reference policy come from. */
 public sealed interface ReferenceConfig {

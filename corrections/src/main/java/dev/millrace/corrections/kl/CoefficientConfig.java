@@ -1,6 +1,4 @@
-package dev.millrace.learner.kl;
-
-import dev.millrace.corrections.kl.KlController;
+package dev.millrace.corrections.kl;
 
 /** How much a divergence counts, and whether that follows what was measured. */
 public sealed interface CoefficientConfig {

@@ -1,12 +1,12 @@
-package dev.millrace.learner.control;
+package dev.millrace.corrections.control;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.millrace.learner.control.LengthGuard.Outcome;
-import dev.millrace.learner.control.LengthGuardConfig.Off;
-import dev.millrace.learner.control.LengthGuardConfig.Proportional;
+import dev.millrace.corrections.control.LengthGuard.Outcome;
+import dev.millrace.corrections.control.LengthGuardConfig.Off;
+import dev.millrace.corrections.control.LengthGuardConfig.Proportional;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 

@@ -1,4 +1,4 @@
-package dev.millrace.learner.step;
+package dev.millrace.corrections.algorithm;
 
 import java.util.Locale;
 
@@ -33,7 +33,7 @@ public record EntropyConfig(double bonus, Rule rule) {
     }
 
     /** β for a batch; a function of the batch alone, so that a repeated step is the same step. */
-    double coefficient(double meanReward) {
+    public double coefficient(double meanReward) {
         return switch (rule) {
             case CONSTANT -> bonus;
             case REWARD_GAP -> bonus * Math.min(1, Math.max(0, 1 - meanReward));

@@ -1,4 +1,4 @@
-package dev.millrace.learner.control;
+package dev.millrace.corrections.control;
 
 /** What a surge of response lengths does to the step. */
 public sealed interface LengthGuardConfig {
