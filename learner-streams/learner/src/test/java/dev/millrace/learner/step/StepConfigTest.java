@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.algorithm.EntropyConfig;
 import dev.millrace.corrections.algorithm.EntropyConfig.Rule;
 import dev.millrace.learner.objective.AggregationConfig.SeqMeanTokenSumNorm;
 import dev.millrace.learner.objective.AggregationConfig.TokenMean;

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.algorithm.EntropyConfig;
 import dev.millrace.corrections.algorithm.EntropyConfig.Rule;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.control.LengthGuardConfig;
