@@ -9,6 +9,7 @@ import dev.millrace.corrections.rollout.RolloutCorrection;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig.ObjectiveMode;
 import dev.millrace.corrections.rollout.RolloutCorrectionResult;
+import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -17,6 +18,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
@@ -36,8 +38,9 @@ import picocli.CommandLine.Spec;
             "",
             "Input: one JSON object per line with id, mask (0 or 1 per token), and the log-probs of the ratio's two",
             "policies, one per token: behavior_log_probs, old_log_probs, proximal_log_probs, current_log_probs.",
-            "A log-prob may be null where the mask is 0. The file is one batch.",
+            "A log-prob is at most 0; it may be null where the mask is 0. The file is one batch.",
             "Output: id, mask without the rejected tokens, rejected_tokens, and weights if the preset makes them.",
+            "A metric that is not finite is printed, and absent from the file of metrics.",
             "",
             "A bad line is reported with its number and left out; the rest is corrected.",
             "Exit codes: 0 every line was corrected; 1 some were not, or none could be; 2 a mistake in the options."
@@ -89,6 +92,7 @@ public final class CorrectCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
+        requireDifferentFiles();
         RolloutCorrectionConfig config = config();
         RatioKind kind = ratio != null ? ratio : defaultRatio(config);
         SequenceFile file = read(kind);
@@ -104,6 +108,29 @@ public final class CorrectCommand implements Callable<Integer> {
         write(file, batch, result);
         report(file, batch, result, kind);
         return file.badLines() == 0 ? ALL_CORRECTED : SOME_LEFT_OUT;
+    }
+
+    private void requireDifferentFiles() {
+        requireDifferent("--in", in, "--out", out);
+        if (metricsFile != null) {
+            requireDifferent("--in", in, "--metrics", metricsFile);
+            requireDifferent("--out", out, "--metrics", metricsFile);
+        }
+    }
+
+    private void requireDifferent(String option, Path file, String other, Path otherFile) {
+        try {
+            if (SameFile.is(file, otherFile)) {
+                throw new ParameterException(
+                        spec.commandLine(),
+                        option + " " + file + " and " + other + " " + otherFile
+                                + " are one file, and writing would replace what is there; give " + other
+                                + " another name");
+            }
+        } catch (IOException e) {
+            throw new RefusedRequestException(
+                    "cannot tell whether " + file + " and " + otherFile + " are one file: " + reason(e), e);
+        }
     }
 
     private RolloutCorrectionConfig config() {
@@ -134,10 +161,14 @@ public final class CorrectCommand implements Callable<Integer> {
             throw new RefusedRequestException("cannot write " + out + ": " + reason(e), e);
         }
         if (metricsFile != null) {
+            Map<String, Double> finite = new LinkedHashMap<>(result.metrics());
+            finite.values().removeIf(value -> !Double.isFinite(value)); // JSON has no number for them
             try {
-                new ObjectMapper()
-                        .enable(SerializationFeature.INDENT_OUTPUT)
-                        .writeValue(metricsFile.toFile(), result.metrics());
+                WholeFile.write(
+                        metricsFile,
+                        beside -> new ObjectMapper()
+                                .enable(SerializationFeature.INDENT_OUTPUT)
+                                .writeValue(beside.toFile(), finite));
             } catch (IOException e) {
                 throw new RefusedRequestException("cannot write " + metricsFile + ": " + reason(e), e);
             }
@@ -147,6 +178,15 @@ public final class CorrectCommand implements Callable<Integer> {
     private void report(SequenceFile file, TokenBatch batch, RolloutCorrectionResult result, RatioKind kind) {
         PrintWriter to = spec.commandLine().getOut();
         result.metrics().forEach((name, value) -> to.println(String.format(Locale.ROOT, "%-56s %.9g", name, value)));
+        List<String> left = result.metrics().entrySet().stream()
+                .filter(metric -> !Double.isFinite(metric.getValue()))
+                .map(Map.Entry::getKey)
+                .toList();
+        if (metricsFile != null && !left.isEmpty()) {
+            to.println("not in " + metricsFile + ", since JSON has no number for them: " + String.join(", ", left));
+        }
+        to.println("weights, rejection and metrics compare " + kind.target() + " with " + kind.sampler() + ": "
+                + kind.target() + "_log_probs - " + kind.sampler() + "_log_probs");
         to.println(batch.sequenceCount() + " sequences, " + batch.trainedTokens() + " trained tokens, ratio "
                 + kind.target() + "/" + kind.sampler() + ": " + result.rejectedTokens() + " tokens rejected in "
                 + result.rejectedSequences() + " sequences; " + file.badLines() + " lines left out");

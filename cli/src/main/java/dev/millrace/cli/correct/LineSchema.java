@@ -1,9 +1,11 @@
 package dev.millrace.cli.correct;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.json.JsonReadFeature;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.json.JsonMapper;
 import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.runtime.config.NearestKey;
 import java.util.HashMap;
@@ -17,7 +19,12 @@ final class LineSchema {
     private static final String SUFFIX = "_log_probs";
     private static final List<String> POLICIES = List.of("behavior", "old", "proximal", "current");
 
-    private final ObjectMapper json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS);
+    /** Reads NaN and infinities too, so that they are refused in the place where they stand. */
+    private final ObjectMapper json = JsonMapper.builder()
+            .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+            .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS)
+            .build();
+
     private final Set<String> known = new LinkedHashSet<>(List.of("id", "mask"));
     private final RatioKind ratio;
 
@@ -99,13 +106,23 @@ final class LineSchema {
             if (mask[t] == 0 && value.isNull()) {
                 continue;
             }
-            if (!value.isNumber() || mask[t] == 1 && !Float.isFinite(value.floatValue())) {
+            if (!value.isNumber()
+                    || !Double.isFinite(value.doubleValue())
+                    || mask[t] == 1 && !Float.isFinite(value.floatValue())) {
                 throw new BadLineException(field + "[" + t + "] must be a finite number"
-                        + (mask[t] == 0 ? " or null" : "") + ": " + value);
+                        + (mask[t] == 0 ? " or null" : "") + ": " + text(value));
+            }
+            if (mask[t] == 1 && value.doubleValue() > 0) {
+                throw new BadLineException(field + "[" + t
+                        + "] must be at most 0, since it is the natural log of a probability: " + text(value));
             }
             logProbs[t] = value.floatValue();
         }
         return logProbs;
+    }
+
+    private static String text(JsonNode value) {
+        return value.isDouble() ? String.valueOf(value.doubleValue()) : value.toString(); // a node quotes NaN
     }
 
     private void requireVector(Map<String, float[]> logProbs, String policy) throws BadLineException {

@@ -11,13 +11,17 @@
  * proximal_log_probs     by the ratio      in the learner's engine, at the version the batch is formed at
  * current_log_probs      by the ratio      of the policy being updated
  * </pre>
- * All lists of a line have one element per token. A log-prob is a finite number, or null at a context token.
+ * All lists of a line have one element per token. A log-prob is a finite number, at most 0 at a
+ * trained token, or null at a context token.
  * Other fields are refused, so that a misspelt one is not taken for an absent one; vectors the ratio does not need
  * are checked and not used.
  *
  * <p>Output: one JSON object per sequence that was corrected, in the order of the input, with {@code id}, {@code mask}
  * (0 where a token was rejected or was context), {@code rejected_tokens}, and {@code weights} if the correction makes
  * them (0 at context).
+ *
+ * <p>Every number that is written is finite: a metric that is not is printed and left out of the file. Input, output and
+ * metrics are three files, and each is replaced whole or left as it was.
  *
  * <p>The file is one batch: metrics and batch normalisation are over every line that could be read.
  */

@@ -182,4 +182,86 @@ class CorrectCommandTest {
                 .isNotZero();
         assertThat(folder.resolve("corrected.jsonl")).doesNotExist();
     }
+
+    @Test
+    void shouldRefuseOneFileForTwoPurposesUnderWhateverName() throws IOException {
+        Path batch = folder.resolve("batch.jsonl");
+        Path link = Files.createSymbolicLink(folder.resolve("link.jsonl"), batch);
+        Path folderLink = Files.createSymbolicLink(folder.resolve("here"), folder);
+        for (Path same : List.of(batch, link, folder.resolve("x/../batch.jsonl"), folderLink.resolve("batch.jsonl"))) {
+            Files.createDirectories(folder.resolve("x"));
+            assertThat(run(List.of(ON_POLICY), "--preset", "disabled", "--metrics", same.toString()))
+                    .isEqualTo(2);
+            assertThat(execute("--preset", "disabled", "--in", batch.toString(), "--out", same.toString()))
+                    .isEqualTo(2);
+            assertThat(Files.readAllLines(batch)).containsExactly(ON_POLICY);
+        }
+        String unwritten = folderLink.resolve("corrected.jsonl").toString();
+        assertThat(run(List.of(ON_POLICY), "--preset", "disabled", "--metrics", unwritten))
+                .isEqualTo(2);
+        assertThat(err.toString())
+                .contains("--in " + batch + " and --out " + link + " are one file")
+                .contains("give --metrics another name");
+        assertThat(folder.resolve("corrected.jsonl")).doesNotExist();
+    }
+
+    private int execute(String... arguments) {
+        List<String> all = new ArrayList<>(List.of("correct"));
+        all.addAll(List.of(arguments));
+        return Main.commandLine()
+                .setOut(new PrintWriter(out, true))
+                .setErr(new PrintWriter(err, true))
+                .execute(all.toArray(String[]::new));
+    }
+
+    @Test
+    void shouldRefuseWhatIsNoLogProbWithRowKeyAndValue() throws IOException {
+        int exit = run(
+                List.of(
+                        "{\"id\":\"p\",\"mask\":[1,1],\"behavior_log_probs\":[-1,0.25],\"old_log_probs\":[0,0]}",
+                        "{\"id\":\"n\",\"mask\":[1],\"behavior_log_probs\":[0],\"old_log_probs\":[NaN]}",
+                        "{\"id\":\"i\",\"mask\":[1],\"behavior_log_probs\":[-Infinity],\"old_log_probs\":[0]}",
+                        "{\"id\":\"c\",\"mask\":[0,1],\"behavior_log_probs\":[NaN,0],\"old_log_probs\":[0,0]}",
+                        "{\"id\":\"f\",\"mask\":[0,1],\"behavior_log_probs\":[1.0,0],\"old_log_probs\":[0,0]}"),
+                "--preset",
+                "disabled");
+
+        assertThat(exit).isEqualTo(1);
+        assertThat(err.toString())
+                .contains(
+                        ":1: behavior_log_probs[1] must be at most 0, since it is the natural log of a probability: 0.25")
+                .contains(":2: old_log_probs[0] must be a finite number: NaN")
+                .contains(":3: behavior_log_probs[0] must be a finite number: -Infinity")
+                .contains(":4: behavior_log_probs[0] must be a finite number or null: NaN")
+                .doesNotContain(":5:");
+    }
+
+    @Test
+    void shouldLeaveMetricsThatAreNotFiniteOutOfTheFileAndSaySo() throws IOException {
+        Path metrics = folder.resolve("metrics.json");
+        int exit = run(
+                List.of("{\"id\":\"a\",\"mask\":[1],\"behavior_log_probs\":[-800],\"old_log_probs\":[-1]}"),
+                "--preset",
+                "disabled",
+                "--metrics",
+                metrics.toString());
+
+        assertThat(exit).isZero();
+        JsonNode written = new ObjectMapper().readTree(metrics.toFile());
+        assertThat(written).isNotEmpty().allMatch(JsonNode::isNumber);
+        assertThat(written.has("rollout_corr/rollout_ppl")).isFalse();
+        assertThat(out.toString())
+                .contains("not in " + metrics + ", since JSON has no number for them: ")
+                .contains("rollout_corr/rollout_ppl")
+                .contains("compare old with behavior: old_log_probs - behavior_log_probs");
+    }
+
+    @Test
+    void shouldRefuseALoneBoundBelowOneOfASignedDivergence() throws IOException {
+        assertThat(run(List.of(ON_POLICY), "--preset", "decoupled_geo_rs", "--set", "rs_threshold=0.01"))
+                .isEqualTo(2);
+        assertThat(err.toString())
+                .contains("rollout_rs_threshold=0.01 for seq_mean_k1: a bound u alone means the ratios from 1/u to u")
+                .contains("lower_upper");
+    }
 }

@@ -1,0 +1,79 @@
+package dev.millrace.stages;
+
+import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.TrainingStep;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Which stages have not acted for a number of steps: those that reported at each of them and changed no token at any. A stage
+ * that never acts is a setting without an effect, or a guard that was never needed; only a person can tell which.
+ *
+ * <p>Fed step by step, in order. Only what the newest step reported is named, so that a stage that was taken out is not.
+ * Memory is one count per stage. Not thread-safe.
+ */
+public final class IdleStages {
+    /** After how many steps a stage is named unless one says otherwise. */
+    public static final int STEPS = 50;
+
+    private final int steps;
+    private Map<String, Idle> newest = Map.of();
+
+    /** @param steps after how many steps without an effect a stage is named; at least 1 */
+    public IdleStages(int steps) {
+        if (steps < 1) {
+            throw new IllegalArgumentException("a stage is idle after at least 1 step: " + steps);
+        }
+        this.steps = steps;
+    }
+
+    /**
+     * A stage that has not acted.
+     *
+     * @param stage its name
+     * @param steps how many steps in a row, up to the newest
+     * @param tokensSeen how many tokens reached it in them
+     */
+    public record Idle(String stage, int steps, long tokensSeen) {
+        /** For a person. */
+        public String sentence() {
+            return "stage " + stage + " has changed nothing in the last " + steps + " steps"
+                    + (tokensSeen == 0 ? ": no token reached it" : "");
+        }
+    }
+
+    /** The next step, as the training log has it. */
+    public void add(TrainingStep step) {
+        add(StageReports.of(step));
+    }
+
+    /** What the stages of the next step reported. */
+    public void add(List<StageReport> reports) {
+        Map<String, Idle> after = new LinkedHashMap<>();
+        for (StageReport report : reports) {
+            Idle before = newest.getOrDefault(report.getStage(), new Idle(report.getStage(), 0, 0));
+            after.put(
+                    report.getStage(),
+                    report.getTokensChanged() > 0
+                            ? new Idle(report.getStage(), 0, 0)
+                            : new Idle(
+                                    report.getStage(),
+                                    before.steps() + 1,
+                                    before.tokensSeen() + report.getTokensSeen()));
+        }
+        newest = after;
+    }
+
+    /** Those that have not acted for so many steps, in the order in which they run. */
+    public List<Idle> idle() {
+        List<Idle> idle = new ArrayList<>();
+        for (Idle stage : newest.values()) {
+            if (stage.steps() >= steps) {
+                idle.add(stage);
+            }
+        }
+        return List.copyOf(idle);
+    }
+}

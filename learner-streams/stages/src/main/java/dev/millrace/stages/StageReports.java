@@ -1,0 +1,60 @@
+package dev.millrace.stages;
+
+import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.TrainingStep;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * The reports of the stages in a record of the training log, where they are metrics with names of the form
+ * {@code stage.<name>.<figure>}; {@code recorded.stage.} has what the batch's own decisions were if the learner decided anew.
+ */
+public final class StageReports {
+    private static final String IN_FORCE = "stage.";
+    private static final String OF_BATCH = "recorded.stage.";
+    private static final String CHANGED = ".tokens_changed";
+
+    private StageReports() {}
+
+    /** What the stages in force reported, by name; of a stage that only the batch had, the batch's. */
+    public static List<StageReport> of(TrainingStep step) {
+        Map<String, StageReport> reports = new TreeMap<>(read(OF_BATCH, step.getMetrics()));
+        reports.putAll(read(IN_FORCE, step.getMetrics()));
+        return new ArrayList<>(reports.values());
+    }
+
+    private static Map<String, StageReport> read(String kind, Map<String, Double> metrics) {
+        Map<String, StageReport> reports = new HashMap<>();
+        for (String key : metrics.keySet()) {
+            if (key.startsWith(kind) && key.endsWith(CHANGED) && key.length() > kind.length() + CHANGED.length()) {
+                String stage = key.substring(kind.length(), key.length() - CHANGED.length());
+                reports.put(stage, report(stage, kind + stage + ".", metrics));
+            }
+        }
+        return reports;
+    }
+
+    private static StageReport report(String stage, String prefix, Map<String, Double> metrics) {
+        Map<String, Double> values = new TreeMap<>();
+        metrics.forEach((key, value) -> {
+            if (key.startsWith(prefix)) {
+                values.put(key.substring(prefix.length()), value);
+            }
+        });
+        return new StageReport(
+                stage,
+                count(values, "tokens_seen"),
+                count(values, "tokens_changed"),
+                count(values, "sequences_seen"),
+                count(values, "sequences_changed"),
+                values);
+    }
+
+    private static long count(Map<String, Double> values, String name) {
+        Double count = values.remove(name);
+        return count == null ? 0 : Math.round(count);
+    }
+}
