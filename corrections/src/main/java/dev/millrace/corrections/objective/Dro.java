@@ -16,10 +16,11 @@ public final class Dro implements Objective {
     private final double beta;
     private final LossAggregation aggregation;
 
-    /** @param beta strength of the leash; not negative */
+    /** @param beta strength of the leash; above 0, since without it this is the plain policy gradient */
     public Dro(double beta, LossAggregation aggregation) {
-        if (!(beta >= 0 && beta < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException("beta must be finite and not negative: " + beta);
+        if (!(beta > 0 && beta < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException(
+                    "the beta of DRO must be above 0 and finite, since without its leash it is REINFORCE: " + beta);
         }
         this.beta = beta;
         this.aggregation = aggregation;

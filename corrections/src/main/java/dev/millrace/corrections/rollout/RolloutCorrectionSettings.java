@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  * @param rolloutIsBatchNormalize whether weights are divided by their batch mean
  * @param rolloutRs comma-separated {@link RejectionMode} labels, duplicates ignored; null for no rejection
  * @param rolloutRsThreshold one bound for all of them, or one each, comma-separated: {@code upper} for k2 and k3,
- *     {@code lower_upper} in ratios for k1, where {@code u} alone means {@code 1/u_u}; needed with {@code rolloutRs}
+ *     {@code lower_upper} in ratios for k1, where {@code u} alone means {@code 1/u_u} and is at least 1; needed with {@code rolloutRs}
  * @param bypassMode whether old := behavior
  * @param lossType {@code ppo_clip} or {@code reinforce}; the second needs bypass mode
  */
@@ -126,6 +126,11 @@ public record RolloutCorrectionSettings(
                     : RejectionRule.within(mode, 0.0, upper);
         }
         double upper = positive(mode, ThresholdText.number(RS_THRESHOLD, spec.substring(bar + 1)));
+        if (bar < 0 && upper < 1.0) {
+            throw new IllegalArgumentException("rollout_rs_threshold=" + spec + " for " + mode.label()
+                    + ": a bound u alone means the ratios from 1/u to u, and none lies there if u is below 1; write both"
+                    + " bounds as lower_upper, or one of at least 1");
+        }
         double lower =
                 bar < 0 ? 1.0 / upper : positive(mode, ThresholdText.number(RS_THRESHOLD, spec.substring(0, bar)));
         return semantics == Semantics.MILLRACE

@@ -211,6 +211,7 @@ class ObjectivesByHandTest {
                 () -> new Sapo(0, 1, SUM),
                 () -> new SequenceSapo(1, -1, SUM),
                 () -> new Dro(-1, SUM),
+                () -> new Dro(0, SUM),
                 () -> new Oapl(0, GlobalBatch.WHOLE),
                 () -> new KlCov(0, 1, SUM),
                 () -> new KlCov(1.5, 1, SUM),

@@ -87,6 +87,9 @@ class RolloutCorrectionSettingsTest {
                     .hasMessageContaining("at least one option");
             assertThatThrownBy(() -> rejection("token_k1", "0").resolve(semantics))
                     .hasMessageContaining("positive");
+            assertThatThrownBy(() -> rejection("token_k1", "0.99").resolve(semantics))
+                    .hasMessageContaining("rollout_rs_threshold=0.99 for token_k1")
+                    .hasMessageContaining("lower_upper");
         }
     }
 

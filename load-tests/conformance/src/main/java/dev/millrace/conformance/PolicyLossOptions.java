@@ -118,8 +118,12 @@ final class PolicyLossOptions {
         return config.number("tau_neg", 1.05);
     }
 
+    /** The only option without a default: the leash is what the objective is. */
     double droBeta() {
-        return config.number("dro_beta", 0.1);
+        if (!config.has("dro_beta")) {
+            throw new IllegalArgumentException("loss_mode dro needs dro_beta");
+        }
+        return config.number("dro_beta");
     }
 
     double klCovShare() {

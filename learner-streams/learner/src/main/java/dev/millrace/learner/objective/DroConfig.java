@@ -1,6 +1,6 @@
 package dev.millrace.learner.objective;
 
-import static dev.millrace.learner.objective.Bounds.atLeastZero;
+import static dev.millrace.learner.objective.Bounds.positive;
 
 import dev.millrace.corrections.objective.Dro;
 import dev.millrace.corrections.objective.GlobalBatch;
@@ -16,7 +16,7 @@ import dev.millrace.learner.objective.AggregationConfig.TokenMean;
  */
 public record DroConfig(Anchor anchor, double beta, AggregationConfig aggregation) implements ObjectiveConfig {
     public DroConfig {
-        atLeastZero("beta", beta);
+        positive("beta", beta);
     }
 
     public static DroConfig defaults() {
