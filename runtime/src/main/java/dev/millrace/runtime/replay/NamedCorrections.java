@@ -1,5 +1,6 @@
 package dev.millrace.runtime.replay;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.replay.Alternative;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
@@ -26,7 +27,12 @@ public final class NamedCorrections {
         }
         Path file = Path.of(named);
         if (Files.isRegularFile(file)) {
-            return new Alternative(file.getFileName().toString(), ConfigBinder.bind(ofRun, ConfigTree.read(file)));
+            ObjectNode tree = ConfigTree.read(file);
+            try {
+                return new Alternative(file.getFileName().toString(), ConfigBinder.bind(ofRun, tree));
+            } catch (ConfigException e) {
+                throw new ConfigException("--corrections " + named + ": " + e.getMessage(), e);
+            }
         }
         if (named.endsWith(".yaml") || named.endsWith(".yml")) {
             throw new ConfigException("there is no file " + named + " with corrections");

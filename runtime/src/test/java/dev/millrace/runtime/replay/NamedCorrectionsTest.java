@@ -1,0 +1,27 @@
+package dev.millrace.runtime.replay;
+
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.MillraceConfig;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class NamedCorrectionsTest {
+    @TempDir
+    private Path folder;
+
+    @Test
+    void shouldNameTheFileThatItRefuses() throws IOException {
+        Path file = Files.writeString(folder.resolve("other.yaml"), "m2pa: {enabled: true}\n");
+
+        assertThatThrownBy(() -> NamedCorrections.parse(
+                        file.toString(), MillraceConfig.defaults().topology().corrections()))
+                .isInstanceOf(ConfigException.class)
+                .hasMessageContaining("--corrections " + file + ": ")
+                .hasMessageContaining("m2pa");
+    }
+}
