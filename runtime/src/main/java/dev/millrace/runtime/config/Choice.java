@@ -1,54 +1,77 @@
 package dev.millrace.runtime.config;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.api.catalogue.Catalogue;
+import dev.millrace.api.plugin.Kind;
 import dev.millrace.topology.settings.CanonicalValues;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.ParameterizedType;
+import java.lang.reflect.RecordComponent;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 
 /**
- * A configuration component that is one of several record types: a sealed interface, whose permitted records are the kinds.
+ * A configuration component that is one of several record types: a sealed interface, whose permitted records are the kinds, or a
+ * door, whose kinds are those of the {@link Catalogue}. Of a list of such components each element is one.
  *
- * <p>In a tree it is an object with the key {@code kind} beside the keys of that record, or the kind alone as text. A kind is
- * the record's name as a key, without an ending {@code Config}: {@code DecoupledPpoConfig} is {@code decoupled_ppo}. What the
- * tree does not name keeps the value of the default, or, where another kind is chosen, of that record's static
- * {@code defaults()}.
+ * <p>In a tree it is an object with the key {@code kind} beside the keys of that record, or the kind alone as text. A door's kind is
+ * called as it came through the door. A permitted record is called by its own name as a key, without an ending {@code Config}:
+ * {@code DecoupledPpoConfig} is {@code decoupled_ppo}. What the tree does not name keeps the value of the default, or, where another
+ * kind is chosen, of that kind's defaults: a permitted record's are its static {@code defaults()}.
  */
 public final class Choice {
     /** The key that names the kind. */
     public static final String KIND = "kind";
 
-    private final Class<?> type;
+    private final List<Kind> kinds;
 
-    private Choice(Class<?> type) {
-        this.type = type;
+    private Choice(List<Kind> kinds) {
+        this.kinds = kinds;
     }
 
     /** The choice that a component's type is; empty if it is none. */
     public static Optional<Choice> of(Class<?> type) {
-        return type.isInterface() && type.isSealed() ? Optional.of(new Choice(type)) : Optional.empty();
+        if (Catalogue.current().door(type).isPresent()) {
+            return Optional.of(new Choice(Catalogue.current().kinds(type)));
+        }
+        return type.isInterface() && type.isSealed()
+                ? Optional.of(new Choice(Arrays.stream(type.getPermittedSubclasses())
+                        .map(kind ->
+                                Kind.of(type, CanonicalValues.kindOf(kind), defaultsOf(kind), kind.getSimpleName()))
+                        .toList()))
+                : Optional.empty();
+    }
+
+    /** The choice that each element of a component is; empty if it is no list, or a list of something else. */
+    public static Optional<Choice> ofElements(RecordComponent component) {
+        return component.getType() == List.class
+                        && component.getGenericType() instanceof ParameterizedType list
+                        && list.getActualTypeArguments()[0] instanceof Class<?> element
+                ? of(element)
+                : Optional.empty();
     }
 
     /** The kind of a value. */
     public static String kindOf(Object value) {
-        return nameOf(value.getClass());
+        return CanonicalValues.kindOf(value.getClass());
     }
 
-    private static String nameOf(Class<?> kind) {
-        return CanonicalValues.kindOf(kind);
-    }
-
-    /** All kinds, in the order in which the interface permits them. */
+    /** All kinds by name, in the order in which the interface permits them or the catalogue has them. */
     public List<String> kinds() {
-        return Arrays.stream(type.getPermittedSubclasses()).map(Choice::nameOf).toList();
+        return kinds.stream().map(Kind::name).toList();
     }
 
-    /** The defaults of every kind, in the order in which the interface permits them. */
+    /** The defaults of every kind, in the order of {@link #kinds}. */
     public List<Record> defaults() {
-        return Arrays.stream(type.getPermittedSubclasses())
-                .map(Choice::defaultsOf)
-                .toList();
+        return kinds.stream().map(Kind::defaults).toList();
+    }
+
+    /** Every kind, in the order of {@link #kinds}. */
+    public List<Kind> all() {
+        return kinds;
     }
 
     /**
@@ -56,29 +79,37 @@ public final class Choice {
      *
      * @throws ConfigException if it names no kind
      */
-    Record start(String key, JsonNode node, Record byDefault) {
-        JsonNode kind = node.isObject() ? node.get(KIND) : node;
+    Record start(String key, JsonNode node, Optional<Record> byDefault) {
+        JsonNode kind = node instanceof ObjectNode object
+                ? Optional.ofNullable(object.get(KIND)).orElse(object.get(ConfigTree.WORD))
+                : node;
         if (kind == null) {
-            return byDefault;
+            return byDefault.orElseThrow(() -> new ConfigException(
+                    key + " needs the key " + KIND + ", one of " + String.join(", ", kinds()) + ": " + node));
         }
         String name = kind.asText();
-        if (!kind.isTextual() || !kinds().contains(name)) {
-            throw new ConfigException((node.isObject() ? key + "." + KIND : key) + " must be one of "
-                    + String.join(", ", kinds()) + ": " + (kind.isTextual() ? "'" + name + "'" : kind.toString())
-                    + NearestKey.of(name, kinds())
-                            .map(k -> "; did you mean " + k + "?")
-                            .orElse(""));
-        }
-        return name.equals(kindOf(byDefault)) ? byDefault : defaults().get(kinds().indexOf(name));
+        Optional<Kind> chosen = kind.isTextual() ? called(name) : Optional.empty();
+        Kind found = chosen.orElseThrow(() -> new ConfigException(
+                (node.isObject() ? key + "." + KIND : key) + " must be one of " + String.join(", ", kinds()) + ": "
+                        + (kind.isTextual() ? "'" + name + "'" : kind.toString())
+                        + NearestKey.of(name, kinds())
+                                .map(k -> "; did you mean " + k + "?")
+                                .orElse("")));
+        return byDefault.filter(value -> value.getClass() == found.type()).orElse(found.defaults());
+    }
+
+    private Optional<Kind> called(String name) {
+        String key = name.toLowerCase(Locale.ROOT).replace('-', '_');
+        return kinds.stream().filter(kind -> kind.isCalled(key)).findFirst();
     }
 
     /** Which kinds have a key that the chosen one has not. */
     List<String> kindsWith(String key) {
-        return defaults().stream()
-                .filter(kind -> Arrays.stream(kind.getClass().getRecordComponents())
+        return kinds.stream()
+                .filter(kind -> Arrays.stream(kind.type().getRecordComponents())
                         .anyMatch(component ->
                                 ConfigBinder.keyOf(component.getName()).equals(key)))
-                .map(Choice::kindOf)
+                .map(Kind::name)
                 .toList();
     }
 

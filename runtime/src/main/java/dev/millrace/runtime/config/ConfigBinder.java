@@ -22,7 +22,12 @@ import java.util.Optional;
  * <p>A record component {@code maxStaleness} is the key {@code max_staleness}. What the tree does not name keeps
  * the value of the defaults record; what it names must be known, of the right type, and accepted by the record's
  * own constructor. Components may be int, long, double, boolean, String, an enum, a list of strings or of longs, a map from
- * string to string, another record, or a sealed interface of records: one of several kinds, see {@link Choice}.
+ * string to string, another record, or one of several kinds, see {@link Choice}, or a list of such. Of a list either all of it is
+ * named, or single elements by their index from 0: {@code masks[0].threshold}.
+ *
+ * <p>A record may have named variants: a {@code String} component {@code variant} beside a public static {@code variant(String)} that
+ * gives the whole record of a name. Then the name alone stands for all of it, and other keys are put over the variant that
+ * {@code variant} names.
  */
 public final class ConfigBinder {
     private ConfigBinder() {}
@@ -36,7 +41,12 @@ public final class ConfigBinder {
         return bind(defaults, tree, "", Optional.empty());
     }
 
-    private static <R extends Record> R bind(R defaults, JsonNode tree, String path, Optional<Choice> choice) {
+    private static <R extends Record> R bind(R byDefault, JsonNode tree, String path, Optional<Choice> choice) {
+        Optional<Variants> variants = Variants.of(byDefault.getClass());
+        R defaults = variants.map(all -> all.start(path, tree, byDefault)).orElse(byDefault);
+        if (variants.isPresent() && tree.isTextual()) {
+            return defaults;
+        }
         if (!(tree instanceof ObjectNode object)) {
             throw new ConfigException(
                     (path.isEmpty() ? "the configuration" : path) + " must hold keys and values, not " + tree);
@@ -48,6 +58,13 @@ public final class ConfigBinder {
             String name = names.next();
             if (choice.isPresent() && name.equals(Choice.KIND)) {
                 continue;
+            }
+            if (name.equals(ConfigTree.WORD)) {
+                if (choice.isPresent() || variants.isPresent()) {
+                    continue;
+                }
+                throw new ConfigException((path.isEmpty() ? "the configuration" : path)
+                        + " must hold keys and values, not " + object.get(name));
             }
             if (!known.contains(name)
                     && choice.isPresent()
@@ -66,9 +83,9 @@ public final class ConfigBinder {
         Object[] values = new Object[components.length];
         for (int i = 0; i < components.length; i++) {
             String key = keyOf(components[i].getName());
-            Object byDefault = read(components[i], defaults);
+            Object before = read(components[i], defaults);
             JsonNode node = object.get(key);
-            values[i] = node == null ? byDefault : convert(join(path, key), node, components[i], byDefault);
+            values[i] = node == null ? before : convert(join(path, key), node, components[i], before);
         }
         return construct(defaults, components, values, path);
     }
@@ -76,12 +93,50 @@ public final class ConfigBinder {
     private static Object convert(String key, JsonNode node, RecordComponent component, Object byDefault) {
         Optional<Choice> choice = Choice.of(component.getType());
         if (choice.isPresent()) {
-            Record start = choice.get().start(key, node, (Record) byDefault);
-            return node.isObject() ? bind(start, node, key, choice) : start;
+            return one(key, node, choice.get(), Optional.of((Record) byDefault));
+        }
+        Optional<Choice> elements = Choice.ofElements(component);
+        if (elements.isPresent()) {
+            return list(key, node, elements.get(), (List<?>) byDefault);
         }
         return byDefault instanceof Record record
                 ? bind(record, node, key, choice)
                 : ConfigValue.of(key, node, component);
+    }
+
+    private static Record one(String key, JsonNode node, Choice choice, Optional<Record> byDefault) {
+        Record start = choice.start(key, node, byDefault);
+        return node.isObject() ? bind(start, node, key, Optional.of(choice)) : start;
+    }
+
+    /** A whole list, or an object whose keys are the indices of those elements that are not as they were. */
+    private static List<Record> list(String key, JsonNode node, Choice choice, List<?> byDefault) {
+        List<Record> list = new ArrayList<>();
+        if (node instanceof ArrayNode array) {
+            for (JsonNode element : array) {
+                list.add(one(key + "[" + list.size() + "]", element, choice, Optional.empty()));
+            }
+            return List.copyOf(list);
+        }
+        if (!(node instanceof ObjectNode object) || !ConfigTree.isIndexed(object)) {
+            throw new ConfigException(key + " must be a list of kinds, such as [" + String.join(", ", choice.kinds())
+                    + "], or [] for none: " + node);
+        }
+        byDefault.forEach(element -> list.add((Record) element));
+        object.properties().forEach(entry -> {
+            int index = Integer.parseInt(entry.getKey());
+            String place = key + "[" + index + "]";
+            if (index > list.size()) {
+                throw new ConfigException(
+                        key + " has " + list.size() + " elements, so there is no " + place + "; write the whole list");
+            }
+            if (index == list.size()) {
+                list.add(one(place, entry.getValue(), choice, Optional.empty()));
+            } else {
+                list.set(index, one(place, entry.getValue(), choice, Optional.of(list.get(index))));
+            }
+        });
+        return List.copyOf(list);
     }
 
     private static <R extends Record> R construct(
@@ -131,7 +186,9 @@ public final class ConfigBinder {
             } else if (value instanceof List<?> list) {
                 ArrayNode array = tree.putArray(key);
                 list.forEach(element -> {
-                    if (element instanceof Long number) {
+                    if (element instanceof Record kind) {
+                        array.addObject().put(Choice.KIND, kindOf(kind)).setAll(unbind(kind));
+                    } else if (element instanceof Long number) {
                         array.add(number);
                     } else {
                         array.add(String.valueOf(element));
@@ -152,7 +209,7 @@ public final class ConfigBinder {
         return Choice.kindOf(value);
     }
 
-    /** Every key below a record, with dots: {@code learner.learning_rate}. Maps count as one key, of kinds the chosen one counts. */
+    /** Every key below a record, with dots: {@code learner.learning_rate}. Maps and lists count as one key, of kinds the chosen one counts. */
     public static List<String> keys(Record record) {
         List<String> keys = new ArrayList<>();
         collect("", record, keys);

@@ -28,14 +28,14 @@ public final class ConfigLayers {
 
     /** What a run was begun with, under everything that comes after it. */
     public ConfigLayers begunWith(ObjectNode ofRun) {
-        merge(begun, ofRun);
-        merge(tree, ofRun);
+        ConfigTree.merge(begun, ofRun);
+        ConfigTree.merge(tree, ofRun);
         return this;
     }
 
     /** A YAML file, of which a few keys will do. */
     public ConfigLayers file(Path file) {
-        merge(tree, ConfigTree.read(file));
+        ConfigTree.merge(tree, ConfigTree.read(file));
         return this;
     }
 
@@ -45,7 +45,7 @@ public final class ConfigLayers {
      * @param name what it is, for a sentence
      */
     public ConfigLayers yaml(String text, String name) {
-        merge(tree, ConfigTree.parse(text, name));
+        ConfigTree.merge(tree, ConfigTree.parse(text, name));
         return this;
     }
 
@@ -96,16 +96,5 @@ public final class ConfigLayers {
         MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), whole);
         checkpoint.ifPresent(model -> model.require(config.task().task().tokenizer()));
         return config;
-    }
-
-    private static void merge(ObjectNode into, ObjectNode over) {
-        over.properties().forEach(entry -> {
-            if (entry.getValue() instanceof ObjectNode nested
-                    && into.get(entry.getKey()) instanceof ObjectNode existing) {
-                merge(existing, nested);
-            } else {
-                into.set(entry.getKey(), entry.getValue().deepCopy());
-            }
-        });
     }
 }

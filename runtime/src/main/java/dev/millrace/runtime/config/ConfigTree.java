@@ -4,6 +4,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.fasterxml.jackson.dataformat.yaml.YAMLFactory;
@@ -13,11 +14,15 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import org.yaml.snakeyaml.error.MarkedYAMLException;
 
 /** The configuration as it was written: a YAML file with {@code key=value} settings put over it. */
 public final class ConfigTree {
+    private static final Pattern INDEX = Pattern.compile("\\[(\\d+)]");
     private static final YAMLMapper YAML = YAMLMapper.builder(YAMLFactory.builder()
                     .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
                     .disable(YAMLGenerator.Feature.WRITE_DOC_START_MARKER)
@@ -26,6 +31,12 @@ public final class ConfigTree {
                     .build())
             .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
             .build();
+
+    /**
+     * The key, which nobody can mean, of a word that stood for a whole group before single keys were put over it: {@code
+     * objective=gspo}, then {@code objective.clip_ratio_low=3e-4}.
+     */
+    static final String WORD = "";
 
     private ConfigTree() {}
 
@@ -101,13 +112,90 @@ public final class ConfigTree {
 
     private static void put(ObjectNode tree, String key, JsonNode value) {
         // client settings are one key with dots in it: kafka.max.poll.records
-        String[] path = key.startsWith("kafka.") ? key.split("\\.", 2) : key.split("\\.");
-        ObjectNode at = tree;
-        for (int i = 0; i < path.length - 1; i++) {
-            JsonNode next = at.get(path[i]);
-            at = next instanceof ObjectNode object ? object : at.putObject(path[i]);
+        String[] path = key.startsWith("kafka.")
+                ? key.split("\\.", 2)
+                : INDEX.matcher(key).replaceAll(".$1").split("\\.");
+        if (Arrays.asList(path).contains("")) {
+            throw new ConfigException("--set wants key=value, and a part of this key is empty: '" + key + "'");
         }
-        at.set(path[path.length - 1], value);
+        JsonNode at = tree;
+        for (int i = 0; i < path.length - 1; i++) {
+            JsonNode next = at instanceof ArrayNode array ? array.get(element(array, path[i], key)) : at.get(path[i]);
+            if (next == null || next.isValueNode() || next instanceof ArrayNode && !isIndex(path[i + 1])) {
+                next = group(next);
+                put(at, path[i], next, key);
+            }
+            at = next;
+        }
+        put(at, path[path.length - 1], value, key);
+    }
+
+    private static void put(JsonNode at, String name, JsonNode value, String key) {
+        if (at instanceof ArrayNode array) {
+            int index = element(array, name, key);
+            if (index == array.size()) {
+                array.add(value);
+            } else {
+                array.set(index, value);
+            }
+        } else {
+            ((ObjectNode) at).set(name, value);
+        }
+    }
+
+    private static int element(ArrayNode array, String name, String key) {
+        int index = isIndex(name) ? Integer.parseInt(name) : Integer.MAX_VALUE;
+        if (index > array.size()) {
+            throw new ConfigException(key + " is no element of a list of " + array.size() + ": " + name);
+        }
+        return index;
+    }
+
+    /** What a group is put over: nothing, or the word that stood for all of it. */
+    private static ObjectNode group(@Nullable JsonNode before) {
+        ObjectNode group = empty();
+        if (before != null && before.isTextual() && !before.textValue().isEmpty()) {
+            group.set(WORD, before);
+        }
+        return group;
+    }
+
+    /** Puts one tree over another: groups key by key, and elements of a list that are named by their indices. */
+    static void merge(ObjectNode into, ObjectNode over) {
+        over.properties().forEach(entry -> {
+            JsonNode before = into.get(entry.getKey());
+            if (!(entry.getValue() instanceof ObjectNode nested)) {
+                into.set(entry.getKey(), entry.getValue().deepCopy());
+            } else if (before instanceof ArrayNode array && isIndexed(nested)) {
+                nested.properties()
+                        .forEach(element -> merge(array, entry.getKey(), element.getKey(), element.getValue()));
+            } else {
+                ObjectNode group = before instanceof ObjectNode existing ? existing : group(before);
+                into.set(entry.getKey(), group);
+                merge(group, nested);
+            }
+        });
+    }
+
+    private static void merge(ArrayNode array, String key, String name, JsonNode over) {
+        int index = element(array, name, key);
+        JsonNode before = array.get(index);
+        if (over instanceof ObjectNode nested) {
+            ObjectNode group = before instanceof ObjectNode existing ? existing : group(before);
+            put(array, name, group, key);
+            merge(group, nested);
+        } else {
+            put(array, name, over.deepCopy(), key);
+        }
+    }
+
+    /** Whether a group's keys are indices of a list. */
+    static boolean isIndexed(ObjectNode group) {
+        return !group.isEmpty() && group.propertyStream().allMatch(entry -> isIndex(entry.getKey()));
+    }
+
+    private static boolean isIndex(String name) {
+        return name.length() < 5 && name.chars().allMatch(c -> c >= '0' && c <= '9') && !name.isEmpty();
     }
 
     /** Where and what, on one line: the parser's own message draws the place over several. */

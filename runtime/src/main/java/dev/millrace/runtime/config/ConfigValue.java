@@ -86,7 +86,7 @@ final class ConfigValue {
             List<String> names = Arrays.stream(type.getEnumConstants())
                     .map(c -> ((Enum<?>) c).name().toLowerCase(Locale.ROOT))
                     .toList();
-            String name = node.asText().toLowerCase(Locale.ROOT);
+            String name = node.asText().toLowerCase(Locale.ROOT).replace('-', '_'); // verl writes token-mean
             if (!node.isValueNode() || !names.contains(name)) {
                 throw new ConfigException(key + " must be one of " + String.join(", ", names) + ": " + show(key, node)
                         + NearestKey.of(name, names)

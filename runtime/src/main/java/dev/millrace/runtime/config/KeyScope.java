@@ -3,6 +3,7 @@ package dev.millrace.runtime.config;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.regex.Pattern;
 
 /**
  * For whom a key of the configuration speaks: for the run, whoever works on it, or for one process on one machine.
@@ -19,6 +20,7 @@ public enum KeyScope {
     /** Who and where a process is, and what its machine has: not on the log. */
     PROCESS;
 
+    private static final Pattern INDEX = Pattern.compile("\\[\\d+]");
     /** Keys, or groups of keys that are alike, in the order of the reference; the longest that fits decides. */
     private static final Map<String, KeyScope> OF = new LinkedHashMap<>();
 
@@ -117,9 +119,9 @@ public enum KeyScope {
                 .orElseThrow(() -> new IllegalArgumentException("nothing says for whom the key " + key + " speaks"));
     }
 
-    /** For whom a key speaks; empty if it is no key. */
+    /** For whom a key speaks; empty if it is no key. What speaks for a list speaks for each of its elements. */
     static Optional<KeyScope> find(String key) {
-        for (String group = key; ; group = group.substring(0, group.lastIndexOf('.'))) {
+        for (String group = INDEX.matcher(key).replaceAll(""); ; group = group.substring(0, group.lastIndexOf('.'))) {
             KeyScope scope = OF.get(group);
             if (scope != null || group.indexOf('.') < 0) {
                 return Optional.ofNullable(scope);

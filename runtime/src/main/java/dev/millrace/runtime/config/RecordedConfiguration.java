@@ -1,11 +1,13 @@
 package dev.millrace.runtime.config;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
@@ -124,10 +126,27 @@ public final class RecordedConfiguration {
             if (old.get(name) instanceof ObjectNode one && now.get(name) instanceof ObjectNode other) {
                 return differences(key, one, other);
             }
+            if (old.get(name) instanceof ArrayNode one
+                    && now.get(name) instanceof ArrayNode other
+                    && isOfSameKinds(one, other)) {
+                return IntStream.range(0, one.size())
+                        .boxed()
+                        .flatMap(i ->
+                                differences(key + "[" + i + "]", (ObjectNode) one.get(i), (ObjectNode) other.get(i)));
+            }
             return KeyScope.of(key) != KeyScope.RUN || old.path(name).equals(now.path(name))
                     ? Stream.empty()
                     : Stream.of(new Difference(key, shown(old.path(name)), shown(now.path(name))));
         });
+    }
+
+    /** Then what differs is a setting of an element; otherwise it is the list. */
+    private static boolean isOfSameKinds(ArrayNode one, ArrayNode other) {
+        return one.size() == other.size()
+                && IntStream.range(0, one.size())
+                        .allMatch(i -> one.get(i) instanceof ObjectNode old
+                                && other.get(i) instanceof ObjectNode now
+                                && kind(old).equals(kind(now)));
     }
 
     private static String kind(ObjectNode group) {

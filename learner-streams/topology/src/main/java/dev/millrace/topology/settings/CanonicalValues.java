@@ -1,5 +1,6 @@
 package dev.millrace.topology.settings;
 
+import dev.millrace.api.catalogue.Catalogue;
 import java.lang.reflect.RecordComponent;
 import java.math.BigDecimal;
 import java.math.MathContext;
@@ -16,14 +17,15 @@ import org.jspecify.annotations.Nullable;
  * Writes configuration records as keys and values that depend on nothing but what they mean.
  *
  * <p>A component {@code maxStaleness} is the key {@code max_staleness}, as in a configuration; a record in a record is joined
- * with a dot; of a sealed interface of records the kind is written beside the chosen record's keys, as {@code kind}. Values:
+ * with a dot; of a sealed interface of records, or of a door, the kind is written beside the chosen record's keys, as {@code kind}.
+ * Values:
  *
  * <pre>
  *   whole numbers and doubles   rounded to the fewest digits at which it reads back, no exponent: 256, 0.04
  *   truth values                true, false
  *   enums                       the word of the configuration: completion
  *   texts                       in quotes, with JSON's escapes
- *   lists                       [1, 2] in their order
+ *   lists                       [1, 2] in their order; of kinds, the keys of each: masks[0].kind, masks[0].threshold
  *   maps                        a key for each entry, sorted like all others
  *   null, an empty Optional     no key at all
  * </pre>
@@ -80,16 +82,26 @@ public final class CanonicalValues {
         return component.replaceAll("([a-z0-9])([A-Z])", "$1_$2").toLowerCase(Locale.ROOT);
     }
 
-    /** What a record of a sealed interface is called in a configuration: its name as a key, without an ending Config. */
+    /**
+     * What a record that is one of several kinds is called in a configuration: the name under which it came through a door, or else,
+     * of a sealed interface, its own name as a key, without an ending Config.
+     */
     public static String kindOf(Class<?> kind) {
-        return keyOf(kind.getSimpleName().replaceFirst("Config$", ""));
+        return Catalogue.current()
+                .nameOf(kind)
+                .orElseGet(() -> keyOf(kind.getSimpleName().replaceFirst("Config$", "")));
+    }
+
+    /** Whether a component of this type is one of several kinds: a sealed interface, or a door. */
+    private static boolean isChoice(Class<?> type) {
+        return type.isSealed() || Catalogue.current().door(type).isPresent();
     }
 
     private void components(String path, Record record) {
         for (RecordComponent component : record.getClass().getRecordComponents()) {
             String key = path + "." + keyOf(component.getName());
             Object value = read(component, record);
-            if (value instanceof Record && component.getType().isSealed()) {
+            if (value instanceof Record && isChoice(component.getType())) {
                 values.put(key + "." + KIND, kindOf(value.getClass()));
             }
             put(key, value);
@@ -100,6 +112,12 @@ public final class CanonicalValues {
         @Nullable Object present = value instanceof Optional<?> optional ? optional.orElse(null) : value;
         if (present instanceof Record nested) {
             components(key, nested);
+        } else if (present instanceof List<?> list && !list.isEmpty() && list.get(0) instanceof Record) {
+            for (int i = 0; i < list.size(); i++) {
+                Record element = (Record) list.get(i);
+                values.put(key + "[" + i + "]." + KIND, kindOf(element.getClass()));
+                components(key + "[" + i + "]", element);
+            }
         } else if (present instanceof Map<?, ?> map) {
             map.forEach((name, entry) -> put(key + "." + name(key, name), entry));
         } else if (present != null) {

@@ -1,0 +1,24 @@
+package dev.millrace.api.catalogue;
+
+import java.util.Objects;
+
+/**
+ * A place where kinds come in.
+ *
+ * @param name for people, such as {@code mask}
+ * @param type interface that a kind implements
+ * @param key where the configuration chooses, such as {@code algorithm.masks}
+ * @param meaning one sentence: what whoever comes through does
+ */
+public record Door(String name, Class<?> type, String key, String meaning) {
+
+    public Door {
+        Objects.requireNonNull(name, "name");
+        Objects.requireNonNull(key, "key");
+        Objects.requireNonNull(meaning, "meaning");
+        if (!type.isInterface() || type.isSealed()) {
+            throw new IllegalArgumentException(
+                    "the door " + name + " must be an interface that others may implement: " + type);
+        }
+    }
+}

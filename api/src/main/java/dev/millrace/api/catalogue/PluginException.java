@@ -1,0 +1,14 @@
+package dev.millrace.api.catalogue;
+
+/** A plug-in cannot be used; the message is a sentence that names the jar and says the way out. */
+public final class PluginException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    public PluginException(String message) {
+        super(message);
+    }
+
+    public PluginException(String message, Throwable cause) {
+        super(message, cause);
+    }
+}

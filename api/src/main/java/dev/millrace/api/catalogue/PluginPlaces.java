@@ -1,0 +1,76 @@
+package dev.millrace.api.catalogue;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Stream;
+
+/**
+ * The jars that are meant by a path: a jar is one plug-in; a folder holds plug-ins, each a jar, or a folder of its own with the jars
+ * of one plug-in.
+ */
+final class PluginPlaces {
+
+    /**
+     * One plug-in's files.
+     *
+     * @param path the jar or the folder
+     * @param jars that its classes come from
+     */
+    record Place(Path path, List<Path> jars) {}
+
+    private PluginPlaces() {}
+
+    /**
+     * @param paths jars and folders; what is named twice counts once
+     * @throws PluginException if a path does not exist or is neither
+     */
+    static List<Place> of(List<Path> paths) {
+        Set<Place> places = new LinkedHashSet<>();
+        for (Path path : paths) {
+            try {
+                Path real = path.toRealPath();
+                if (!Files.isDirectory(real)) {
+                    places.add(new Place(real, List.of(real)));
+                    continue;
+                }
+                for (Path entry : entries(real)) {
+                    if (Files.isDirectory(entry)) {
+                        List<Path> jars = entries(entry).stream()
+                                .filter(PluginPlaces::isJar)
+                                .toList();
+                        if (jars.isEmpty()) {
+                            throw new PluginException(
+                                    "the plug-in folder " + entry + " holds no jar; put the plug-in's jar and"
+                                            + " what it needs there, or remove the folder");
+                        }
+                        places.add(new Place(entry, jars));
+                    } else if (isJar(entry)) {
+                        places.add(new Place(entry, List.of(entry)));
+                    }
+                }
+            } catch (IOException e) {
+                throw new PluginException("there is no plug-in at " + path + "; name a jar, or a folder of jars", e);
+            }
+        }
+        return new ArrayList<>(places);
+    }
+
+    private static boolean isJar(Path path) {
+        return path.getFileName().toString().endsWith(".jar");
+    }
+
+    private static List<Path> entries(Path folder) throws IOException {
+        try (Stream<Path> entries = Files.list(folder)) {
+            List<Path> sorted = new ArrayList<>();
+            for (Path entry : entries.sorted().toList()) {
+                sorted.add(entry.toRealPath());
+            }
+            return sorted;
+        }
+    }
+}

@@ -1,0 +1,68 @@
+package dev.millrace.api.plugin;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/**
+ * One thing to choose in a configuration: a record that implements a door's interface, whose components are its settings.
+ *
+ * <p>A component {@code maxTokens} is the key {@code max_tokens}. It may be an int, long, double, boolean, String, an enum, a list of
+ * strings, of longs or of kinds, a map from string to string, another record, or another choice. The record's constructor is where a
+ * value is refused, by an {@link IllegalArgumentException} whose message begins with the key.
+ *
+ * @param door interface that the record implements and the configuration asks for
+ * @param name by which it is chosen, unlike all others of its door: lower-case letters, digits and {@code _}
+ * @param aliases other names by which it may be chosen
+ * @param defaults its settings where the configuration does not name them
+ * @param meaning one sentence for whoever chooses
+ */
+public record Kind(Class<?> door, String name, List<String> aliases, Record defaults, String meaning) {
+    private static final Pattern NAME = Pattern.compile("[a-z][a-z0-9_]*");
+
+    public Kind {
+        Objects.requireNonNull(door, "door");
+        Objects.requireNonNull(defaults, "defaults");
+        aliases = List.copyOf(aliases);
+        Stream.concat(Stream.of(name), aliases.stream())
+                .filter(each -> !NAME.matcher(each).matches())
+                .findFirst()
+                .ifPresent(odd -> {
+                    throw new IllegalArgumentException(
+                            "a kind's name begins with a lower-case letter, and lower-case letters,"
+                                    + " digits and '_' follow: '" + odd + "'");
+                });
+        if (!door.isInstance(defaults)) {
+            throw new IllegalArgumentException("the kind " + name + " must implement " + door.getName()
+                    + ", through whose door it comes: " + defaults.getClass().getName());
+        }
+        if (meaning.isBlank()) {
+            throw new IllegalArgumentException("the kind " + name + " must say in a sentence what it is");
+        }
+    }
+
+    /** A kind with one name. */
+    public static Kind of(Class<?> door, String name, Record defaults, String meaning) {
+        return new Kind(door, name, List.of(), defaults, meaning);
+    }
+
+    /** The same with further names by which it may be chosen. */
+    public Kind also(String... names) {
+        List<String> all = new ArrayList<>(aliases);
+        all.addAll(Arrays.asList(names));
+        return new Kind(door, name, all, defaults, meaning);
+    }
+
+    /** Its record. */
+    public Class<? extends Record> type() {
+        return defaults.getClass();
+    }
+
+    /** Whether it may be chosen by this name. */
+    public boolean isCalled(String other) {
+        return name.equals(other) || aliases.contains(other);
+    }
+}

@@ -1,0 +1,31 @@
+package dev.millrace.api.plugin;
+
+import java.util.List;
+
+/**
+ * What one jar brings. Found by {@link java.util.ServiceLoader}: a jar names its implementations in
+ * {@code META-INF/services/dev.millrace.api.plugin.Plugin}, each public, with a public constructor without parameters.
+ *
+ * <pre>{@code
+ * public final class OurPlugin implements Plugin {
+ *     public String name() { return "our-lab"; }
+ *     public int apiVersion() { return PluginApi.VERSION; }
+ *     public List<Kind> kinds() {
+ *         return List.of(Kind.of(MaskStage.class, "first_tokens", new FirstTokens(4), "Masks the first tokens of a response."));
+ *     }
+ * }
+ * }</pre>
+ *
+ * <p>A plug-in runs in Millrace's process with all its rights. Asked once, by one thread, before anything is configured.
+ */
+public interface Plugin {
+
+    /** Its name, which no other plug-in of the process has: lower-case letters, digits, {@code -} and {@code _}. */
+    String name();
+
+    /** Against which version it was built: write {@code return PluginApi.VERSION;}, which the compiler makes a number of. */
+    int apiVersion();
+
+    /** What it offers, at least one kind. */
+    List<Kind> kinds();
+}
