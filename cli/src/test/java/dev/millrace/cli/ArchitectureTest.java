@@ -58,10 +58,10 @@ class ArchitectureTest {
             Map.entry(POLICY, List.of(API)),
             Map.entry(LOG, List.of(CONTRACTS)),
             Map.entry(WEIGHTS, List.of(CONTRACTS, LOG, POLICY)),
-            Map.entry(STAGES, List.of(CONTRACTS, CORRECTIONS)),
+            Map.entry(STAGES, List.of(API, CONTRACTS, CORRECTIONS)),
             Map.entry(TOPOLOGY, List.of(API, CONTRACTS, LOG, CORRECTIONS, STAGES)),
             Map.entry(AUDIT, List.of(CONTRACTS, LOG, CORRECTIONS, STAGES)),
-            Map.entry(LEARNER, List.of(CONTRACTS, LOG, POLICY, WEIGHTS, CORRECTIONS, STAGES)),
+            Map.entry(LEARNER, List.of(API, CONTRACTS, LOG, POLICY, WEIGHTS, CORRECTIONS, STAGES)),
             Map.entry(
                     REPLAY,
                     List.of(API, REPORT, CONTRACTS, LOG, POLICY, WEIGHTS, CORRECTIONS, STAGES, TOPOLOGY, LEARNER)),

@@ -119,7 +119,7 @@ final class PluginReader {
                 }
             }
             List<Kind> kinds = plugin.kinds();
-            if (kinds.isEmpty()) {
+            if (kinds.isEmpty() && origin != Origin.BUILT_IN) {
                 throw new PluginException(where + " (" + name + ") offers no kind; take the jar away");
             }
             HashSet<Kind> own = new HashSet<>();
