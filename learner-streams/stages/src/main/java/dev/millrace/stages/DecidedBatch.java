@@ -75,6 +75,7 @@ public final class DecidedBatch {
                 trained,
                 mask,
                 verdict.maskedBy()[sequence],
+                null,
                 null);
     }
 }

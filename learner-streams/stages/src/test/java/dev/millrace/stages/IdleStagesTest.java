@@ -71,7 +71,7 @@ class IdleStagesTest {
                 .setRewardMean(0)
                 .setStalenessMean(0)
                 .setStalenessMax(0)
-                .setEssRatio(1)
+                .setEssRatio(1.0)
                 .setLearningRate(0)
                 .setStartedAtMs(0)
                 .setFinishedAtMs(0)

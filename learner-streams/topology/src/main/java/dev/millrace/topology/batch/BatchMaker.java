@@ -130,6 +130,7 @@ final class BatchMaker {
                 0,
                 null,
                 null,
+                null,
                 null);
     }
 
