@@ -28,6 +28,13 @@ public record ControlState(Map<String, Double> values) {
         return value == null ? OptionalDouble.empty() : OptionalDouble.of(value);
     }
 
+    /** The same without what has a name that begins so. */
+    public ControlState without(String prefix) {
+        Map<String, Double> left = new TreeMap<>(values);
+        left.keySet().removeIf(name -> name.startsWith(prefix));
+        return new ControlState(left);
+    }
+
     /** The same with a value remembered. */
     public ControlState with(String name, double value) {
         Map<String, Double> changed = new TreeMap<>(values);

@@ -7,29 +7,31 @@ public sealed interface LengthGuardConfig {
     record Off() implements LengthGuardConfig {}
 
     /**
-     * Lowers the step in proportion to the surge: a policy that suddenly writes much longer answers is about to change in a way
-     * that group advantages do not see.
+     * Lowers the step while answers are much longer than they were: a length that surges comes, as a rule, some tens of steps
+     * before a collapse, while group advantages still look well.
      *
-     * @param tolerated    how many times the running mean length a batch's mean may be at the full step
-     * @param decay        of the running mean, per batch
-     * @param smallestScale the step is never lowered below this share
+     * @param growth how many times what it was {@code steps} steps ago the mean length of a batch may be at the full step
+     * @param steps how far back the length that counts lies, in steps; nothing is compared before there are so many
+     * @param scale factor on the learning rate while the length is above that
      */
-    record Proportional(double tolerated, double decay, double smallestScale) implements LengthGuardConfig {
-        public Proportional {
-            if (!(tolerated >= 1 && tolerated < Double.POSITIVE_INFINITY)) {
-                throw new IllegalArgumentException("tolerated must be at least 1 and finite: " + tolerated);
+    record Surge(double growth, int steps, double scale) implements LengthGuardConfig {
+        public Surge {
+            if (!(growth >= 1 && growth < Double.POSITIVE_INFINITY)) {
+                throw new IllegalArgumentException("growth must be at least 1 and finite: " + growth);
             }
-            if (!(decay >= 0 && decay < 1)) {
-                throw new IllegalArgumentException("decay must be at least 0 and below 1: " + decay);
+            if (!(steps >= 1 && steps <= 1000)) {
+                throw new IllegalArgumentException(
+                        "steps must be at least 1 and at most 1000, since every version remembers so many lengths: "
+                                + steps);
             }
-            if (!(smallestScale > 0 && smallestScale <= 1)) {
-                throw new IllegalArgumentException("smallest_scale must be above 0 and at most 1: " + smallestScale);
+            if (!(scale > 0 && scale < 1)) {
+                throw new IllegalArgumentException("scale must be above 0 and below 1: " + scale);
             }
         }
 
-        /** A quarter more than the mean of about the last ten batches, down to a tenth of the step. */
-        public static Proportional defaults() {
-            return new Proportional(1.25, 0.9, 0.1);
+        /** More than a fifth in a hundred steps halves the step (Zhang et al. 2026, arXiv 2602.01826). */
+        public static Surge defaults() {
+            return new Surge(1.2, 100, 0.5);
         }
     }
 }

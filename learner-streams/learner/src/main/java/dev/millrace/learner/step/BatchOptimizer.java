@@ -108,7 +108,8 @@ public final class BatchOptimizer implements AutoCloseable {
                 LengthGuard.Outcome guard = lengthGuard.see(members.meanTokens(), remembered);
                 guard.seen().ifPresent(seen -> {
                     means.once(StepMetric.LENGTH_GUARD_TOKENS, seen.tokens());
-                    means.once(StepMetric.LENGTH_GUARD_MEAN_TOKENS, seen.meanBefore());
+                    seen.tokensBefore().ifPresent(before -> means.once(StepMetric.LENGTH_GUARD_TOKENS_BEFORE, before));
+                    means.once(StepMetric.LENGTH_GUARD_REMEMBERED, seen.remembered());
                     means.once(StepMetric.LENGTH_GUARD_SCALE, guard.scale());
                 });
                 remembered = guard.state();
@@ -141,6 +142,7 @@ public final class BatchOptimizer implements AutoCloseable {
             StepMembers members, StepStart.Started start, long version, StepMetricsTally means) {
         if (members.count() > 0) {
             reportStaleness(members, version, means);
+            means.once(StepMetric.RESPONSE_TOKENS_MEAN, members.meanTokens());
         }
         LearnerBatch batch = members.batch().batch();
         means.once(StepMetric.RECORDED_ESS_RATIO, batch.getEssRatio());

@@ -58,10 +58,14 @@ public enum StepMetric {
     KL_COEFFICIENT("kl.coefficient"),
     /** Mean penalty in the rewards. */
     KL_PENALTY_MEAN("kl.penalty_mean"),
-    /** Mean response length of the batch. */
+    /** Mean response length of the batch, masked members included. */
+    RESPONSE_TOKENS_MEAN("response_tokens_mean"),
+    /** The same, as the length guard saw it. */
     LENGTH_GUARD_TOKENS("length_guard.tokens"),
-    /** The remembered mean before it. */
-    LENGTH_GUARD_MEAN_TOKENS("length_guard.mean_tokens"),
+    /** What it was as many steps ago as the length guard looks back; absent while there are not so many. */
+    LENGTH_GUARD_TOKENS_BEFORE("length_guard.tokens_before"),
+    /** How many steps the length guard remembers. */
+    LENGTH_GUARD_REMEMBERED("length_guard.remembered"),
     /** Factor that the length guard put on the step. */
     LENGTH_GUARD_SCALE("length_guard.scale"),
     /** Forward passes of their own. */

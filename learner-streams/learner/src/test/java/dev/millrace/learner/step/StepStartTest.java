@@ -544,18 +544,19 @@ class StepStartTest {
                 .mapToInt(t -> PackedInts.length(t.getResponseTokens()))
                 .average()
                 .orElseThrow();
-        ControlState shorter = new ControlState(Map.of("length_guard.mean_tokens", length / 2));
+        ControlState shorter = new ControlState(
+                Map.of("length_guard.steps", 1.0, "length_guard.remembered", 1.0, "length_guard.tokens.0", length / 2));
         BatchOptimizer learner = open(
-                PLAIN.withProximal(ProximalSource.RECORDED)
-                        .withLengthGuard(new LengthGuardConfig.Proportional(1.25, 0.9, 0.1)),
+                PLAIN.withProximal(ProximalSource.RECORDED).withLengthGuard(new LengthGuardConfig.Surge(1.2, 1, 0.5)),
                 withoutMoments());
 
         StepReport report = learner.train(batch, VERSION, shorter, moved(), learner.newOptimizer());
 
-        assertThat(report.learningRate()).as("1.25 / 2 of the rate").isCloseTo(1e-2 * 0.625, within(1e-12));
-        assertThat(report.metrics().byName()).containsEntry("length_guard.scale", 0.625);
-        assertThat(report.controls().get("length_guard.mean_tokens").orElseThrow())
-                .isCloseTo(0.9 * length / 2 + 0.1 * length, within(1e-12));
+        assertThat(report.learningRate()).as("half of the rate").isCloseTo(1e-2 * 0.5, within(1e-12));
+        assertThat(report.metrics().byName())
+                .containsEntry("length_guard.scale", 0.5)
+                .containsEntry("length_guard.tokens_before", length / 2);
+        assertThat(report.controls().get("length_guard.tokens.0")).hasValue(length);
     }
 
     private StepReport train(StepConfig config, CorrectionConfig corrections) {
