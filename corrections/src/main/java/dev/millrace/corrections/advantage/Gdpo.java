@@ -42,7 +42,7 @@ public final class Gdpo {
         double[] sum = new double[batch.sequenceCount()];
         for (int k = 0; k < components.length; k++) {
             SequenceRewards.requireFinite(batch, "reward component " + k, components[k]);
-            double[] normalised = Grpo.withStandardDeviation().perSequence(batch, components[k]);
+            double[] normalised = new Grpo(true).perSequence(batch, components[k]);
             for (int s = 0; s < sum.length; s++) {
                 sum[s] += componentWeights[k] * normalised[s];
             }

@@ -10,16 +10,19 @@ import dev.millrace.corrections.TokenBatch;
  *
  * <p>Source: Chu et al. 2025 (arXiv 2504.02546), as verl reads it: the paper counts groups whose rewards all agree,
  * verl counts rewards that are 0.
+ *
+ * @param normalisation F; finite and not 0
  */
-public final class Gpg implements OutcomeAdvantage {
-    private final double normalisation;
-
-    /** @param normalisation F; not 0, 1 in verl */
-    public Gpg(double normalisation) {
+public record Gpg(double normalisation) implements OutcomeAdvantage {
+    public Gpg {
         if (!Double.isFinite(normalisation) || normalisation == 0) {
             throw new IllegalArgumentException("normalisation must be finite and not 0: " + normalisation);
         }
-        this.normalisation = normalisation;
+    }
+
+    /** As in verl. */
+    public static Gpg defaults() {
+        return new Gpg(1);
     }
 
     @Override

@@ -10,23 +10,14 @@ import dev.millrace.corrections.TokenBatch;
  * it out. A group of one has no baseline: its advantage is its reward, undivided but for the 1e-6, as in verl.
  *
  * <p>Source: Shao et al. 2024 (arXiv 2402.03300); without the division: Liu et al. 2025 (arXiv 2503.20783).
+ *
+ * @param divideByStd whether the distance from the group's mean is divided by the group's standard deviation, as published
  */
-public final class Grpo implements OutcomeAdvantage {
+public record Grpo(boolean divideByStd) implements OutcomeAdvantage {
     static final double EPSILON = 1e-6;
 
-    private final boolean dividesByStandardDeviation;
-
-    private Grpo(boolean dividesByStandardDeviation) {
-        this.dividesByStandardDeviation = dividesByStandardDeviation;
-    }
-
-    /** As published. */
-    public static Grpo withStandardDeviation() {
-        return new Grpo(true);
-    }
-
-    /** As in Dr. GRPO. */
-    public static Grpo withoutStandardDeviation() {
+    /** Not divided, as in Dr. GRPO. */
+    public static Grpo defaults() {
         return new Grpo(false);
     }
 
@@ -40,7 +31,7 @@ public final class Grpo implements OutcomeAdvantage {
             boolean alone = moments.size(group) == 1;
             double centred = alone ? rewards[s] : rewards[s] - moments.mean(group);
             double deviation = alone ? 1.0 : moments.standardDeviation(group);
-            advantages[s] = dividesByStandardDeviation ? centred / (deviation + EPSILON) : centred;
+            advantages[s] = divideByStd ? centred / (deviation + EPSILON) : centred;
         }
         return advantages;
     }

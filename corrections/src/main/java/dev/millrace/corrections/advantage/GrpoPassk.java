@@ -11,20 +11,14 @@ import java.util.Arrays;
  * reward the lead is 0, so nobody has an advantage. A group of one is refused: it has no second.
  *
  * <p>Source: arXiv 2503.19595; verl {@code grpo_passk}.
+ *
+ * @param divideByStd whether the lead is divided by the group's standard deviation
  */
-public final class GrpoPassk implements OutcomeAdvantage {
-    private final boolean dividesByStandardDeviation;
+public record GrpoPassk(boolean divideByStd) implements OutcomeAdvantage {
 
-    private GrpoPassk(boolean dividesByStandardDeviation) {
-        this.dividesByStandardDeviation = dividesByStandardDeviation;
-    }
-
-    public static GrpoPassk withStandardDeviation() {
+    /** Divided, as in verl. */
+    public static GrpoPassk defaults() {
         return new GrpoPassk(true);
-    }
-
-    public static GrpoPassk withoutStandardDeviation() {
-        return new GrpoPassk(false);
     }
 
     @Override
@@ -52,7 +46,7 @@ public final class GrpoPassk implements OutcomeAdvantage {
         for (int group = 0; group < best.length; group++) {
             if (best[group] >= 0) {
                 double lead = rewards[best[group]] - second[group];
-                double scale = dividesByStandardDeviation ? moments.standardDeviation(group) + Grpo.EPSILON : 1.0;
+                double scale = divideByStd ? moments.standardDeviation(group) + Grpo.EPSILON : 1.0;
                 advantages[best[group]] = lead / scale;
             }
         }

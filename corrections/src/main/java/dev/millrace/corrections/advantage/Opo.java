@@ -12,7 +12,13 @@ import dev.millrace.corrections.TokenBatch;
  *
  * <p>Source: arXiv 2505.23585.
  */
-public final class Opo implements OutcomeAdvantage {
+public record Opo() implements OutcomeAdvantage {
+
+    /** It has no settings. */
+    public static Opo defaults() {
+        return new Opo();
+    }
+
     @Override
     public double[] perSequence(TokenBatch batch, double[] rewards) {
         SequenceRewards.requireFinite(batch, "rewards", rewards);

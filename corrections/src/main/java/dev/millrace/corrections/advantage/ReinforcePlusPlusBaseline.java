@@ -11,10 +11,16 @@ import dev.millrace.corrections.TokenBatch;
  *
  * <p>Source: Hu et al. 2025 (arXiv 2501.03262).
  */
-public final class ReinforcePlusPlusBaseline implements OutcomeAdvantage {
+public record ReinforcePlusPlusBaseline() implements OutcomeAdvantage {
+
+    /** It has no settings. */
+    public static ReinforcePlusPlusBaseline defaults() {
+        return new ReinforcePlusPlusBaseline();
+    }
+
     @Override
     public double[] perSequence(TokenBatch batch, double[] rewards) {
-        double[] centred = Grpo.withoutStandardDeviation().perSequence(batch, rewards);
+        double[] centred = new Grpo(false).perSequence(batch, rewards);
         return Whitening.ofSequences(batch, centred).apply(centred);
     }
 }

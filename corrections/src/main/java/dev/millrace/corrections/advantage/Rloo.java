@@ -10,13 +10,14 @@ import dev.millrace.corrections.TokenBatch;
  *
  * <p>Source: Ahmadian et al. 2024 (arXiv 2402.14740). For a group of one, verl's {@code rloo} keeps the reward and its
  * {@code rloo_vectorized} gives 0.
+ *
+ * @param lone what becomes of a group of one
  */
-public final class Rloo implements OutcomeAdvantage {
-    private final LoneSequence lone;
+public record Rloo(LoneSequence lone) implements OutcomeAdvantage {
 
-    /** @param lone what becomes of a group of one */
-    public Rloo(LoneSequence lone) {
-        this.lone = lone;
+    /** A group of one keeps its reward. */
+    public static Rloo defaults() {
+        return new Rloo(LoneSequence.KEEPS_ITS_REWARD);
     }
 
     @Override

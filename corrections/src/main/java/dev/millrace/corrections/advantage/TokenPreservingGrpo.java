@@ -44,7 +44,7 @@ public final class TokenPreservingGrpo {
      * @throws IllegalArgumentException if a context token is rewarded: credit would be lost there
      */
     public float[] compute(TokenBatch batch, double[] outcomes, float[] processRewards, byte[] rewarded) {
-        double[] outcomePart = Grpo.withStandardDeviation().perSequence(batch, outcomes);
+        double[] outcomePart = new Grpo(true).perSequence(batch, outcomes);
         batch.requireLength("process rewards", processRewards.length);
         batch.requireLength("rewarded", rewarded.length);
         GroupMoments moments = processMoments(batch, processRewards, rewarded);

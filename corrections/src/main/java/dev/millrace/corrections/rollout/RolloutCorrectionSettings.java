@@ -71,15 +71,7 @@ public record RolloutCorrectionSettings(
                 throw new IllegalArgumentException(
                         "rollout_is must be token, sequence or not set: '" + rolloutIs + "'");
         };
-        String spec = rolloutIsThreshold.strip();
-        int bar = spec.indexOf('_');
-        if (bar < 0) {
-            return Optional.of(new WeightRule.Truncate(level, ThresholdText.number(IS_THRESHOLD, spec)));
-        }
-        return Optional.of(new WeightRule.Band(
-                level,
-                ThresholdText.number(IS_THRESHOLD, spec.substring(0, bar)),
-                ThresholdText.number(IS_THRESHOLD, spec.substring(bar + 1))));
+        return Optional.of(WeightRule.of(IS_THRESHOLD, level, rolloutIsThreshold));
     }
 
     private List<RejectionRule> rejections(Semantics semantics) {
@@ -186,14 +178,6 @@ public record RolloutCorrectionSettings(
                     + "loss_type=ppo_clip, whose ratio is the correction; unset rollout_is or take "
                     + "loss_type=reinforce");
         }
-        config.weights().ifPresent(this::requireOnPolicyWeightOne);
-    }
-
-    private void requireOnPolicyWeightOne(WeightRule rule) {
-        boolean holdsOne = rule.upper() >= 1.0 && (rule instanceof WeightRule.Truncate || rule.lower() <= 1.0);
-        if (!holdsOne || Double.isInfinite(rule.upper())) {
-            throw new IllegalArgumentException("rollout_is_threshold=" + rolloutIsThreshold + " must be finite and "
-                    + "leave an on-policy token its weight of 1: lower <= 1 <= upper");
-        }
+        config.weights().ifPresent(rule -> rule.requireOneWithin("rollout_is_threshold=" + rolloutIsThreshold));
     }
 }

@@ -57,6 +57,37 @@ public sealed interface WeightRule {
         }
     }
 
+    /**
+     * The rule that a threshold says: {@code upper} truncates, {@code lower_upper} is a band.
+     *
+     * @param key the setting, for the message
+     * @throws IllegalArgumentException quoting the text
+     */
+    static WeightRule of(String key, Level level, String threshold) {
+        String spec = threshold.strip();
+        int bar = spec.indexOf('_');
+        if (bar < 0) {
+            return new Truncate(level, ThresholdText.number(key, spec));
+        }
+        return new Band(
+                level,
+                ThresholdText.number(key, spec.substring(0, bar)),
+                ThresholdText.number(key, spec.substring(bar + 1)));
+    }
+
+    /**
+     * Refuses bounds that are infinite, or that take its weight of 1 from an on-policy token.
+     *
+     * @param setting the setting and its value, for the message
+     */
+    default void requireOneWithin(String setting) {
+        boolean holdsOne = upper() >= 1.0 && (this instanceof Truncate || lower() <= 1.0);
+        if (!holdsOne || Double.isInfinite(upper())) {
+            throw new IllegalArgumentException(
+                    setting + " must be finite and leave an on-policy token its weight of 1:" + " lower <= 1 <= upper");
+        }
+    }
+
     private static void requirePositive(double bound) {
         if (!(bound > 0)) {
             throw new IllegalArgumentException("rollout_is_threshold must be positive: " + bound);

@@ -13,8 +13,12 @@ import java.util.Set;
  */
 public interface Stage {
 
-    /** What it is called in reports, unique in an algorithm: {@code m2po}. */
-    String name();
+    /**
+     * What it is called in reports, unique in an algorithm: {@code m2po}. Its kind, unless it says otherwise.
+     */
+    default String name() {
+        return StageSettings.kindOf(getClass());
+    }
 
     /** What receives one verdict, weight or advantage as a whole. */
     CorrectionUnit unit();

@@ -92,6 +92,11 @@ public final class StageFacts {
         return LogRatio.of(kind, vector(policy(kind.target())), vector(policy(kind.sampler())));
     }
 
+    /** The two inputs that a comparison reads. */
+    public static Set<StageInput> policies(RatioKind kind) {
+        return Set.of(policy(kind.target()), policy(kind.sampler()));
+    }
+
     private static StageInput policy(String name) {
         return switch (name) {
             case "behavior" -> StageInput.BEHAVIOR;

@@ -1,6 +1,14 @@
 package dev.millrace.corrections.staleness;
 
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.stage.StageSettings;
 import java.util.Arrays;
+import java.util.Map;
+import java.util.Set;
 
 /**
  * Hard limit on staleness: tokens, or whole sequences, more than {@code maxVersions} versions behind the current one
@@ -14,11 +22,44 @@ import java.util.Arrays;
  *
  * @param maxVersions largest admitted staleness, in versions, not negative
  */
-public record StalenessLimit(long maxVersions) {
+public record StalenessLimit(long maxVersions) implements MaskStage {
     public StalenessLimit {
         if (maxVersions < 0) {
-            throw new IllegalArgumentException("maxVersions must not be negative: maxVersions=" + maxVersions);
+            throw new IllegalArgumentException("max_versions must be at least 0: " + maxVersions);
         }
+    }
+
+    /** Eight versions. */
+    public static StalenessLimit defaults() {
+        return new StalenessLimit(8);
+    }
+
+    @Override
+    public String name() {
+        return "staleness";
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return Set.of(StageInput.VERSIONS);
+    }
+
+    /** Masks tokens; mean and oldest are over the sequences' own trained tokens, and 0 where there is none. */
+    @Override
+    public StageOutcome apply(StageBatch batch) {
+        byte[] keep = new byte[batch.left().tokenCount()];
+        long version = batch.facts().version();
+        StalenessSummary summary = maskTokens(batch.facts().versions(), version, keep);
+        Map<String, Double> values = StageSettings.of(this);
+        values.put("current_version", (double) version);
+        values.put("mean", summary.mean());
+        values.put("oldest", (double) summary.oldest());
+        return batch.mask(this, keep, values);
     }
 
     /**

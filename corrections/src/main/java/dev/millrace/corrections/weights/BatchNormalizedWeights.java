@@ -26,8 +26,12 @@ public final class BatchNormalizedWeights implements WeightMethod {
 
     @Override
     public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
-        WeightSummary raw = method.compute(batch, ratio, weights);
-        double mean = method.unit() == CorrectionUnit.SEQUENCE ? meanOverSequences(batch, weights) : raw.meanWeight();
+        return normalise(batch, method.unit(), method.compute(batch, ratio, weights), weights);
+    }
+
+    /** Divides weights in place, and says what became of their summary; the same one where nothing is left of them. */
+    static WeightSummary normalise(TokenBatch batch, CorrectionUnit unit, WeightSummary raw, float[] weights) {
+        double mean = unit == CorrectionUnit.SEQUENCE ? meanOverSequences(batch, weights) : raw.meanWeight();
         if (!(mean > 0)) {
             return raw;
         }

@@ -52,11 +52,10 @@ class OutcomeAdvantageTest {
                 new TokenBatch(new int[] {0, 1, 2, 3, 4, 5}, new byte[] {1, 1, 1, 1, 1}, new int[] {0, 0, 0, 1, 1});
         double[] r = {1, 4, 2, 7, 7};
 
-        assertThat(GrpoPassk.withoutStandardDeviation().perSequence(pairs, r)).containsExactly(0, 2, 0, 0, 0);
+        assertThat(new GrpoPassk(false).perSequence(pairs, r)).containsExactly(0, 2, 0, 0, 0);
         double deviation = Math.sqrt(7 / 3.0); // of 1, 4, 2 around 7/3: (16 + 25 + 1)/9 / 2
-        assertThat(GrpoPassk.withStandardDeviation().perSequence(pairs, r)[1])
-                .isCloseTo(2 / (deviation + 1e-6), within(1e-12));
-        assertThatThrownBy(() -> GrpoPassk.withStandardDeviation().perSequence(batch, rewards))
+        assertThat(new GrpoPassk(true).perSequence(pairs, r)[1]).isCloseTo(2 / (deviation + 1e-6), within(1e-12));
+        assertThatThrownBy(() -> new GrpoPassk(true).perSequence(batch, rewards))
                 .hasMessageContaining("at least 2 sequences in a group: sequence=1, group=1");
     }
 
@@ -94,20 +93,16 @@ class OutcomeAdvantageTest {
         TokenBatch pair = new TokenBatch(new int[] {0, 1, 2}, new byte[] {1, 1}, new int[] {0, 0});
         double value = 0.5 * Math.log((Math.exp(0) + Math.exp(2)) / 2); // rewards 0 and 1, beta 0.5
 
-        assertThat(new OptimalAdvantage(0.5).perSequence(pair, new double[] {0, 1}))
+        assertThat(new SoftMaximum(0.5).perSequence(pair, new double[] {0, 1}))
                 .containsExactly(new double[] {-value, 1 - value}, within(1e-12));
-        assertThat(new OptimalAdvantage(1e-3).perSequence(pair, new double[] {1000, 3000}))
+        assertThat(new SoftMaximum(1e-3).perSequence(pair, new double[] {1000, 3000}))
                 .containsExactly(new double[] {-2000, 0}, within(1e-2));
-        assertThat(new OptimalAdvantage(1e9).perSequence(pair, new double[] {0, 1}))
+        assertThat(new SoftMaximum(1e9).perSequence(pair, new double[] {0, 1}))
                 .containsExactly(new double[] {-0.5, 0.5}, within(1e-6));
     }
 
     static Stream<OutcomeAdvantage> shiftInvariant() {
-        return Stream.of(
-                Grpo.withStandardDeviation(),
-                Grpo.withoutStandardDeviation(),
-                new Rloo(LoneSequence.TEACHES_NOTHING),
-                new OptimalAdvantage(0.7));
+        return Stream.of(new Grpo(true), new Grpo(false), new Rloo(LoneSequence.TEACHES_NOTHING), new SoftMaximum(0.7));
     }
 
     @ParameterizedTest

@@ -91,7 +91,7 @@ class StalenessLimitTest {
         assertThatThrownBy(() -> new BatchVersions(batch, List.of())).hasMessageContaining("lists=0, sequences=2");
         assertThatThrownBy(() -> new VersionSpan(-1, 0, 1)).hasMessageContaining("version=-1");
         assertThatThrownBy(() -> new VersionSpan(1, 2, 1)).hasMessageContaining("start=2");
-        assertThatThrownBy(() -> new StalenessLimit(-1)).hasMessageContaining("maxVersions=-1");
+        assertThatThrownBy(() -> new StalenessLimit(-1)).hasMessageContaining("max_versions must be at least 0: -1");
     }
 
     @Test

@@ -204,7 +204,7 @@ final class MethodsPage {
         keys.put("BypassMode", OBJECTIVE + "bypass_ppo_clip, " + OBJECTIVE + "bypass_reinforce");
         keys.put("LossAggregation", "learner.step.objective.aggregation.kind");
         keys.put("Grpo", CORRECTIONS + "advantage.divide_by_std");
-        keys.put("OptimalAdvantage", "learner.step.baseline.kind=soft_maximum");
+        keys.put("SoftMaximum", "learner.step.baseline.kind=soft_maximum");
         keys.put("TokenTruncatedWeights", ROLLOUT + "rollout_is=token");
         keys.put("SequenceTruncatedWeights", ROLLOUT + "rollout_is=sequence");
         keys.put("TokenBandWeights", ROLLOUT + "rollout_is=token, " + ROLLOUT + "rollout_is_threshold=lower_upper");
@@ -217,7 +217,7 @@ final class MethodsPage {
         keys.put("RejectionMode", ROLLOUT + "rollout_rs");
         keys.put("RejectionRule", ROLLOUT + "rollout_rs_threshold");
         keys.put("SecondMomentMask", CORRECTIONS + "m2po.enabled");
-        keys.put("OffPolicySequenceMask", CORRECTIONS + "sequence_mask.enabled");
+        keys.put("SequenceMask", CORRECTIONS + "sequence_mask.enabled");
         keys.put("StalenessLimit", CORRECTIONS + "staleness.max_versions");
         keys.put("StalenessWeights", CORRECTIONS + "staleness.half_life_versions");
         keys.put("AdmissionCapacity", "admission.eta");

@@ -16,6 +16,6 @@ public record AdvantageConfig(boolean divideByStd) {
 
     /** The mathematics. */
     public Grpo estimator() {
-        return divideByStd ? Grpo.withStandardDeviation() : Grpo.withoutStandardDeviation();
+        return new Grpo(divideByStd);
     }
 }

@@ -5,7 +5,7 @@ import dev.millrace.corrections.m2po.SecondMoment;
 import dev.millrace.corrections.m2po.SecondMomentMask;
 import dev.millrace.corrections.rollout.RolloutCorrection;
 import dev.millrace.corrections.rollout.RolloutCorrectionResult;
-import dev.millrace.corrections.staleness.OffPolicySequenceMask;
+import dev.millrace.corrections.staleness.SequenceMask;
 import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.corrections.staleness.StalenessSummary;
 import dev.millrace.corrections.vcpo.EffectiveSampleSize;
@@ -171,8 +171,7 @@ public final class BatchCorrections {
 
     private void maskSequences(BatchInput input, double[] advantages, MaskLedger ledger) {
         byte[] mask = new byte[input.tokens().tokenCount()];
-        OffPolicySequenceMask.Summary summary = new OffPolicySequenceMask(
-                        config.sequenceMask().threshold())
+        SequenceMask.Summary summary = new SequenceMask(config.sequenceMask().threshold())
                 .compute(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR), advantages, mask);
         Map<String, Double> values = new TreeMap<>();
         values.put("threshold", config.sequenceMask().threshold());

@@ -80,13 +80,9 @@ final class AdvantageFamily implements ConformanceFamily {
     private static OutcomeAdvantage outcome(String estimator, CaseConfig config) {
         return switch (estimator) {
             case "grpo", "grpo_vectorized" ->
-                config.flag("norm_adv_by_std_in_grpo", true)
-                        ? Grpo.withStandardDeviation()
-                        : Grpo.withoutStandardDeviation();
+                config.flag("norm_adv_by_std_in_grpo", true) ? new Grpo(true) : new Grpo(false);
             case "grpo_passk" ->
-                config.flag("norm_adv_by_std_in_grpo", true)
-                        ? GrpoPassk.withStandardDeviation()
-                        : GrpoPassk.withoutStandardDeviation();
+                config.flag("norm_adv_by_std_in_grpo", true) ? new GrpoPassk(true) : new GrpoPassk(false);
             case "rloo" -> new Rloo(LoneSequence.KEEPS_ITS_REWARD);
             case "rloo_vectorized" -> new Rloo(LoneSequence.TEACHES_NOTHING);
             case "gpg" -> new Gpg(1.0);

@@ -1,7 +1,7 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.advantage.OptimalAdvantage;
+import dev.millrace.corrections.advantage.SoftMaximum;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.InRewardPenalty;
@@ -186,7 +186,7 @@ final class StepStart {
             return optimalBaseline.advantages(opob, members, decision, rewards, weights, means);
         }
         if (config.baseline() instanceof BaselineConfig.SoftMaximum soft) {
-            return new OptimalAdvantage(soft.beta()).perSequence(members.own(), rewards);
+            return new SoftMaximum(soft.beta()).perSequence(members.own(), rewards);
         }
         return config.kl() instanceof KlConfig.InReward && !decision.anew()
                 ? corrections.advantage().estimator().perSequence(members.own(), rewards)

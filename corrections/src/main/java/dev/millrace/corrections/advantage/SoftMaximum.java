@@ -13,16 +13,19 @@ import java.util.Arrays;
  *
  * <p>Source: arXiv 2505.20686 (A*-PO) and arXiv 2602.19362 (OAPL); the target of
  * {@link dev.millrace.corrections.objective.Oapl}.
+ *
+ * @param beta temperature of the soft maximum; positive and finite. Larger is nearer to the mean, smaller to the best
  */
-public final class OptimalAdvantage implements OutcomeAdvantage {
-    private final double beta;
-
-    /** @param beta temperature of the soft maximum; positive and finite */
-    public OptimalAdvantage(double beta) {
+public record SoftMaximum(double beta) implements OutcomeAdvantage {
+    public SoftMaximum {
         if (!(beta > 0 && beta < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("beta must be positive and finite: " + beta);
         }
-        this.beta = beta;
+    }
+
+    /** At a temperature of 0.1. */
+    public static SoftMaximum defaults() {
+        return new SoftMaximum(0.1);
     }
 
     @Override

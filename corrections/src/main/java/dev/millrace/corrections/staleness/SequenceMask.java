@@ -1,9 +1,19 @@
 package dev.millrace.corrections.staleness;
 
+import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.stage.StageSettings;
 import java.util.Arrays;
+import java.util.Map;
+import java.util.Set;
 
 /**
  * Off-policy sequence masking: a sequence is rejected when its advantage is negative and the policy has drifted from
@@ -21,11 +31,36 @@ import java.util.Arrays;
  *
  * @param threshold largest mean log ratio a sequence of negative advantage may have, finite, not negative
  */
-public record OffPolicySequenceMask(double threshold) {
-    public OffPolicySequenceMask {
+public record SequenceMask(double threshold) implements MaskStage {
+    public SequenceMask {
         if (!(threshold >= 0.0 && threshold < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("threshold must be finite and not negative: threshold=" + threshold);
         }
+    }
+
+    /** A mean of 0.1; the source does not publish its own. */
+    public static SequenceMask defaults() {
+        return new SequenceMask(0.1);
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.SEQUENCE;
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return StageFacts.policies(RatioKind.ANCHOR);
+    }
+
+    /** Compares proximal, which is current where a step starts, with behavior. */
+    @Override
+    public StageOutcome apply(StageBatch batch) {
+        byte[] keep = new byte[batch.left().tokenCount()];
+        Summary summary = compute(batch.left(), batch.facts().ratio(RatioKind.ANCHOR), batch.advantages(), keep);
+        Map<String, Double> values = StageSettings.of(this);
+        values.put("negative_sequences", (double) summary.negative());
+        return batch.mask(this, keep, values);
     }
 
     /**

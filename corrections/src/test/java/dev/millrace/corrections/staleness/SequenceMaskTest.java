@@ -6,11 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
-import dev.millrace.corrections.staleness.OffPolicySequenceMask.Summary;
+import dev.millrace.corrections.staleness.SequenceMask.Summary;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 
-class OffPolicySequenceMaskTest {
+class SequenceMaskTest {
     /** Mean of log behavior - log current over trained tokens: 0.5, 0.5, -0.5, 0.25. */
     private final TokenBatch batch = new TokenBatch(new int[] {0, 3, 5, 6, 8}, new byte[] {1, 0, 1, 1, 1, 1, 1, 1});
 
@@ -20,7 +20,7 @@ class OffPolicySequenceMaskTest {
     @Test
     void shouldRejectDriftedSequencesOfNegativeAdvantageOnly() {
         byte[] mask = new byte[8];
-        Summary summary = new OffPolicySequenceMask(0.4)
+        Summary summary = new SequenceMask(0.4)
                 .compute(batch, LogRatio.full(current, behavior), new double[] {-1, 1, -1, -1}, mask);
 
         assertThat(mask).containsExactly(0, 0, 0, 1, 1, 1, 1, 1);
@@ -30,8 +30,7 @@ class OffPolicySequenceMaskTest {
     @Test
     void shouldKeepSequencesExactlyAtTheThreshold() {
         byte[] mask = new byte[8];
-        new OffPolicySequenceMask(0.5)
-                .compute(batch, LogRatio.full(current, behavior), new double[] {-1, -1, -1, -1}, mask);
+        new SequenceMask(0.5).compute(batch, LogRatio.full(current, behavior), new double[] {-1, -1, -1, -1}, mask);
 
         assertThat(mask).isEqualTo(batch.mask());
     }
@@ -39,8 +38,8 @@ class OffPolicySequenceMaskTest {
     @Test
     void shouldNotRejectWhatThePolicyNowFindsMoreLikely() {
         byte[] mask = new byte[8];
-        Summary summary = new OffPolicySequenceMask(0)
-                .compute(batch, LogRatio.full(current, behavior), new double[] {1, 1, -5, 0}, mask);
+        Summary summary =
+                new SequenceMask(0).compute(batch, LogRatio.full(current, behavior), new double[] {1, 1, -5, 0}, mask);
 
         assertThat(mask).isEqualTo(batch.mask());
         assertThat(summary.rejected()).isZero();
@@ -56,11 +55,11 @@ class OffPolicySequenceMaskTest {
         byte[] mask = new byte[1000];
         TokenBatch lengths = new TokenBatch(new int[] {0, 1, 1000}, trained);
 
-        assertThat(new OffPolicySequenceMask(0.25)
+        assertThat(new SequenceMask(0.25)
                         .compute(lengths, LogRatio.full(now, old), new double[] {-1, -1}, mask)
                         .rejected())
                 .isZero();
-        assertThat(new OffPolicySequenceMask(0.24)
+        assertThat(new SequenceMask(0.24)
                         .compute(lengths, LogRatio.full(now, old), new double[] {-1, -1}, mask)
                         .rejected())
                 .isEqualTo(2);
@@ -70,7 +69,7 @@ class OffPolicySequenceMaskTest {
     void shouldIgnoreAdvantagesOfSequencesWithoutTrainedTokens() {
         TokenBatch context = new TokenBatch(new int[] {0, 0, 1}, new byte[1]);
 
-        assertThat(new OffPolicySequenceMask(0.1)
+        assertThat(new SequenceMask(0.1)
                         .compute(
                                 context,
                                 LogRatio.full(new float[1], new float[1]),
@@ -81,19 +80,19 @@ class OffPolicySequenceMaskTest {
 
     @Test
     void shouldRefuseWhatHasNoAnswer() {
-        assertThatThrownBy(() -> new OffPolicySequenceMask(0.1)
+        assertThatThrownBy(() -> new SequenceMask(0.1)
                         .compute(
                                 batch,
                                 LogRatio.full(current, behavior),
                                 new double[] {0, Double.NaN, 0, 0},
                                 new byte[8]))
                 .hasMessageContaining("sequence=1");
-        assertThatThrownBy(() -> new OffPolicySequenceMask(0.1)
+        assertThatThrownBy(() -> new SequenceMask(0.1)
                         .compute(batch, LogRatio.full(current, behavior), new double[3], new byte[8]))
                 .hasMessageContaining("advantages=3");
-        assertThatThrownBy(() -> new OffPolicySequenceMask(Double.NaN)).hasMessageContaining("threshold=NaN");
+        assertThatThrownBy(() -> new SequenceMask(Double.NaN)).hasMessageContaining("threshold=NaN");
         current[3] = Float.NEGATIVE_INFINITY;
-        assertThatThrownBy(() -> new OffPolicySequenceMask(0.1)
+        assertThatThrownBy(() -> new SequenceMask(0.1)
                         .compute(batch, LogRatio.full(current, behavior), new double[4], new byte[8]))
                 .isInstanceOf(NonFiniteLogProbException.class)
                 .hasMessageContaining("sequence=1, token=0");

@@ -1,0 +1,82 @@
+package dev.millrace.corrections.staleness;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.Stage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.stage.StageSettings;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Weights that fall with staleness: {@code w_t · 2^(-s_t / half-life)}, s_t the versions between the one that sampled the
+ * token and the current one.
+ *
+ * <p>A heuristic damping beside importance weights, not one itself: it says nothing of how far the policy moved, only of how
+ * many updates it had. Unit: token, by the version that sampled it. Immutable and thread-safe.
+ *
+ * @param halfLifeVersions versions in which a weight halves; positive and finite
+ */
+public record StalenessDamping(double halfLifeVersions) implements Stage {
+    public StalenessDamping {
+        if (!(halfLifeVersions > 0.0 && halfLifeVersions < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException(
+                    "half_life_versions must be positive and finite; without damping the stage is left out: "
+                            + halfLifeVersions);
+        }
+    }
+
+    /** Four versions. */
+    public static StalenessDamping defaults() {
+        return new StalenessDamping(4);
+    }
+
+    @Override
+    public String name() {
+        return "staleness_weights";
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return Set.of(StageInput.VERSIONS);
+    }
+
+    /** Multiplies the weights so far; the mean factor is over what is left, and absent where nothing is. */
+    @Override
+    public StageOutcome apply(StageBatch batch) {
+        TokenBatch left = batch.left();
+        double[] factors = factors(batch.facts().versions(), batch.facts().version());
+        double sum = 0;
+        for (int t = 0; t < factors.length; t++) {
+            sum += left.isTrained(t) ? factors[t] : 0;
+        }
+        Map<String, Double> values = StageSettings.of(this);
+        if (left.trainedTokens() > 0) {
+            values.put("mean_factor", sum / left.trainedTokens());
+        }
+        return batch.scaleWeights(this, factors, values);
+    }
+
+    /** One per packed token, 1 where no version sampled it. */
+    private double[] factors(BatchVersions versions, long currentVersion) {
+        TokenBatch tokens = versions.batch();
+        StalenessWeights.Exponential falling = new StalenessWeights.Exponential(halfLifeVersions);
+        double[] factors = new double[tokens.tokenCount()];
+        Arrays.fill(factors, 1);
+        for (int s = 0; s < tokens.sequenceCount(); s++) {
+            for (VersionSpan span : versions.spans(s)) {
+                double factor = falling.weight(BatchVersions.staleness(s, span, currentVersion));
+                Arrays.fill(factors, tokens.start(s) + span.start(), tokens.start(s) + span.end(), factor);
+            }
+        }
+        return factors;
+    }
+}

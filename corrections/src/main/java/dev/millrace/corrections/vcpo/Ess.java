@@ -1,0 +1,119 @@
+package dev.millrace.corrections.vcpo;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.stage.Stage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.stage.StageSettings;
+import java.util.Map;
+import java.util.Objects;
+import java.util.OptionalDouble;
+import java.util.Set;
+
+/**
+ * How the step size follows the effective sample size of the sequences' weights, proximal over behavior whatever the update's
+ * weights compare; the sample size is reported in any case. Absent where nothing is left, and the step is then not damped.
+ *
+ * <p>Unit: batch. {@link #truncatedAt} says where the update's weights are truncated; without it there is no sample size of
+ * truncated ones.
+ *
+ * @param rule how
+ * @param weights of which weights the sample size is taken
+ * @param baseRatio ESS ratio at which a step is not damped, in (0, 1]
+ */
+public record Ess(Rule rule, Weights weights, double baseRatio) implements Stage {
+
+    /** How the step size follows the ESS ratio. */
+    public enum Rule {
+        /** Not at all: the scale is 1. */
+        NONE,
+        /** Its square root. */
+        SQRT,
+        /** The ratio itself. */
+        LINEAR
+    }
+
+    /** Of which weights the sample size is taken. */
+    public enum Weights {
+        /** As they are: shows the outliers that truncation hides, and damps by them. */
+        RAW,
+        /** Truncated as the update's are: damps by what is left in the update. */
+        TRUNCATED
+    }
+
+    public Ess {
+        Objects.requireNonNull(rule, "rule");
+        Objects.requireNonNull(weights, "weights");
+        if (!(baseRatio > 0.0 && baseRatio <= 1.0)) {
+            throw new IllegalArgumentException("base_ratio must be in (0, 1]: " + baseRatio);
+        }
+    }
+
+    /** Square root of that of raw weights, from a ratio of 1. */
+    public static Ess defaults() {
+        return new Ess(Rule.SQRT, Weights.RAW, 1.0);
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.BATCH;
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return StageFacts.policies(RatioKind.ANCHOR);
+    }
+
+    /**
+     * The stage beside weights that are truncated there.
+     *
+     * @param cap of the stage that weighs, see {@link dev.millrace.corrections.stage.WeightStage#cap}
+     * @throws IllegalArgumentException if the sample size of truncated weights scales the step, and nothing truncates them
+     */
+    public Stage truncatedAt(OptionalDouble cap) {
+        if (cap.isEmpty() && rule != Rule.NONE && weights == Weights.TRUNCATED) {
+            throw new IllegalArgumentException(
+                    "weights=truncated has no truncated weights to scale the step by, because"
+                            + " no stage truncates them; choose weights=raw, or importance weights with one threshold");
+        }
+        return new CappedEss(this, cap);
+    }
+
+    /** Without truncated weights. */
+    @Override
+    public StageOutcome apply(StageBatch batch) {
+        return truncatedAt(OptionalDouble.empty()).apply(batch);
+    }
+
+    StageOutcome apply(Stage by, StageBatch batch, OptionalDouble cap) {
+        double[] logWeights = SequenceLogWeights.ofTrainedSequences(
+                batch.left(), batch.facts().ratio(RatioKind.ANCHOR));
+        Map<String, Double> values = StageSettings.of(this);
+        OptionalDouble raw = OptionalDouble.empty();
+        OptionalDouble truncated = OptionalDouble.empty();
+        double scale = 1.0;
+        if (logWeights.length > 0) {
+            raw = OptionalDouble.of(EffectiveSampleSize.ofRaw(logWeights).ratio());
+            values.put("ess_ratio", raw.getAsDouble());
+            if (cap.isPresent()) {
+                truncated = OptionalDouble.of(EffectiveSampleSize.ofTruncated(logWeights, cap.getAsDouble())
+                        .ratio());
+                values.put("ess_ratio_truncated", truncated.getAsDouble());
+            }
+            scale = scale(weights == Weights.RAW ? raw : truncated);
+        }
+        values.put("step_scale", scale);
+        return batch.sampleSize(by, raw, truncated, scale, values);
+    }
+
+    private double scale(OptionalDouble essRatio) {
+        return switch (rule) {
+            case NONE -> 1.0;
+            case SQRT -> new EssStepScale(EssStepScale.Rule.SQRT, baseRatio).scale(essRatio.orElseThrow());
+            case LINEAR -> new EssStepScale(EssStepScale.Rule.LINEAR, baseRatio).scale(essRatio.orElseThrow());
+        };
+    }
+}

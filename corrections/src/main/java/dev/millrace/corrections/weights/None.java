@@ -1,0 +1,48 @@
+package dev.millrace.corrections.weights;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.stage.WeightStage;
+import java.util.Map;
+import java.util.OptionalDouble;
+
+/**
+ * No importance weights: every trained token weighs 1, and nothing is compared.
+ *
+ * <p>Unit: token.
+ */
+public record None() implements WeightStage {
+
+    /** It has no settings. */
+    public static None defaults() {
+        return new None();
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
+
+    @Override
+    public WeightStage comparing(RatioKind ratio) {
+        return this;
+    }
+
+    @Override
+    public OptionalDouble cap() {
+        return OptionalDouble.empty();
+    }
+
+    @Override
+    public StageOutcome apply(StageBatch batch) {
+        TokenBatch left = batch.left();
+        float[] ones = new float[left.tokenCount()];
+        for (int t = 0; t < ones.length; t++) {
+            ones[t] = left.trained(t);
+        }
+        return batch.weigh(this, ones, 0, 0, Map.of());
+    }
+}

@@ -1,0 +1,77 @@
+package dev.millrace.corrections.weights;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.stage.StageSettings;
+import dev.millrace.corrections.stage.WeightStage;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+
+/**
+ * A stage whose weights follow from the log ratios of two policies: a {@link WeightMethod}, proximal over behavior unless it is
+ * told to compare others.
+ */
+public interface RatioWeights extends WeightStage {
+
+    /** The unit whose tokens share one weight. */
+    @Override
+    CorrectionUnit unit();
+
+    /** How log ratios become weights, before any normalisation. */
+    WeightMethod method();
+
+    /** Whether the weights are divided by their mean over the batch, see {@link BatchNormalizedWeights}. */
+    boolean batchNormalize();
+
+    /** What else is worth reporting of a batch that has a trained token. */
+    default Map<String, Double> measures(TokenBatch batch, LogRatio ratio) {
+        return Map.of();
+    }
+
+    @Override
+    default Set<StageInput> inputs() {
+        return StageFacts.policies(RatioKind.ANCHOR);
+    }
+
+    @Override
+    default WeightStage comparing(RatioKind ratio) {
+        return ratio == RatioKind.ANCHOR ? this : new ComparedWeights(this, ratio);
+    }
+
+    @Override
+    default StageOutcome apply(StageBatch batch) {
+        return weigh(this, batch, RatioKind.ANCHOR);
+    }
+
+    /** Weighs, as a stage that stands for this one. */
+    default StageOutcome weigh(WeightStage by, StageBatch batch, RatioKind kind) {
+        TokenBatch left = batch.left();
+        LogRatio ratio = batch.facts().ratio(kind);
+        float[] perToken = new float[left.tokenCount()];
+        WeightSummary raw = method().compute(left, ratio, perToken);
+        WeightSummary summary = batchNormalize() ? BatchNormalizedWeights.normalise(left, unit(), raw, perToken) : raw;
+        Map<String, Double> values = new TreeMap<>(StageSettings.of(this));
+        if (left.trainedTokens() > 0) {
+            values.put("mean_weight", summary.meanWeight());
+            values.put("min_weight", summary.minWeight());
+            values.put("max_weight", summary.maxWeight());
+            if (batchNormalize() && summary.meanWeight() > 0) {
+                values.put("batch_norm_factor", raw.meanWeight() / summary.meanWeight());
+            }
+            values.putAll(measures(left, ratio));
+        }
+        return batch.weigh(
+                by,
+                perToken,
+                (long) summary.truncatedTokens() + summary.maskedTokens(),
+                summary.changedSequences(),
+                values);
+    }
+}

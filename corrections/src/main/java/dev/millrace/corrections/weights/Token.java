@@ -1,0 +1,61 @@
+package dev.millrace.corrections.weights;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.rollout.WeightRule;
+import java.util.Map;
+import java.util.OptionalDouble;
+
+/**
+ * Importance weights, one per token: verl's {@code rollout_is=token}.
+ *
+ * <p>With one number as its threshold a weight is truncated there ({@link TokenTruncatedWeights}); with two, joined by an
+ * underscore, one outside them is 0 ({@link TokenBandWeights}, IcePop). It reports as {@code token_tis} and
+ * {@code token_icepop}, with verl's metrics of its weights. Unit: token.
+ *
+ * @param threshold {@code upper}, at least 1 and finite, or {@code lower_upper}, which hold 1 between them
+ * @param batchNormalize whether weights are divided by their mean over the tokens of the batch
+ */
+public record Token(String threshold, boolean batchNormalize) implements RatioWeights {
+    public Token {
+        WeightRule.of("threshold", WeightRule.Level.TOKEN, threshold).requireOneWithin("threshold=" + threshold);
+    }
+
+    /** Truncated at 2. */
+    public static Token defaults() {
+        return new Token("2.0", false);
+    }
+
+    @Override
+    public String name() {
+        return rule() instanceof WeightRule.Truncate ? "token_tis" : "token_icepop";
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
+
+    @Override
+    public WeightMethod method() {
+        WeightRule rule = rule();
+        return rule instanceof WeightRule.Truncate
+                ? new TokenTruncatedWeights(rule.upper())
+                : new TokenBandWeights(rule.lower(), rule.upper());
+    }
+
+    @Override
+    public OptionalDouble cap() {
+        return rule() instanceof WeightRule.Truncate ? OptionalDouble.of(rule().upper()) : OptionalDouble.empty();
+    }
+
+    @Override
+    public Map<String, Double> measures(TokenBatch batch, LogRatio ratio) {
+        return RuleMeasures.of(rule(), batchNormalize, batch, ratio);
+    }
+
+    private WeightRule rule() {
+        return WeightRule.of("threshold", WeightRule.Level.TOKEN, threshold);
+    }
+}
