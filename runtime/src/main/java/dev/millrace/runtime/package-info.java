@@ -5,7 +5,7 @@
  *
  * <pre>{@code
  * MillraceConfig config = new ConfigLayers()
- *         .yaml("task: {name: sort, sort: {digits: 2}}", "the example")
+ *         .yaml("task: {kind: sort, digits: 2}", "the example")
  *         .set("learner.max_steps=3")
  *         .resolve();
  * RunResult result = new Millrace(config).in(folder).run();

@@ -32,7 +32,7 @@ class MillraceIT {
         Path folder = temporary.resolve("run");
         // example
         MillraceConfig config = new ConfigLayers()
-                .yaml("task: {name: sort, sort: {digits: 2}}", "the example")
+                .yaml("task: {kind: sort, digits: 2}", "the example")
                 .set("learner.max_steps=3")
                 .resolve();
         RunResult result = new Millrace(config).in(folder).run();
@@ -45,7 +45,7 @@ class MillraceIT {
 
         StringWriter printed = new StringWriter();
         RunResult resumed = new Millrace(new ConfigLayers()
-                        .yaml("task: {name: sort, sort: {digits: 2}}", "the example")
+                        .yaml("task: {kind: sort, digits: 2}", "the example")
                         .set("learner.max_steps=4")
                         .resolve())
                 .in(folder)

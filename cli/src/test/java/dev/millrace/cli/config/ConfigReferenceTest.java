@@ -73,6 +73,8 @@ class ConfigReferenceTest {
             String key = join(path, component);
             if (Choice.of(component.getType()).isPresent()) {
                 choice(key, component, (Record) value(component, record), text);
+            } else if (Choice.ofElements(component).isPresent()) {
+                elements(key, component, text);
             } else if (Record.class.isAssignableFrom(component.getType())) {
                 sections(key, (Record) value(component, record), text);
             }
@@ -103,11 +105,22 @@ class ConfigReferenceTest {
         }
     }
 
+    /** One section for each kind of a list's elements that has settings. */
+    private static void elements(String key, RecordComponent component, StringBuilder text) throws IOException {
+        for (Record kind : Choice.ofElements(component).orElseThrow().defaults()) {
+            if (kind.getClass().getRecordComponents().length > 0) {
+                sections(key + "[]", kind, text, Choice.kindOf(kind));
+            }
+        }
+    }
+
     private static void sections(String path, Record record, StringBuilder text, String kind) throws IOException {
         table(path + ": " + kind, path, record, text);
         for (RecordComponent component : record.getClass().getRecordComponents()) {
             if (Choice.of(component.getType()).isPresent() && !SHOWN_ONCE.contains(component.getType())) {
                 choice(join(path, component), component, (Record) value(component, record), text);
+            } else if (Choice.ofElements(component).isPresent()) {
+                elements(join(path, component), component, text);
             }
         }
     }
@@ -143,6 +156,8 @@ class ConfigReferenceTest {
 
     private static String alternatives(RecordComponent component) {
         return Choice.of(component.getType())
+                .or(() -> Choice.ofElements(component))
+                .filter(choice -> !choice.kinds().isEmpty())
                 .map(choice -> ": " + String.join(", ", choice.kinds()))
                 .orElse("");
     }
@@ -162,6 +177,9 @@ class ConfigReferenceTest {
     private static String shown(Object value) {
         if (value instanceof Enum<?> choice) {
             return "`" + choice.name().toLowerCase(Locale.ROOT) + "`";
+        }
+        if (value instanceof List<?> list && !list.isEmpty() && list.get(0) instanceof Record) {
+            return "`[" + list.stream().map(Choice::kindOf).collect(Collectors.joining(", ")) + "]`";
         }
         return value.toString().isEmpty() ? "empty" : "`" + value + "`";
     }

@@ -62,7 +62,7 @@ class RecordedRunIT {
         Files.writeString(told.resolve("secrets.properties"), "key-store=" + SECRET + "-of-a-file\n");
         Files.writeString(told.resolve("my.yaml"), """
                 run: {id: recorded}
-                task: {name: sort, sort: {digits: 3}}
+                task: {kind: sort, digits: 3}
                 admission: {batch_sequences: 64, eta: 1}
                 topology: {batch: {sequences: 64}}
                 goal: {mean_reward: 0}

@@ -55,8 +55,8 @@ class WrongInputIT {
                         "learner.step.optimizer.learning_rate=fast",
                         "learner.step.optimizer.learning_rate must be a number: 'fast'"),
                 Arguments.of(
-                        "task.name=incc",
-                        "task.name must be a known task: 'incc'; did you mean inc? Known are inc, sort, guess"),
+                        "task=incc",
+                        "task must be one of inc, sort, guess, or a kind of a plug-in (--plugin-path): 'incc'; did you mean inc?"),
                 Arguments.of(
                         "topology.batch.sequences=128",
                         "admission.batch_sequences is 256 and topology.batch.sequences is 128; "

@@ -1,19 +1,35 @@
 package dev.millrace.generator.environment;
 
 import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.RewardFunction;
+import dev.millrace.api.environment.Task;
 import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.guess.Guess;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.packed.PackedInts;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.function.UnaryOperator;
 
-/** The environments a generator can serve, by name. Immutable and thread-safe. */
+/** The environments a generator can serve, by name, and what rewards the responses. Immutable and thread-safe. */
 public final class Environments {
     private final SortedMap<String, Environment> byName = new TreeMap<>();
+    private final RewardFunction reward;
 
     /** @throws IllegalArgumentException if two have the same name */
     public Environments(Collection<? extends Environment> environments) {
+        this(environments, new OwnVerdict());
+    }
+
+    /**
+     * @param reward of every response
+     * @throws IllegalArgumentException if two have the same name
+     */
+    public Environments(Collection<? extends Environment> environments, RewardFunction reward) {
+        this.reward = reward;
         for (Environment environment : environments) {
             Environment other = byName.putIfAbsent(environment.name(), environment);
             if (other != null) {
@@ -24,22 +40,51 @@ public final class Environments {
         }
     }
 
+    /**
+     * That of a task, and others beside it.
+     *
+     * @param others of which one may be the task's own
+     * @throws IllegalArgumentException if two different ones have the same name
+     */
+    public static Environments of(Task task, List<Environment> others, RewardFunction reward) {
+        List<Environment> all = new ArrayList<>(others);
+        if (others.stream()
+                .noneMatch(other -> other.name().equals(task.environment().name())
+                        && other.getClass() == task.environment().getClass())) {
+            all.add(task.environment());
+        }
+        return new Environments(all, reward);
+    }
+
     /** Those that come with Millrace. */
     public static Environments builtIn() {
         return new Environments(List.of(new FixedAnswer(), new Guess()));
     }
 
-    /** All of them, by name. */
-    public Collection<Environment> all() {
-        return List.copyOf(byName.values());
+    /** The same names under other environments. */
+    public Environments each(UnaryOperator<Environment> other) {
+        return new Environments(byName.values().stream().map(other).toList(), reward);
     }
 
     /** @throws IllegalArgumentException naming the nearest known one if there is none of that name */
     public Environment named(String name) {
         Environment environment = byName.get(name);
         if (environment == null) {
-            throw new IllegalArgumentException("unknown environment: " + NearestName.sentence(name, byName.keySet()));
+            throw new IllegalArgumentException("unknown environment: " + NearestName.sentence(name, byName.keySet())
+                    + "; a plug-in's is named in environments, or comes with its task");
         }
         return environment;
+    }
+
+    /**
+     * The one that plays a request, with the reward of its responses.
+     *
+     * @throws IllegalArgumentException naming the nearest known one if there is none of the request's name
+     */
+    public Environment playing(PromptRequest request) {
+        Environment environment = named(request.getEnvironment());
+        return reward instanceof OwnVerdict
+                ? environment
+                : new Rewarded(environment, reward, PackedInts.toArray(request.getPromptTokens()));
     }
 }

@@ -17,8 +17,8 @@
  *     The reward must be finite; name its parts in the components.</li>
  * <li>Make prompts with a {@link dev.millrace.api.environment.PromptDataset}, a pure function of seed and ordinal
  *     (draw with {@link dev.millrace.generator.random.CounterBasedRandom}), and put what the episode needs into the state.</li>
- * <li>List it in {@link dev.millrace.generator.environment.Environments#builtIn()}, and the task with its settings in
- *     {@link dev.millrace.generator.environment.TaskConfig}.</li>
+ * <li>Make the settings of the task a record that is a {@link dev.millrace.api.environment.TaskSettings}, and bring it through its
+ *     door: what comes with Millrace in {@link dev.millrace.generator.environment.BuiltInTasks}, anything else in a jar of its own.</li>
  * </ol>
  *
  * <p>An existing environment may serve several tasks: {@code inc} and {@code sort} differ only in their prompts.

@@ -179,7 +179,7 @@ final class PromptCheck {
 
         private PromptReading checkEnvironment(int[] tokens) {
             try {
-                Environment environment = environments.named(request.getEnvironment());
+                Environment environment = environments.playing(request);
                 environment.begin(request.getEnvironmentState());
                 return new AcceptedPrompt(
                         request,

@@ -130,7 +130,7 @@ public final class RolloutSampler implements AutoCloseable {
                     + request.getSampling().getMaxTokens() + " need " + needed + " positions, a slot has "
                     + config.capacityTokens() + " (capacity_tokens)");
         }
-        return new AcceptedPrompt(request, tokens, environments.named(request.getEnvironment()), NOWHERE, 0);
+        return new AcceptedPrompt(request, tokens, environments.playing(request), NOWHERE, 0);
     }
 
     @Override

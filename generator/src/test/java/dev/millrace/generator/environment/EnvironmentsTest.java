@@ -3,13 +3,23 @@ package dev.millrace.generator.environment;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.api.catalogue.Catalogue;
+import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Episode;
 import dev.millrace.api.environment.Prompt;
+import dev.millrace.api.environment.RewardFunction;
+import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Task;
+import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.api.plugin.Kind;
+import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.answer.IncPrompts;
-import dev.millrace.generator.environment.answer.SortPrompts;
 import dev.millrace.generator.environment.guess.Guess;
 import dev.millrace.generator.environment.guess.GuessPrompts;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.packed.PackedInts;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -18,8 +28,11 @@ class EnvironmentsTest {
 
     @Test
     void shouldKnowTheEnvironmentOfEveryTask() {
-        for (String name : TaskConfig.names()) {
-            Task task = named(name).task();
+        List<Kind> tasks = Catalogue.current().kinds(TaskSettings.class);
+        assertThat(tasks).extracting(Kind::name).containsExactly("inc", "sort", "guess");
+        for (Kind kind : tasks) {
+            Task task = ((TaskSettings) kind.defaults()).task();
+            assertThat(task.name()).isEqualTo(kind.name());
             assertThat(Environments.builtIn().named(task.environment().name()).getClass())
                     .isEqualTo(task.environment().getClass());
             Prompt prompt = task.prompts().prompt(3, 14);
@@ -30,20 +43,15 @@ class EnvironmentsTest {
 
     @Test
     void shouldNeedTwelvePositionsForTheDefaultTask() {
-        assertThat(TaskConfig.defaults().task().capacityTokens()).isEqualTo(12);
+        assertThat(IncPrompts.defaults().task().capacityTokens()).isEqualTo(12);
     }
 
     @Test
     void shouldNameTheNearestEnvironmentOfAnUnknownOne() {
         assertThatThrownBy(() -> Environments.builtIn().named("gues"))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("unknown environment: 'gues'; did you mean guess? Known are fixed-answer, guess");
-    }
-
-    @Test
-    void shouldNameTheNearestTaskOfAnUnknownOne() {
-        assertThatThrownBy(() -> named("srt"))
-                .hasMessage("name must be a known task: 'srt'; did you mean sort? Known are inc, sort, guess");
+                .hasMessage("unknown environment: 'gues'; did you mean guess? Known are fixed-answer, guess"
+                        + "; a plug-in's is named in environments, or comes with its task");
     }
 
     @Test
@@ -68,7 +76,47 @@ class EnvironmentsTest {
         assertThatThrownBy(() -> new VerifiedReward(Double.NaN, Map.of())).hasMessageContaining("must be finite: NaN");
     }
 
-    private static TaskConfig named(String name) {
-        return new TaskConfig(name, IncPrompts.defaults(), SortPrompts.defaults(), GuessPrompts.defaults());
+    @Test
+    void shouldServeTheEnvironmentOfATaskBesideOthers() {
+        Task task = GuessPrompts.defaults().task();
+        assertThat(Environments.of(task, List.of(), new OwnVerdict()).named("guess"))
+                .isEqualTo(new Guess());
+        assertThat(Environments.of(task, List.of(new Guess(), new FixedAnswer()), new OwnVerdict())
+                        .named("fixed-answer"))
+                .isEqualTo(new FixedAnswer());
+        assertThatThrownBy(
+                        () -> Environments.of(task, List.of(), new OwnVerdict()).named("fixed-answer"))
+                .hasMessageContaining("unknown environment: 'fixed-answer'");
+    }
+
+    @Test
+    void shouldRewardResponsesByTheChosenFunction() {
+        RewardFunction length = response -> new VerifiedReward(
+                response.response().length()
+                        + 10.0 * response.promptTokens().length
+                        + response.verified().reward(),
+                Map.of());
+        Environments environments = new Environments(List.of(new FixedAnswer()), length);
+        PromptRequest request = PromptRequest.newBuilder()
+                .setRunId("run")
+                .setEpoch(0)
+                .setGroupId("0-3")
+                .setOrdinal(3)
+                .setEnvironment("fixed-answer")
+                .setEnvironmentState("42")
+                .setPromptTokens(PackedInts.of(new int[] {0, 1, 2}))
+                .setSamples(1)
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, 2, 7L))
+                .setTokenizerHash("vocabulary")
+                .setAdmittedVersion(0)
+                .setReleasedAtMs(1)
+                .build();
+        Environment playing = environments.playing(request);
+        assertThat(playing.name()).isEqualTo("fixed-answer");
+        Episode episode = playing.begin("42");
+        WrittenResponse response = new WrittenResponse();
+        response.policy(Symbols.digit(4), episode);
+        assertThat(response.policy(Symbols.digit(0), episode)).isSameAs(StepResult.END);
+        assertThat(episode.verify(response).reward()).isEqualTo(2 + 30 + 0.5);
     }
 }

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
 import dev.millrace.generator.environment.Symbols;
-import dev.millrace.generator.environment.TaskConfig;
+import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.generator.run.RunningRole;
 import dev.millrace.generator.run.TestRun;
 import dev.millrace.infra.broker.EmbeddedBroker;
@@ -34,7 +34,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** Batches of 8 samples in groups of 4. */
 @Timeout(120)
 class StalenessControllerIT {
-    private static final Task TASK = TaskConfig.defaults().task();
+    private static final Task TASK = IncPrompts.defaults().task();
 
     @TempDir
     private static Path directory;

@@ -1,5 +1,7 @@
 package dev.millrace.learner;
 
+import dev.millrace.api.step.MadeStep;
+import dev.millrace.api.step.StepObserver;
 import dev.millrace.learner.batch.BatchReader;
 import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.learner.batch.TrainingBatch;
@@ -58,7 +60,7 @@ public final class Learner implements AutoCloseable {
     /** Ends whatever the running thread waits for. */
     private volatile Runnable wakeup = () -> {};
 
-    private StepObserver observer = batchId -> {};
+    private StepObserver observer = step -> {};
     private double idleSeconds;
     private double commitSeconds;
 
@@ -240,13 +242,14 @@ public final class Learner implements AutoCloseable {
 
         StepReport report = optimizer.train(
                 batch, state.newest().getVersion(), state.controls(), state.weights(), state.optimizer());
-        observer.stepMade(incoming.batch().getBatchId());
+        TrainingRecord record = new TrainingRecord(batch, report, seconds);
+        observer.stepMade(
+                new MadeStep(incoming.batch().getBatchId(), state.newest().getVersion() + 1, record.numbers()));
         meters.progress();
 
         long commitStart = System.nanoTime();
         long finishedAtMs = clock.millis();
         VersionFacts facts = state.next(batch, report, finishedAtMs);
-        TrainingRecord record = new TrainingRecord(batch, report, seconds);
         VersionCommitter.Committed committed = committer.commit(
                 facts,
                 state.weights(),

@@ -45,6 +45,19 @@ final class TrainingRecord {
                 .build();
     }
 
+    /** What is known of the step before it has a manifest, by name. */
+    Map<String, Double> numbers() {
+        Map<String, Double> numbers = report.metrics().byName();
+        numbers.putAll(seconds);
+        numbers.put("reward_mean", training.meanReward());
+        numbers.put("rollouts_trained", (double) report.rolloutsTrained());
+        numbers.put("tokens_trained", (double) report.tokensTrained());
+        numbers.put("learning_rate", report.learningRate());
+        numbers.put("updates", (double) report.updates());
+        report.stages().forEach(stage -> put("stage.", stage, numbers));
+        return numbers;
+    }
+
     private Map<String, Double> metrics(PolicyVersion manifest) {
         LearnerBatch batch = training.batch();
         Map<String, Double> metrics = report.metrics().byName();

@@ -2,7 +2,6 @@ package dev.millrace.experiments;
 
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
-import dev.millrace.generator.environment.TaskConfig;
 import dev.millrace.generator.environment.answer.IncPrompts;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.SamplingParameters;
@@ -25,8 +24,7 @@ final class IncSeries {
         this.run = run;
         this.settings = settings;
         this.seed = seed;
-        TaskConfig defaults = TaskConfig.defaults();
-        this.task = new TaskConfig("inc", new IncPrompts(settings.digits()), defaults.sort(), defaults.guess()).task();
+        this.task = new IncPrompts(settings.digits()).task();
     }
 
     Task task() {

@@ -27,21 +27,25 @@ public final class Choice {
     public static final String KIND = "kind";
 
     private final List<Kind> kinds;
+    private final boolean open;
 
-    private Choice(List<Kind> kinds) {
+    private Choice(List<Kind> kinds, boolean open) {
         this.kinds = kinds;
+        this.open = open;
     }
 
     /** The choice that a component's type is; empty if it is none. */
     public static Optional<Choice> of(Class<?> type) {
         if (Catalogue.current().door(type).isPresent()) {
-            return Optional.of(new Choice(Catalogue.current().kinds(type)));
+            return Optional.of(new Choice(Catalogue.current().kinds(type), true));
         }
         return type.isInterface() && type.isSealed()
-                ? Optional.of(new Choice(Arrays.stream(type.getPermittedSubclasses())
-                        .map(kind ->
-                                Kind.of(type, CanonicalValues.kindOf(kind), defaultsOf(kind), kind.getSimpleName()))
-                        .toList()))
+                ? Optional.of(new Choice(
+                        Arrays.stream(type.getPermittedSubclasses())
+                                .map(kind -> Kind.of(
+                                        type, CanonicalValues.kindOf(kind), defaultsOf(kind), kind.getSimpleName()))
+                                .toList(),
+                        false))
                 : Optional.empty();
     }
 
@@ -84,18 +88,22 @@ public final class Choice {
                 ? Optional.ofNullable(object.get(KIND)).orElse(object.get(ConfigTree.WORD))
                 : node;
         if (kind == null) {
-            return byDefault.orElseThrow(() -> new ConfigException(
-                    key + " needs the key " + KIND + ", one of " + String.join(", ", kinds()) + ": " + node));
+            return byDefault.orElseThrow(
+                    () -> new ConfigException(key + " needs the key " + KIND + ", one of " + known() + ": " + node));
         }
         String name = kind.asText();
         Optional<Kind> chosen = kind.isTextual() ? called(name) : Optional.empty();
-        Kind found = chosen.orElseThrow(() -> new ConfigException(
-                (node.isObject() ? key + "." + KIND : key) + " must be one of " + String.join(", ", kinds()) + ": "
+        Kind found = chosen.orElseThrow(() ->
+                new ConfigException((node.isObject() ? key + "." + KIND : key) + " must be one of " + known() + ": "
                         + (kind.isTextual() ? "'" + name + "'" : kind.toString())
                         + NearestKey.of(name, kinds())
                                 .map(k -> "; did you mean " + k + "?")
                                 .orElse("")));
         return byDefault.filter(value -> value.getClass() == found.type()).orElse(found.defaults());
+    }
+
+    private String known() {
+        return String.join(", ", kinds()) + (open ? ", or a kind of a plug-in (--plugin-path)" : "");
     }
 
     private Optional<Kind> called(String name) {

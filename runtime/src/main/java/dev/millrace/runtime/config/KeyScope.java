@@ -20,7 +20,7 @@ public enum KeyScope {
     /** Who and where a process is, and what its machine has: not on the log. */
     PROCESS;
 
-    private static final Pattern INDEX = Pattern.compile("\\[\\d+]");
+    private static final Pattern INDEX = Pattern.compile("\\[\\d*]");
     /** Keys, or groups of keys that are alike, in the order of the reference; the longest that fits decides. */
     private static final Map<String, KeyScope> OF = new LinkedHashMap<>();
 
@@ -34,7 +34,7 @@ public enum KeyScope {
                 "run.schema_registry_url"); // other names for the same, from another network
         put(PROCESS, "run.device");
 
-        put(RUN, "task", "model");
+        put(RUN, "task", "reward", "environments", "model");
 
         put(RUN, "admission.eta", "admission.batch_sequences", "admission.group_size", "admission.task_seed");
         put(RUN, "admission.max_resamples", "admission.sampling");
@@ -90,6 +90,7 @@ public enum KeyScope {
         put(DEFAULT, "topics.timeout_ms");
         put(PROCESS, "topics.schemas_topic"); // without it the log could not be read to find it
 
+        put(PROCESS, "observers"); // only who learns has them
         put(PROCESS, "broker");
         put(DEFAULT, "goal");
         put(PROCESS, "metrics");

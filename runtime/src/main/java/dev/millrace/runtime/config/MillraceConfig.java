@@ -1,8 +1,16 @@
 package dev.millrace.runtime.config;
 
+import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.RewardFunction;
+import dev.millrace.api.environment.TaskSettings;
+import dev.millrace.api.step.StepObserver;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
-import dev.millrace.generator.environment.TaskConfig;
+import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.environment.OwnVerdict;
+import dev.millrace.generator.environment.answer.FixedAnswer;
+import dev.millrace.generator.environment.answer.IncPrompts;
+import dev.millrace.generator.environment.guess.Guess;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.staleness.StalenessControllerConfig;
 import dev.millrace.infra.broker.BrokerConfig;
@@ -22,6 +30,7 @@ import java.security.SecureRandom;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
@@ -32,12 +41,15 @@ import java.util.Map;
  *
  * @param run which run this is and where its log is
  * @param task what is trained
+ * @param reward who rewards the responses
+ * @param environments that a generator serves beside the task's own, for prompts that another program releases
  * @param model the decoder
  * @param admission when prompts are released and what they ask for
  * @param generator sampling
  * @param scorer scoring
  * @param topology from rollouts and scores to batches
  * @param learner from batches to weights
+ * @param observers who is told of each step of a learner in this process
  * @param weights versions on the log
  * @param topics the run's topics
  * @param broker the broker inside the process
@@ -49,13 +61,16 @@ import java.util.Map;
  */
 public record MillraceConfig(
         RunConfig run,
-        TaskConfig task,
+        TaskSettings task,
+        RewardFunction reward,
+        List<Environment> environments,
         ModelConfig model,
         StalenessControllerConfig admission,
         GeneratorConfig generator,
         ScorerConfig scorer,
         TopologyConfig topology,
         LearnerConfig learner,
+        List<StepObserver> observers,
         WeightsConfig weights,
         TopicsConfig topics,
         BrokerConfig broker,
@@ -109,6 +124,13 @@ public record MillraceConfig(
                             + " or let the learner compute them: learner.step.kl.reference.kind=version");
         }
         kafka = Map.copyOf(kafka);
+        environments = List.copyOf(environments);
+        observers = List.copyOf(observers);
+        try {
+            Environments.of(task.task(), environments, reward);
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException("environments: " + e.getMessage(), e);
+        }
         refuseWith(
                 "generator",
                 () -> generator.requireRoomFor(task.task(), admission.sampling().maxTokens()));
@@ -215,19 +237,27 @@ public record MillraceConfig(
     public static MillraceConfig defaults() {
         return new MillraceConfig(
                 RunConfig.defaults(),
-                TaskConfig.defaults(),
+                IncPrompts.defaults(),
+                new OwnVerdict(),
+                List.of(new FixedAnswer(), new Guess()),
                 ModelConfig.defaults(),
                 StalenessControllerConfig.defaults(),
                 GeneratorConfig.defaults(),
                 ScorerConfig.defaults(),
                 TopologyConfig.defaults(),
                 LearnerConfig.defaults(),
+                List.of(),
                 WeightsConfig.defaults(),
                 TopicsConfig.defaults(),
                 BrokerConfig.defaults(),
                 GoalConfig.defaults(),
                 MetricsConfig.defaults(),
                 Map.of());
+    }
+
+    /** The environments that a generator of the run serves, with what rewards their responses. */
+    public Environments served() {
+        return Environments.of(task.task(), environments, reward);
     }
 
     /** The same under a new name, of its task and the time, unless it has one. */
@@ -237,7 +267,8 @@ public record MillraceConfig(
         }
         String time = LocalDateTime.now(ZoneId.systemDefault()).format(DateTimeFormatter.ofPattern("yyyyMMdd-HHmmss"));
         // task and time are for people; two of them may start in the same second on one cluster
-        return withRunId(task.name() + "-" + time + "-" + String.format("%04x", new SecureRandom().nextInt(1 << 16)));
+        return withRunId(
+                task.task().name() + "-" + time + "-" + String.format("%04x", new SecureRandom().nextInt(1 << 16)));
     }
 
     /** The same with a run id. */
@@ -248,7 +279,22 @@ public record MillraceConfig(
     /** The same as another run. */
     public MillraceConfig with(RunConfig otherRun) {
         return new MillraceConfig(
-                otherRun, task, model, admission, generator, scorer, topology, learner, weights, topics, broker, goal,
-                metrics, kafka);
+                otherRun,
+                task,
+                reward,
+                environments,
+                model,
+                admission,
+                generator,
+                scorer,
+                topology,
+                learner,
+                observers,
+                weights,
+                topics,
+                broker,
+                goal,
+                metrics,
+                kafka);
     }
 }

@@ -1,12 +1,12 @@
 package dev.millrace.runtime.pipeline;
 
 import dev.millrace.api.environment.Task;
+import dev.millrace.api.step.StepObserver;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.Generator;
 import dev.millrace.generator.staleness.StalenessController;
 import dev.millrace.learner.InitialPolicy;
 import dev.millrace.learner.Learner;
-import dev.millrace.learner.StepObserver;
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Device;
@@ -46,12 +46,12 @@ public final class Pipeline implements AutoCloseable {
     private final List<TopologyRunner> topologies = new CopyOnWriteArrayList<>();
 
     public Pipeline(MillraceConfig config, LogConnection connection, MeterRegistry meters, Clock clock) {
-        this(config, connection, meters, clock, Environments.builtIn(), batchId -> {});
+        this(config, connection, meters, clock, config.served(), step -> {});
     }
 
     /**
      * @param environments that the generator serves
-     * @param steps is told of the learner's
+     * @param steps is told of the learner's, before those that are configured
      */
     public Pipeline(
             MillraceConfig config,
@@ -173,7 +173,10 @@ public final class Pipeline implements AutoCloseable {
                 engine(),
                 meters,
                 clock));
-        learner.observe(steps);
+        learner.observe(step -> {
+            steps.stepMade(step);
+            config.observers().forEach(observer -> observer.stepMade(step));
+        });
         for (ScorerPurpose purpose : List.of(ScorerPurpose.REFERENCE, ScorerPurpose.TEACHER)) {
             if (config.scorer().fixed(purpose).version() >= 0) {
                 learner.keepVersion(config.scorer().fixed(purpose).version());

@@ -21,18 +21,19 @@ import java.util.Optional;
 import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
-/** A recorded run's prompts, sampled in this process by the generator's engine and the built-in environments. Owned by one thread. */
+/** A recorded run's prompts, sampled in this process by the generator's engine and the run's environments. Owned by one thread. */
 public final class RunRollouts implements RolloutSource, AutoCloseable {
     private static final Clock NO_TIME = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
 
     private final GeneratorConfig config;
     private final DecoderShape shape;
     private final Engine engine;
-    private final Environments environments = Environments.builtIn();
+    private final Environments environments;
     private @Nullable RolloutSampler sampler;
 
     public RunRollouts(MillraceConfig config, DecoderShape shape, Engine engine) {
         this.config = config.generator();
+        this.environments = config.served();
         this.shape = shape;
         this.engine = engine;
     }
@@ -40,7 +41,7 @@ public final class RunRollouts implements RolloutSource, AutoCloseable {
     @Override
     public Optional<String> refusal(PromptRequest request) {
         try {
-            environments.named(request.getEnvironment()).begin(request.getEnvironmentState());
+            environments.playing(request).begin(request.getEnvironmentState());
         } catch (IllegalArgumentException e) {
             return Optional.of(
                     e.getMessage() + "; what another program plays is not at hand here, so leave out --live");

@@ -2,7 +2,6 @@ package dev.millrace.runtime.replay;
 
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
-import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.RolloutSampler;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -76,7 +75,7 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
      */
     public static Optional<String> refusal(MillraceConfig config, String tokenizerHash) {
         if (!tokenizerHash.equals(config.task().task().tokenizer().hash())) {
-            return Optional.of("the task " + config.task().name() + " has another vocabulary than the run ("
+            return Optional.of("the task " + config.task().task().name() + " has another vocabulary than the run ("
                     + tokenizerHash + ")");
         }
         return config.topology().join().reward()
@@ -103,7 +102,7 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
 
     private List<Rollout> sample(List<PromptRequest> requests, Weights weights, long version) {
         if (sampler == null) {
-            sampler = new RolloutSampler(engine, shape, Environments.builtIn(), config.generator(), NO_TIME);
+            sampler = new RolloutSampler(engine, shape, config.served(), config.generator(), NO_TIME);
         }
         try {
             return sampler.sample(requests, weights, version);

@@ -95,11 +95,13 @@ class ChoiceTest {
     @Test
     void shouldRefuseElementsInSentencesThatNameThem() {
         assertThatThrownBy(() -> wall("gates=[slid]"))
-                .hasMessage("gates[0] must be one of slit, wide, nested: 'slid'; did you mean slit?");
+                .hasMessage(
+                        "gates[0] must be one of slit, wide, nested, or a kind of a plug-in (--plugin-path): 'slid'; did you mean slit?");
         assertThatThrownBy(() -> wall("gates=[wide, {kind: slit, width: -1}]"))
                 .hasMessage("gates[1].width must be above 0: -1.0");
         assertThatThrownBy(() -> wall("gates=[{width: 1}]"))
-                .hasMessage("gates[0] needs the key kind, one of slit, wide, nested: {\"width\":1}");
+                .hasMessage(
+                        "gates[0] needs the key kind, one of slit, wide, nested, or a kind of a plug-in (--plugin-path): {\"width\":1}");
         assertThatThrownBy(() -> wall("gates[1].width=1"))
                 .hasMessage("unknown key gates[1].width for gates[1].kind=wide; it belongs to slit");
         assertThatThrownBy(() -> wall("gates[5].width=1"))

@@ -42,6 +42,7 @@ class KeyScopeTest {
                         "topology.runtime.threads",
                         "topology.runtime.instance_id",
                         "topics.schemas_topic",
+                        "observers",
                         "broker.port",
                         "broker.max_record_bytes",
                         "broker.min_free_bytes",

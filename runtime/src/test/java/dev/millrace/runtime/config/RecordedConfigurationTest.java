@@ -114,7 +114,7 @@ class RecordedConfigurationTest {
     void shouldKnowWhetherAnybodySaysWhatToRun() {
         assertThat(layers("generator.id=g7", "kafka.linger.ms=3").saysWhatToRun())
                 .isFalse();
-        assertThat(layers("task.name=sort").saysWhatToRun()).isTrue();
+        assertThat(layers("task=sort").saysWhatToRun()).isTrue();
         assertThat(layers("learner.step.kl=in_loss").saysWhatToRun()).isTrue();
         assertThat(layers("goal.mean_reward=0.4").saysWhatToRun()).isFalse();
         assertThat(layers("gaol.mean_reward=0.4").saysWhatToRun())

@@ -41,6 +41,7 @@ class RunTaskTest {
     @Test
     void shouldNotBeTriedOnARunOfAnotherVocabulary() {
         assertThat(RunTask.refusal(with(), "of-another"))
-                .hasValue("the task " + with().task().name() + " has another vocabulary than the run (of-another)");
+                .hasValue("the task " + with().task().task().name()
+                        + " has another vocabulary than the run (of-another)");
     }
 }

@@ -14,7 +14,7 @@ import java.util.Map;
  * <p>The response ends when it is as long as the answer; a shorter one, cut by the token limit, has its missing
  * positions counted as wrong. The state is the answer in digits, such as {@code 24680}.
  */
-public final class FixedAnswer implements Environment {
+public record FixedAnswer() implements Environment {
 
     @Override
     public String name() {

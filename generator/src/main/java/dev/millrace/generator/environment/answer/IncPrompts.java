@@ -2,6 +2,9 @@ package dev.millrace.generator.environment.answer;
 
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.PromptDataset;
+import dev.millrace.api.environment.Task;
+import dev.millrace.api.environment.TaskSettings;
+import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.random.CounterBasedRandom;
 
 /**
@@ -9,7 +12,7 @@ import dev.millrace.generator.random.CounterBasedRandom;
  *
  * @param digits n, 1 to 64
  */
-public record IncPrompts(int digits) implements PromptDataset {
+public record IncPrompts(int digits) implements PromptDataset, TaskSettings {
 
     public IncPrompts {
         DigitQuestion.requireLength("inc", digits);
@@ -18,6 +21,11 @@ public record IncPrompts(int digits) implements PromptDataset {
     /** Five digits: learnt in under a hundred steps. */
     public static IncPrompts defaults() {
         return new IncPrompts(5);
+    }
+
+    @Override
+    public Task task() {
+        return new Task("inc", this, new FixedAnswer(), Symbols.tokenizer(), digits + 2, digits);
     }
 
     @Override

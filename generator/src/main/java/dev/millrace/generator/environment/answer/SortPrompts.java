@@ -2,6 +2,9 @@ package dev.millrace.generator.environment.answer;
 
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.PromptDataset;
+import dev.millrace.api.environment.Task;
+import dev.millrace.api.environment.TaskSettings;
+import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.random.CounterBasedRandom;
 import java.util.Arrays;
 
@@ -11,7 +14,7 @@ import java.util.Arrays;
  *
  * @param digits n, 1 to 64
  */
-public record SortPrompts(int digits) implements PromptDataset {
+public record SortPrompts(int digits) implements PromptDataset, TaskSettings {
 
     public SortPrompts {
         DigitQuestion.requireLength("sort", digits);
@@ -20,6 +23,11 @@ public record SortPrompts(int digits) implements PromptDataset {
     /** Four digits: learnt in a few hundred steps. */
     public static SortPrompts defaults() {
         return new SortPrompts(4);
+    }
+
+    @Override
+    public Task task() {
+        return new Task("sort", this, new FixedAnswer(), Symbols.tokenizer(), digits + 2, digits);
     }
 
     @Override

@@ -16,7 +16,7 @@ import java.util.Map;
  * halves it always gets 1. A token that is no digit ends the game. {@code <higher>} means that the number looked for is
  * higher than the guess.
  */
-public final class Guess implements Environment {
+public record Guess() implements Environment {
     private static final StepResult HIGHER = StepResult.insert(Symbols.HIGHER);
     private static final StepResult LOWER = StepResult.insert(Symbols.LOWER);
     private static final StepResult FOUND = StepResult.insertAndEnd(Symbols.FOUND);

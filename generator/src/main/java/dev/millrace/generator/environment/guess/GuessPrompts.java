@@ -2,6 +2,8 @@ package dev.millrace.generator.environment.guess;
 
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.PromptDataset;
+import dev.millrace.api.environment.Task;
+import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.random.CounterBasedRandom;
 
@@ -13,7 +15,7 @@ import dev.millrace.generator.random.CounterBasedRandom;
  * @param digits of the number, leading zeros included, 1 to 4
  * @param turns most guesses, 1 to 32
  */
-public record GuessPrompts(int digits, int turns) implements PromptDataset {
+public record GuessPrompts(int digits, int turns) implements PromptDataset, TaskSettings {
 
     public GuessPrompts {
         if (digits < 1 || digits > GuessState.MAX_DIGITS) {
@@ -29,6 +31,11 @@ public record GuessPrompts(int digits, int turns) implements PromptDataset {
     /** One digit in four guesses, which is what halving the range needs. */
     public static GuessPrompts defaults() {
         return new GuessPrompts(1, 4);
+    }
+
+    @Override
+    public Task task() {
+        return new Task("guess", this, new Guess(), Symbols.tokenizer(), 2, responseTokens());
     }
 
     @Override

@@ -1,6 +1,7 @@
 package dev.millrace.workloads.closed;
 
-import dev.millrace.learner.StepObserver;
+import dev.millrace.api.step.MadeStep;
+import dev.millrace.api.step.StepObserver;
 import dev.millrace.workloads.synthetic.Distribution;
 import java.util.SplittableRandom;
 import java.util.concurrent.CountDownLatch;
@@ -20,9 +21,9 @@ public final class SlowSteps implements StepObserver, AutoCloseable {
     }
 
     @Override
-    public void stepMade(long batchId) {
+    public void stepMade(MadeStep step) {
         try {
-            released.await(addedMs.draw(new SplittableRandom(seed + batchId)), TimeUnit.MILLISECONDS);
+            released.await(addedMs.draw(new SplittableRandom(seed + step.batchId())), TimeUnit.MILLISECONDS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

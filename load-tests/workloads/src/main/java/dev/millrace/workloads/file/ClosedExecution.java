@@ -83,10 +83,9 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
     private ClosedRun onLog(ClosedPoint point, MillraceConfig config, LogConnection connection, MeterRegistry meters)
             throws Exception {
         ClosedPlan plan = point.plan();
-        Environments environments = new Environments(Environments.builtIn().all().stream()
-                .map(environment ->
-                        new SlowEnvironment(environment, plan.environmentMs(), plan.seed(), System::nanoTime))
-                .toList());
+        Environments environments = config.served()
+                .each(environment ->
+                        new SlowEnvironment(environment, plan.environmentMs(), plan.seed(), System::nanoTime));
         StepLog stepLog = new StepLog(connection);
         try (SlowSteps slowSteps = new SlowSteps(plan.stepMs(), plan.seed());
                 Pipeline pipeline =

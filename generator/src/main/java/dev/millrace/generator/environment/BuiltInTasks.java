@@ -1,0 +1,74 @@
+package dev.millrace.generator.environment;
+
+import dev.millrace.api.catalogue.BuiltIn;
+import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.RewardFunction;
+import dev.millrace.api.environment.TaskSettings;
+import dev.millrace.api.plugin.Kind;
+import dev.millrace.generator.environment.answer.FixedAnswer;
+import dev.millrace.generator.environment.answer.IncPrompts;
+import dev.millrace.generator.environment.answer.SortPrompts;
+import dev.millrace.generator.environment.guess.Guess;
+import dev.millrace.generator.environment.guess.GuessPrompts;
+import java.util.List;
+
+/** The doors of tasks, environments and reward functions, and what Millrace itself brings through them. */
+public final class BuiltInTasks implements BuiltIn {
+
+    @Override
+    public String name() {
+        return "tasks";
+    }
+
+    @Override
+    public List<Door> doors() {
+        return List.of(
+                new Door(
+                        "task",
+                        TaskSettings.class,
+                        "task",
+                        "makes prompts, and says which environment plays them and in which vocabulary"),
+                new Door(
+                        "environment",
+                        Environment.class,
+                        "environments",
+                        "answers the policy's turns and verifies what a response is worth"),
+                new Door(
+                        "reward",
+                        RewardFunction.class,
+                        "reward",
+                        "rewards a finished response in the place of its environment"));
+    }
+
+    @Override
+    public List<Kind> kinds() {
+        return List.of(
+                Kind.of(
+                        TaskSettings.class,
+                        "inc",
+                        IncPrompts.defaults(),
+                        "Answer each digit with its successor; learnt in under a hundred steps."),
+                Kind.of(
+                        TaskSettings.class,
+                        "sort",
+                        SortPrompts.defaults(),
+                        "Answer digits with the same digits in ascending order."),
+                Kind.of(
+                        TaskSettings.class,
+                        "guess",
+                        GuessPrompts.defaults(),
+                        "Find a number by guesses, each of which is answered with higher or lower."),
+                Kind.of(
+                        Environment.class,
+                        "fixed_answer",
+                        new FixedAnswer(),
+                        "One turn with one right answer of known length; of inc and sort."),
+                Kind.of(Environment.class, "guess", new Guess(), "The game of the task guess, in several turns."),
+                Kind.of(
+                        RewardFunction.class,
+                        "verified",
+                        new OwnVerdict(),
+                        "What the environment itself says a response is worth."));
+    }
+}

@@ -1,0 +1,43 @@
+package dev.millrace.generator.environment;
+
+import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.FinishedResponse;
+import dev.millrace.api.environment.RewardFunction;
+import dev.millrace.api.environment.StepResult;
+import dev.millrace.api.environment.Transcript;
+import dev.millrace.api.environment.VerifiedReward;
+
+/**
+ * An environment whose responses to one prompt are rewarded by somebody else.
+ *
+ * @param promptTokens of the prompt that it plays
+ */
+record Rewarded(Environment environment, RewardFunction function, int[] promptTokens) implements Environment {
+
+    @Override
+    public String name() {
+        return environment.name();
+    }
+
+    @Override
+    public int endToken() {
+        return environment.endToken();
+    }
+
+    @Override
+    public Episode begin(String state) {
+        Episode episode = environment.begin(state);
+        return new Episode() {
+            @Override
+            public StepResult afterToken(Transcript response) {
+                return episode.afterToken(response);
+            }
+
+            @Override
+            public VerifiedReward verify(Transcript response) {
+                return function.reward(new FinishedResponse(promptTokens, state, response, episode.verify(response)));
+            }
+        };
+    }
+}

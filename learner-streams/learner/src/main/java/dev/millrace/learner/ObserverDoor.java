@@ -1,0 +1,30 @@
+package dev.millrace.learner;
+
+import dev.millrace.api.catalogue.BuiltIn;
+import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.plugin.Kind;
+import dev.millrace.api.step.StepObserver;
+import java.util.List;
+
+/** The door of those who are told of steps. */
+public final class ObserverDoor implements BuiltIn {
+
+    @Override
+    public String name() {
+        return "learner";
+    }
+
+    @Override
+    public List<Door> doors() {
+        return List.of(new Door(
+                "step-observer",
+                StepObserver.class,
+                "observers",
+                "is told of each optimiser step before it is committed"));
+    }
+
+    @Override
+    public List<Kind> kinds() {
+        return List.of();
+    }
+}
