@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
-import dev.millrace.learner.objective.AggregationConfig;
 import dev.millrace.runtime.config.Choice;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.KeyScope;
@@ -29,8 +28,7 @@ import org.junit.jupiter.api.Test;
 class ConfigReferenceTest {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
     /** Choices of many kinds at once, told in one line each time. */
-    private static final List<Class<?>> SHOWN_ONCE =
-            List.of(AggregationConfig.class, CoefficientConfig.class, ReferenceConfig.class);
+    private static final List<Class<?>> SHOWN_ONCE = List.of(CoefficientConfig.class, ReferenceConfig.class);
 
     private static final Path REFERENCE = Path.of("src/main/resources" + ConfigCommand.REFERENCE);
 

@@ -3,7 +3,7 @@ package dev.millrace.cli.replay;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.learner.objective.DecoupledPpoConfig;
+import dev.millrace.corrections.objective.DecoupledPpo;
 import dev.millrace.replay.retrain.Variant;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -31,7 +31,7 @@ class VariantOptionTest {
         assertThat(variant.corrections().m2po().enabled()).isFalse();
         assertThat(variant.corrections().ess())
                 .isEqualTo(RUN.topology().corrections().ess());
-        assertThat(variant.step().objective()).isInstanceOf(DecoupledPpoConfig.class);
+        assertThat(variant.step().objective()).isInstanceOf(DecoupledPpo.class);
         assertThat(variant.step().epochs()).isEqualTo(2);
         assertThat(variant.step().optimizer()).isEqualTo(RUN.learner().step().optimizer());
     }

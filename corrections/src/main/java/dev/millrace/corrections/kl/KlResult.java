@@ -22,6 +22,10 @@ public record KlResult(double value, float[] perToken, float[] gradient) {
             sum[t] = (float) (objective.gradient()[t] + coefficient * gradient[t]);
         }
         return new ObjectiveResult(
-                objective.loss() + coefficient * value, sum, objective.clipFlags(), objective.metrics());
+                objective.loss() + coefficient * value,
+                sum,
+                objective.clipFlags(),
+                objective.actedOn(),
+                objective.metrics());
     }
 }

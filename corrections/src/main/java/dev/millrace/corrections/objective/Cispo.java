@@ -1,5 +1,7 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.atLeastZero;
+
 import dev.millrace.corrections.CorrectionUnit;
 
 /**
@@ -11,14 +13,19 @@ import dev.millrace.corrections.CorrectionUnit;
  * Metrics: approximate KL, fraction whose ratio was clipped.
  *
  * <p>Source: MiniMax-M1 (arXiv 2506.13585). The paper advises no lower bound: {@code ε_low = 1} gives that.
+ *
+ * @param anchor the policy that the ratio is taken to
+ * @param clipRatioLow the weight is at least {@code 1 - clip_ratio_low}; 1 for no such bound
+ * @param clipRatioHigh and at most {@code 1 + clip_ratio_high}
  */
-public final class Cispo implements Objective {
-    private final ClipRange range;
-    private final LossAggregation aggregation;
+public record Cispo(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements Objective {
+    public Cispo {
+        atLeastZero("clip_ratio_low", clipRatioLow);
+        atLeastZero("clip_ratio_high", clipRatioHigh);
+    }
 
-    public Cispo(ClipRange range, LossAggregation aggregation) {
-        this.range = range;
-        this.aggregation = aggregation;
+    public static Cispo defaults() {
+        return new Cispo(Anchor.PROXIMAL, 1, 0.2);
     }
 
     @Override
@@ -27,13 +34,15 @@ public final class Cispo implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
-        return new TokenwiseLoss(input, aggregation)
-                .apply(this::token, input.requireProximal("CISPO"))
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
+        ClipRange range = new ClipRange(clipRatioLow, clipRatioHigh);
+        TokenRule rule = (current, anchored, advantage, term) -> token(range, current, anchored, advantage, term);
+        return new TokenwiseLoss(input, facts.coefficients(input.batch()))
+                .apply(rule, input.requireProximal("CISPO"))
                 .withClipMetrics();
     }
 
-    private void token(double current, double proximal, double advantage, TokenTerm term) {
+    private static void token(ClipRange range, double current, double proximal, double advantage, TokenTerm term) {
         term.logRatio = BoundedLogRatio.of(current, proximal);
         double ratio = Math.exp(term.logRatio);
         double weight = range.clip(ratio);

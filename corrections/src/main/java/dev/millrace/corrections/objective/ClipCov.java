@@ -1,5 +1,8 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.atLeastZero;
+import static dev.millrace.corrections.objective.Bounds.inUnit;
+
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import java.util.BitSet;
@@ -14,12 +17,25 @@ import java.util.SplittableRandom;
  * at random, without replacement, and their loss and derivative are 0. The others have PPO's. The log ratio is not
  * bounded. Metrics: approximate KL; the clipped fraction counts the silenced tokens only, as in verl.
  *
- * <p>The draw depends on the seed and the candidates' order, nothing else: pass the step as seed, and a replay draws
- * the same.
+ * <p>The draw depends on the optimiser's step and the candidates' order, nothing else: a replay draws the same.
  *
  * <p>Source: Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning" (arXiv 2505.22617).
+ *
+ * @param anchor the policy that the trust region is around
+ * @param clipRatioLow the ratio moves freely down to {@code 1 - clip_ratio_low}
+ * @param clipRatioHigh and up to {@code 1 + clip_ratio_high}
+ * @param clipCovRatio share of the trained tokens that are silenced at most
+ * @param clipCovLb a candidate's covariance of advantage and log-prob is above this
+ * @param clipCovUb and below this
  */
-public final class ClipCov implements Objective {
+public record ClipCov(
+        Anchor anchor,
+        double clipRatioLow,
+        double clipRatioHigh,
+        double clipCovRatio,
+        double clipCovLb,
+        double clipCovUb)
+        implements Objective {
     /** verl's default share. */
     public static final double DEFAULT_SHARE = 0.0002;
     /** verl's default lower bound of the covariance. */
@@ -27,34 +43,17 @@ public final class ClipCov implements Objective {
     /** verl's default upper bound of the covariance. */
     public static final double DEFAULT_HIGH = 5.0;
 
-    private final ClipRange range;
-    private final ClippedSurrogate surrogate;
-    private final double share;
-    private final double low;
-    private final double high;
-    private final long seed;
-    private final LossAggregation aggregation;
+    public ClipCov {
+        atLeastZero("clip_ratio_low", clipRatioLow);
+        atLeastZero("clip_ratio_high", clipRatioHigh);
+        inUnit("clip_cov_ratio", clipCovRatio);
+        if (!(clipCovLb < clipCovUb)) {
+            throw new IllegalArgumentException("clip_cov_lb must be below clip_cov_ub=" + clipCovUb + ": " + clipCovLb);
+        }
+    }
 
-    /**
-     * @param share of the trained tokens that may be silenced; positive
-     * @param low covariance above which a token is a candidate
-     * @param high covariance below which it is one
-     * @param seed of the draw where there are more candidates than places
-     */
-    public ClipCov(ClipRange range, double share, double low, double high, long seed, LossAggregation aggregation) {
-        if (!(share > 0 && share < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException("the share of silenced tokens must be positive and finite: " + share);
-        }
-        if (!(low <= high)) {
-            throw new IllegalArgumentException("the band of covariances is empty: low=" + low + ", high=" + high);
-        }
-        this.range = range;
-        this.surrogate = new ClippedSurrogate(range, Double.POSITIVE_INFINITY);
-        this.share = share;
-        this.low = low;
-        this.high = high;
-        this.seed = seed;
-        this.aggregation = aggregation;
+    public static ClipCov defaults() {
+        return new ClipCov(Anchor.PROXIMAL, 0.2, 0.2, DEFAULT_SHARE, DEFAULT_LOW, DEFAULT_HIGH);
     }
 
     @Override
@@ -63,29 +62,34 @@ public final class ClipCov implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         float[] proximal = input.requireProximal("Clip-Cov");
-        BitSet silenced = silenced(input, proximal);
+        ClipRange range = new ClipRange(clipRatioLow, clipRatioHigh);
+        ClippedSurrogate surrogate = new ClippedSurrogate(range, Double.POSITIVE_INFINITY);
+        BitSet silenced = silenced(input, proximal, range, facts.optimizerSteps());
         TokenRule rule = (current, anchor, advantage, term) -> {
             term.logRatio = current - anchor;
             term.clipped = silenced.get(term.token);
             if (!term.clipped) {
                 surrogate.apply(Math.exp(term.logRatio), advantage, term);
+                term.acted = term.clipped;
                 term.clipped = false; // PPO's own clipping is not what this objective's metric counts
             }
         };
-        return new TokenwiseLoss(input, aggregation).apply(rule, proximal).withClippedFraction();
+        return new TokenwiseLoss(input, facts.coefficients(input.batch()))
+                .apply(rule, proximal)
+                .withClippedFraction();
     }
 
-    private BitSet silenced(ObjectiveInput input, float[] proximal) {
+    private BitSet silenced(ObjectiveInput input, float[] proximal, ClipRange range, long seed) {
         TokenBatch batch = input.batch();
         TokenCovariance covariance = new TokenCovariance(input);
-        long places = Math.max(1, (long) (share * batch.trainedTokens()));
+        long places = Math.max(1, (long) (clipCovRatio * batch.trainedTokens()));
         int[] drawn = new int[(int) Math.min(places, batch.trainedTokens())];
         SplittableRandom random = new SplittableRandom(seed);
         int candidates = 0;
         for (int t = 0; t < batch.tokenCount(); t++) {
-            if (batch.isTrained(t) && isCandidate(input, proximal, covariance, t)) {
+            if (batch.isTrained(t) && isCandidate(input, proximal, range, covariance, t)) {
                 // a reservoir: after n candidates each has had the same chance of a place
                 int place = candidates < drawn.length ? candidates : random.nextInt(candidates + 1);
                 if (place < drawn.length) {
@@ -101,11 +105,12 @@ public final class ClipCov implements Objective {
         return silenced;
     }
 
-    private boolean isCandidate(ObjectiveInput input, float[] proximal, TokenCovariance covariance, int t) {
+    private boolean isCandidate(
+            ObjectiveInput input, float[] proximal, ClipRange range, TokenCovariance covariance, int t) {
         double ratio = Math.exp((double) input.current()[t] - proximal[t]);
         double advantage = input.advantages()[t];
         boolean clippedByPpo = -advantage * range.clip(ratio) > -advantage * ratio;
         double c = covariance.of(t);
-        return !clippedByPpo && c > low && c < high;
+        return !clippedByPpo && c > clipCovLb && c < clipCovUb;
     }
 }

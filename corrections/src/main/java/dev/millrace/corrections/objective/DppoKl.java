@@ -1,5 +1,8 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.atLeastZero;
+import static dev.millrace.corrections.objective.Bounds.positive;
+
 import dev.millrace.corrections.CorrectionUnit;
 
 /**
@@ -12,26 +15,23 @@ import dev.millrace.corrections.CorrectionUnit;
  * so that a certain token has a finite divergence. Metrics as {@link DppoTv}.
  *
  * <p>Source: arXiv 2602.04879, "binary KL".
+ *
+ * @param anchor the policy that the trust region is around
+ * @param clipRatioLow divergence in nats beyond which pushing a token down further has no gradient
+ * @param clipRatioHigh divergence beyond which pushing it up further has none
+ * @param clipRatioC largest ratio that weighs a token
  */
-public final class DppoKl implements Objective {
+public record DppoKl(Anchor anchor, double clipRatioLow, double clipRatioHigh, double clipRatioC) implements Objective {
     private static final double COMPLEMENT_FLOOR = 1e-8;
 
-    private final double low;
-    private final double high;
-    private final double truncation;
-    private final LossAggregation aggregation;
+    public DppoKl {
+        atLeastZero("clip_ratio_low", clipRatioLow);
+        atLeastZero("clip_ratio_high", clipRatioHigh);
+        positive("clip_ratio_c", clipRatioC);
+    }
 
-    /**
-     * @param low largest divergence of a token that fell, for advantages that are not positive
-     * @param high largest divergence of a token that rose, for positive advantages
-     * @param truncation largest ratio used as a weight; positive
-     */
-    public DppoKl(double low, double high, double truncation, LossAggregation aggregation) {
-        DivergenceBounds.require(low, high, truncation);
-        this.low = low;
-        this.high = high;
-        this.truncation = truncation;
-        this.aggregation = aggregation;
+    public static DppoKl defaults() {
+        return new DppoKl(Anchor.PROXIMAL, 0.05, 0.05, DppoTv.DEFAULT_TRUNCATION);
     }
 
     @Override
@@ -40,8 +40,8 @@ public final class DppoKl implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
-        return new TokenwiseLoss(input, aggregation)
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
+        return new TokenwiseLoss(input, facts.coefficients(input.batch()))
                 .apply(this::token, input.requireProximal("DPPO-KL"))
                 .withClipMetrics();
     }
@@ -52,8 +52,8 @@ public final class DppoKl implements Objective {
         double divergence = before * (proximal - current)
                 + (1 - before) * Math.log((1 - before + COMPLEMENT_FLOOR) / (1 - probability + COMPLEMENT_FLOOR));
         boolean inside = advantage > 0
-                ? divergence <= high || probability <= before
-                : divergence <= low || probability >= before;
-        DivergenceBounds.maskedPolicyGradient(current, proximal, advantage, inside, truncation, term);
+                ? divergence <= clipRatioHigh || probability <= before
+                : divergence <= clipRatioLow || probability >= before;
+        DivergenceMask.maskedPolicyGradient(current, proximal, advantage, inside, clipRatioC, term);
     }
 }

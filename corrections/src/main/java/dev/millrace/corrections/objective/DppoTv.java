@@ -1,11 +1,14 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.atLeastZero;
+import static dev.millrace.corrections.objective.Bounds.positive;
+
 import dev.millrace.corrections.CorrectionUnit;
 
 /**
  * DPPO with a total-variation trust region: per token {@code ℓ = −A · sg[min(r, c)] · sg[M] · log π}, where
  * {@code M = 1} while the probability has not moved too far in the direction the advantage pushes:
- * {@code π − π_prox <= high} if {@code A > 0}, {@code π − π_prox >= −low} otherwise.
+ * {@code π − π_prox <= clipRatioHigh} if {@code A > 0}, {@code π − π_prox >= −low} otherwise.
  *
  * <p>Unit of correction: token. PPO bounds a ratio, so a token of probability 0.001 is clipped after a change no one
  * would notice, and one of 0.9 never; here the bound is on the change of probability itself (the total variation of the
@@ -14,27 +17,24 @@ import dev.millrace.corrections.CorrectionUnit;
  * whose ratio was truncated.
  *
  * <p>Source: arXiv 2602.04879, "binary TV"; the truncation is its section 5.4.
+ *
+ * @param anchor the policy that the trust region is around
+ * @param clipRatioLow how far a probability may fall before pushing it down further has no gradient
+ * @param clipRatioHigh how far it may rise before pushing it up further has none
+ * @param clipRatioC largest ratio that weighs a token
  */
-public final class DppoTv implements Objective {
+public record DppoTv(Anchor anchor, double clipRatioLow, double clipRatioHigh, double clipRatioC) implements Objective {
     /** Truncation of the ratio; the paper advises a large one, since truncation biases. */
     public static final double DEFAULT_TRUNCATION = 20.0;
 
-    private final double low;
-    private final double high;
-    private final double truncation;
-    private final LossAggregation aggregation;
+    public DppoTv {
+        atLeastZero("clip_ratio_low", clipRatioLow);
+        atLeastZero("clip_ratio_high", clipRatioHigh);
+        positive("clip_ratio_c", clipRatioC);
+    }
 
-    /**
-     * @param low largest fall of a token's probability, for advantages that are not positive
-     * @param high largest rise, for positive advantages
-     * @param truncation largest ratio used as a weight; positive
-     */
-    public DppoTv(double low, double high, double truncation, LossAggregation aggregation) {
-        DivergenceBounds.require(low, high, truncation);
-        this.low = low;
-        this.high = high;
-        this.truncation = truncation;
-        this.aggregation = aggregation;
+    public static DppoTv defaults() {
+        return new DppoTv(Anchor.PROXIMAL, 0.2, 0.2, DEFAULT_TRUNCATION);
     }
 
     @Override
@@ -43,15 +43,15 @@ public final class DppoTv implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
-        return new TokenwiseLoss(input, aggregation)
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
+        return new TokenwiseLoss(input, facts.coefficients(input.batch()))
                 .apply(this::token, input.requireProximal("DPPO-TV"))
                 .withClipMetrics();
     }
 
     private void token(double current, double proximal, double advantage, TokenTerm term) {
         double rise = Math.exp(current) - Math.exp(proximal);
-        boolean inside = advantage > 0 ? rise <= high : rise >= -low;
-        DivergenceBounds.maskedPolicyGradient(current, proximal, advantage, inside, truncation, term);
+        boolean inside = advantage > 0 ? rise <= clipRatioHigh : rise >= -clipRatioLow;
+        DivergenceMask.maskedPolicyGradient(current, proximal, advantage, inside, clipRatioC, term);
     }
 }

@@ -1,5 +1,7 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.positive;
+
 import dev.millrace.corrections.CorrectionUnit;
 
 /**
@@ -11,19 +13,17 @@ import dev.millrace.corrections.CorrectionUnit;
  *
  * <p>Source: Richemond et al. 2024 (arXiv 2405.19107), in the token form that Tinker and verl use: with a given
  * advantage instead of a learnt value, and on single tokens instead of whole sequences.
+ *
+ * @param anchor the policy that the leash is tied to
+ * @param beta strength of the leash; positive
  */
-public final class Dro implements Objective {
-    private final double beta;
-    private final LossAggregation aggregation;
+public record Dro(Anchor anchor, double beta) implements Objective {
+    public Dro {
+        positive("beta", beta);
+    }
 
-    /** @param beta strength of the leash; above 0, since without it this is the plain policy gradient */
-    public Dro(double beta, LossAggregation aggregation) {
-        if (!(beta > 0 && beta < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException(
-                    "the beta of DRO must be above 0 and finite, since without its leash it is REINFORCE: " + beta);
-        }
-        this.beta = beta;
-        this.aggregation = aggregation;
+    public static Dro defaults() {
+        return new Dro(Anchor.PROXIMAL, 0.1);
     }
 
     @Override
@@ -32,8 +32,8 @@ public final class Dro implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
-        return new TokenwiseLoss(input, aggregation)
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
+        return new TokenwiseLoss(input, facts.coefficients(input.batch()))
                 .apply(this::token, input.requireProximal("DRO"))
                 .withKlMetric();
     }
@@ -41,6 +41,7 @@ public final class Dro implements Objective {
     private void token(double current, double proximal, double advantage, TokenTerm term) {
         term.logRatio = current - proximal;
         term.loss = -advantage * current + 0.5 * beta * term.logRatio * term.logRatio;
+        term.acted = term.logRatio != 0;
         term.derivative = -advantage + beta * term.logRatio;
     }
 }

@@ -1,5 +1,7 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.atLeastZero;
+
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import java.util.LinkedHashMap;
@@ -17,34 +19,24 @@ import java.util.Map;
  * sequence. Metrics: approximate KL, and the fractions of tokens outside the range with positive and with negative
  * advantage.
  *
- * <p>The loss is divided by the number of sequences that have a trained token. verl divides by all sequences and floors
- * weights at 1e-10: {@link #asReference} reproduces that.
+ * <p>A sequence's loss counts the sum of its tokens' coefficients, so under {@link LossAggregation.SeqMeanTokenMean}, the
+ * paper's, the loss is divided by the number of sequences that have a trained token. verl always divides by all sequences
+ * and floors weights at 1e-10.
  *
  * <p>Source: Zhao et al. 2025 (arXiv 2507.20673).
+ *
+ * @param anchor the policy that the trust region is around
+ * @param clipRatioLow a token's log ratio moves freely down to {@code -clip_ratio_low}
+ * @param clipRatioHigh and up to {@code clip_ratio_high}
  */
-public final class Gmpo implements Objective {
-    private static final double REFERENCE_WEIGHT_FLOOR = 1e-10;
-
-    private final ClipRange logRange;
-    private final GlobalBatch whole;
-    private final double weightFloor;
-    private final boolean countsEverySequence;
-
-    private Gmpo(ClipRange logRange, GlobalBatch whole, double weightFloor, boolean countsEverySequence) {
-        this.logRange = logRange;
-        this.whole = whole;
-        this.weightFloor = weightFloor;
-        this.countsEverySequence = countsEverySequence;
+public record Gmpo(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements Objective {
+    public Gmpo {
+        atLeastZero("clip_ratio_low", clipRatioLow);
+        atLeastZero("clip_ratio_high", clipRatioHigh);
     }
 
-    /** @param logRange how far a log ratio moves freely below and above 0 */
-    public Gmpo(ClipRange logRange, GlobalBatch whole) {
-        this(logRange, whole, 0.0, false);
-    }
-
-    /** verl's {@code geo_mean}: fully masked sequences count in the mean, weights are floored at 1e-10. */
-    public static Gmpo asReference(ClipRange logRange) {
-        return new Gmpo(logRange, GlobalBatch.WHOLE, REFERENCE_WEIGHT_FLOOR, true);
+    public static Gmpo defaults() {
+        return new Gmpo(Anchor.PROXIMAL, 0.4, 0.4);
     }
 
     @Override
@@ -53,8 +45,13 @@ public final class Gmpo implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
-        return new Evaluation(input, input.requireProximal("GMPO")).run();
+    public LossAggregation publishedAggregation() {
+        return new LossAggregation.SeqMeanTokenMean();
+    }
+
+    @Override
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
+        return new Evaluation(input, input.requireProximal("GMPO")).run(facts.coefficients(input.batch()));
     }
 
     private final class Evaluation {
@@ -66,6 +63,7 @@ public final class Gmpo implements Objective {
         private double logRatios;
         private long clippedPositive;
         private long clippedNegative;
+        private final ActedOn.Tally acted = new ActedOn.Tally();
 
         Evaluation(ObjectiveInput input, float[] proximal) {
             this.input = input;
@@ -75,22 +73,17 @@ public final class Gmpo implements Objective {
             this.clipFlags = new byte[gradient.length];
         }
 
-        ObjectiveResult run() {
-            double[] coefficients = countsEverySequence
-                    ? new LossAggregation.SequenceMeanTokenSum(
-                                    new GlobalBatch(GlobalBatch.OF_THIS_BATCH, Math.max(1, batch.sequenceCount()), 1))
-                            .coefficients(batch)
-                    : new LossAggregation.SequenceMeanTokenSum(whole).coefficients(batch);
+        ObjectiveResult run(double[] coefficients) {
             double loss = 0.0;
             for (int s = 0; s < batch.sequenceCount(); s++) {
-                loss += batch.trainedTokens(s) == 0 ? 0.0 : sequence(s, coefficients[s]);
+                loss += batch.trainedTokens(s) == 0 ? 0.0 : sequence(s, coefficients[s] * batch.trainedTokens(s));
             }
             int trained = Math.max(1, batch.trainedTokens());
             Map<String, Double> metrics = new LinkedHashMap<>();
             metrics.put(ObjectiveResult.CLIPPED_FRACTION, (double) clippedPositive / trained);
             metrics.put(ObjectiveResult.APPROX_KL, -logRatios / trained);
             metrics.put(ObjectiveResult.LOWER_CLIPPED_FRACTION, (double) clippedNegative / trained);
-            return new ObjectiveResult(loss, gradient, clipFlags, metrics);
+            return new ObjectiveResult(loss, gradient, clipFlags, acted.done(), metrics);
         }
 
         private double sequence(int s, double coefficient) {
@@ -103,8 +96,8 @@ public final class Gmpo implements Objective {
                     double advantage = input.advantages()[t];
                     logSum += silenced(delta, advantage) ? clipped(delta) : advantage == 0 ? 0.0 : delta;
                     advantageSum += advantage;
-                    logWeightSum += Math.log(input.weight(t) + weightFloor);
-                    count(t, delta, advantage);
+                    logWeightSum += Math.log(input.weight(t));
+                    count(s, t, delta, advantage);
                 }
             }
             int trained = batch.trainedTokens(s);
@@ -122,22 +115,23 @@ public final class Gmpo implements Objective {
             return loss;
         }
 
-        private void count(int t, double delta, double advantage) {
+        private void count(int s, int t, double delta, double advantage) {
             boolean outside = delta != clipped(delta);
             logRatios += delta;
             clippedPositive += outside && advantage > 0 ? 1 : 0;
             clippedNegative += outside && advantage < 0 ? 1 : 0;
+            acted.add(s, outside && advantage != 0 ? 1 : 0);
             clipFlags[t] = !outside || advantage == 0
                     ? 0
                     : advantage > 0 ? ObjectiveResult.CLIPPED : ObjectiveResult.LOWER_CLIPPED;
         }
 
         private boolean silenced(double delta, double advantage) {
-            return advantage > 0 && delta > logRange.high() || advantage < 0 && delta < -logRange.low();
+            return advantage > 0 && delta > clipRatioHigh || advantage < 0 && delta < -clipRatioLow;
         }
 
         private double clipped(double delta) {
-            return Math.max(-logRange.low(), Math.min(logRange.high(), delta));
+            return Math.max(-clipRatioLow, Math.min(clipRatioHigh, delta));
         }
     }
 }

@@ -1,37 +1,38 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.aboveOne;
+import static dev.millrace.corrections.objective.Bounds.atLeastZero;
+
 import dev.millrace.corrections.CorrectionUnit;
 
 /**
  * GSPO: PPO's clipped surrogate of the sequence's ratio, {@code ℓ = max(−A s, −A clip(s))} with the geometric mean
- * {@code s = exp(mean_t(current_t − proximal_t))}.
+ * {@code s = exp(mean_t(current_t − anchor_t))}.
  *
  * <p>Unit of correction: sequence; a sequence is clipped as a whole. The reward judges the sequence, so the ratio that
  * corrects for it is the sequence's; the root keeps long answers on the scale of short ones. The gradient flows through
  * {@code s}: every trained token receives {@code −A s / n}. The advantage is the mean over the sequence's trained
  * tokens, its weight the sum of theirs under the aggregation's coefficient; with {@link
- * LossAggregation.SequenceMeanTokenMean}, the paper's, that is the mean weight. The clip range must be far narrower than
+ * LossAggregation.SeqMeanTokenMean}, the paper's, that is the mean weight. The clip range must be far narrower than
  * PPO's (3e-4 and 4e-4 in the paper). Metrics as {@link PpoClip}.
  *
- * <p>Source: Zheng et al. 2025 (arXiv 2507.18071). AReaL's {@code importance_sampling_level: sequence} is this with a
- * token mean.
+ * <p>Source: Zheng et al. 2025 (arXiv 2507.18071), which has no dual clip. AReaL's {@code importance_sampling_level:
+ * sequence} is this with a token mean.
+ *
+ * @param anchor the policy that the trust region is around
+ * @param clipRatioLow the sequence's ratio moves freely down to {@code 1 - clip_ratio_low}; far narrower than a token's
+ * @param clipRatioHigh and up to {@code 1 + clip_ratio_high}
+ * @param clipRatioC largest ratio that counts against a sequence with negative advantage; above 1
  */
-public final class Gspo implements Objective {
-    private final ClippedSurrogate surrogate;
-    private final LossAggregation aggregation;
-
-    /**
-     * @param dualClip largest ratio that counts against a sequence with negative advantage; infinite for none, as the
-     *     paper has it
-     */
-    public Gspo(ClipRange range, double dualClip, LossAggregation aggregation) {
-        this.surrogate = new ClippedSurrogate(range, dualClip);
-        this.aggregation = aggregation;
+public record Gspo(Anchor anchor, double clipRatioLow, double clipRatioHigh, double clipRatioC) implements Objective {
+    public Gspo {
+        atLeastZero("clip_ratio_low", clipRatioLow);
+        atLeastZero("clip_ratio_high", clipRatioHigh);
+        aboveOne("clip_ratio_c", clipRatioC);
     }
 
-    /** As published. */
-    public Gspo(ClipRange range) {
-        this(range, Double.POSITIVE_INFINITY, new LossAggregation.SequenceMeanTokenMean());
+    public static Gspo defaults() {
+        return new Gspo(Anchor.PROXIMAL, 3e-4, 4e-4, PpoClip.DEFAULT_CLIP_RATIO_C);
     }
 
     @Override
@@ -40,8 +41,14 @@ public final class Gspo implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
-        return new SequencewiseLoss(input, aggregation)
+    public LossAggregation publishedAggregation() {
+        return new LossAggregation.SeqMeanTokenMean();
+    }
+
+    @Override
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
+        ClippedSurrogate surrogate = new ClippedSurrogate(new ClipRange(clipRatioLow, clipRatioHigh), clipRatioC);
+        return new SequencewiseLoss(input, facts.coefficients(input.batch()))
                 .apply(
                         (x, advantage, term) -> surrogate.apply(Math.exp(x), advantage, term),
                         input.requireProximal("GSPO"))

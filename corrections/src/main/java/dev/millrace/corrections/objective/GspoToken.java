@@ -1,29 +1,34 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.atLeastZero;
+
 import dev.millrace.corrections.CorrectionUnit;
 
 /**
- * GSPO-token: the sequence's ratio with the token's gradient, {@code s_t = sg[s] · π_t / sg[π_t]}, in PPO's clipped
- * surrogate with an advantage per token: {@code ℓ = max(−A_t s_t, −A_t clip(s_t))}.
+ * GSPO-token: the sequence's ratio with the token's gradient. In value a token's ratio is the sequence's geometric mean
+ * {@code s = exp(mean_t(current − anchor))}; in derivative it is the token's alone, so a token receives {@code −A_t s}
+ * where it is not clipped. With one advantage per sequence this is {@link Gspo}. The mean log ratio is bounded to 10
+ * above (derivative 0 beyond), as in verl. Metrics: approximate KL (of the tokens' own ratios), clipped fraction.
  *
- * <p>Unit of correction: sequence, for the ratio; advantages and gradients are per token. In value {@code s_t} is the
- * geometric mean {@code s = exp(mean_t(current − proximal))}; in derivative it is the token's alone, so a token
- * receives {@code −A_t s} where it is not clipped. With one advantage per sequence this is {@link Gspo}. The mean log
- * ratio is bounded to 10 above (derivative 0 beyond), as in verl. Metrics: approximate KL (of the tokens' own ratios),
- * clipped fraction.
+ * <p>Unit of correction: sequence.
  *
  * <p>Source: Zheng et al. 2025 (arXiv 2507.18071), section on GSPO-token; what verl calls {@code gspo}, which always
- * aggregates by {@link LossAggregation.SequenceMeanTokenMean}.
+ * aggregates by {@link LossAggregation.SeqMeanTokenMean}.
+ *
+ * @param anchor the policy that the trust region is around
+ * @param clipRatioLow the sequence's ratio moves freely down to {@code 1 - clip_ratio_low}; far narrower than a token's
+ * @param clipRatioHigh and up to {@code 1 + clip_ratio_high}
  */
-public final class GspoToken implements Objective {
+public record GspoToken(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements Objective {
     private static final double LOG_RATIO_BOUND = 10.0;
 
-    private final ClippedSurrogate surrogate;
-    private final LossAggregation aggregation;
+    public GspoToken {
+        atLeastZero("clip_ratio_low", clipRatioLow);
+        atLeastZero("clip_ratio_high", clipRatioHigh);
+    }
 
-    public GspoToken(ClipRange range, LossAggregation aggregation) {
-        this.surrogate = new ClippedSurrogate(range, Double.POSITIVE_INFINITY);
-        this.aggregation = aggregation;
+    public static GspoToken defaults() {
+        return new GspoToken(Anchor.PROXIMAL, 3e-4, 4e-4);
     }
 
     @Override
@@ -32,15 +37,24 @@ public final class GspoToken implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
+    public LossAggregation publishedAggregation() {
+        return new LossAggregation.SeqMeanTokenMean();
+    }
+
+    @Override
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         float[] proximal = input.requireProximal("GSPO-token");
+        ClippedSurrogate surrogate =
+                new ClippedSurrogate(new ClipRange(clipRatioLow, clipRatioHigh), Double.POSITIVE_INFINITY);
         SequenceMeans means = SequenceMeans.of(input, proximal);
-        TokenRule rule = (current, anchor, advantage, term) -> {
+        TokenRule rule = (current, anchored, advantage, term) -> {
             double x = means.logRatio(term.sequence);
             surrogate.apply(Math.exp(Math.min(x, LOG_RATIO_BOUND)), advantage, term);
             term.derivative *= x <= LOG_RATIO_BOUND ? 1.0 : 0.0;
-            term.logRatio = current - anchor;
+            term.logRatio = current - anchored;
         };
-        return new TokenwiseLoss(input, aggregation).apply(rule, proximal).withClipMetrics();
+        return new TokenwiseLoss(input, facts.coefficients(input.batch()))
+                .apply(rule, proximal)
+                .withClipMetrics();
     }
 }

@@ -1,5 +1,8 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.atLeastZero;
+import static dev.millrace.corrections.objective.Bounds.inUnit;
+
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import java.util.Arrays;
@@ -16,31 +19,24 @@ import java.util.BitSet;
  * <em>absolute</em> log ratio, as in verl.
  *
  * <p>Source: Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning" (arXiv 2505.22617).
+ *
+ * @param anchor the policy that ratio and penalty are taken to
+ * @param klCovRatio share of the trained tokens that are held
+ * @param ppoKlCoef penalty on the absolute log ratio of a held token
  */
-public final class KlCov implements Objective {
+public record KlCov(Anchor anchor, double klCovRatio, double ppoKlCoef) implements Objective {
     /** verl's default share. */
     public static final double DEFAULT_SHARE = 0.0002;
     /** verl's default penalty. */
     public static final double DEFAULT_PENALTY = 1.0;
 
-    private final double share;
-    private final double penalty;
-    private final LossAggregation aggregation;
+    public KlCov {
+        inUnit("kl_cov_ratio", klCovRatio);
+        atLeastZero("ppo_kl_coef", ppoKlCoef);
+    }
 
-    /**
-     * @param share of the trained tokens that are held; in (0, 1]
-     * @param penalty β; finite and not negative
-     */
-    public KlCov(double share, double penalty, LossAggregation aggregation) {
-        if (!(share > 0 && share <= 1)) {
-            throw new IllegalArgumentException("the share of held tokens must be in (0, 1]: " + share);
-        }
-        if (!(penalty >= 0 && penalty < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException("the penalty must be finite and not negative: " + penalty);
-        }
-        this.share = share;
-        this.penalty = penalty;
-        this.aggregation = aggregation;
+    public static KlCov defaults() {
+        return new KlCov(Anchor.PROXIMAL, DEFAULT_SHARE, DEFAULT_PENALTY);
     }
 
     @Override
@@ -49,7 +45,7 @@ public final class KlCov implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         float[] proximal = input.requireProximal("KL-Cov");
         BitSet held = held(input);
         TokenRule rule = (current, anchor, advantage, term) -> {
@@ -57,12 +53,15 @@ public final class KlCov implements Objective {
             term.loss = -advantage * Math.exp(logRatio);
             term.derivative = term.loss;
             if (held.get(term.token)) {
-                term.loss += penalty * Math.abs(logRatio);
-                term.derivative += penalty * Math.signum(logRatio);
+                term.acted = logRatio != 0;
+                term.loss += ppoKlCoef * Math.abs(logRatio);
+                term.derivative += ppoKlCoef * Math.signum(logRatio);
             }
             term.logRatio = -Math.abs(logRatio);
         };
-        return new TokenwiseLoss(input, aggregation).apply(rule, proximal).withKlMetric();
+        return new TokenwiseLoss(input, facts.coefficients(input.batch()))
+                .apply(rule, proximal)
+                .withKlMetric();
     }
 
     /** Allocates two arrays of the trained tokens' size: the covariances and their sorted copy. */
@@ -82,7 +81,7 @@ public final class KlCov implements Objective {
             }
         }
         Arrays.sort(sorted);
-        int count = Math.max(1, (int) (trained * share));
+        int count = Math.max(1, (int) (trained * klCovRatio));
         double threshold = sorted[trained - count];
         int above = count; // how many strictly above the threshold, the rest of the count being ties with it
         while (above > 0 && sorted[trained - above] <= threshold) {

@@ -3,12 +3,14 @@ package dev.millrace.corrections.objective;
 import dev.millrace.corrections.TokenBatch;
 
 /**
- * How per-token losses become one number: {@code loss = Σ_s c_s Σ_t ℓ_{s,t}}, with one coefficient per sequence.
+ * How per-token losses become one number: {@code loss = Σ_s c_s Σ_t ℓ_{s,t}}, with one coefficient per sequence. Entropy
+ * bonus and KL term are aggregated likewise.
  *
  * <p>The choice decides how much a token of a long answer counts. {@link TokenMean}: every token of the batch the same
- * (DAPO). {@link TokenSum}: the same, undivided. {@link SequenceMeanTokenSum}: tokens the same, divided by the number
- * of sequences. {@link SequenceMeanTokenSumNorm}: also by a constant length (Dr. GRPO). {@link SequenceMeanTokenMean}:
- * every sequence the same, so a token of a long answer counts less (GRPO as published).
+ * (DAPO). {@link TokenSum}: the same, undivided. {@link SeqMeanTokenSum}: tokens the same, divided by the number of
+ * sequences. {@link SeqMeanTokenSumNorm}: also by a constant length (Dr. GRPO). {@link SeqMeanTokenMean}: every sequence
+ * the same, so a token of a long answer counts less (GRPO as published). {@link AsPublished}: whichever of these the
+ * objective's source takes.
  *
  * <p>Means over sequences divide by the sequences that have a trained token; trust-region masking theory divides by
  * all N instead: pass N as {@link GlobalBatch#sequences()}. Only trained tokens enter any of them.
@@ -18,78 +20,85 @@ public sealed interface LossAggregation {
     /**
      * One coefficient per sequence, shards included; 0 for a sequence without trained tokens.
      *
+     * @param whole of which the batch is a part
      * @throws IllegalArgumentException if the denominator would be a count of nothing, or of one shard only
      */
-    double[] coefficients(TokenBatch batch);
+    double[] coefficients(TokenBatch batch, GlobalBatch whole);
 
-    /** {@code c_s = shards / N_tokens}. verl: token-mean. */
-    record TokenMean(GlobalBatch whole) implements LossAggregation {
-        public TokenMean() {
-            this(GlobalBatch.WHOLE);
+    /** The same for a batch that is the whole. */
+    default double[] coefficients(TokenBatch batch) {
+        return coefficients(batch, GlobalBatch.WHOLE);
+    }
+
+    /** The aggregation itself, or the one that {@link AsPublished} stands for beside this objective. */
+    default LossAggregation of(Objective objective) {
+        return this;
+    }
+
+    /** The one of the objective's source: a token mean for most, a mean over sequences for GSPO, GMPO, SAPO, QUATRO and OAPL. */
+    record AsPublished() implements LossAggregation {
+        @Override
+        public double[] coefficients(TokenBatch batch, GlobalBatch whole) {
+            throw new IllegalStateException("aggregation as_published stands for another one: ask of(objective)");
         }
 
         @Override
-        public double[] coefficients(TokenBatch batch) {
+        public LossAggregation of(Objective objective) {
+            return objective.publishedAggregation();
+        }
+    }
+
+    /** {@code c_s = shards / N_tokens}. verl: token-mean. */
+    record TokenMean() implements LossAggregation {
+        @Override
+        public double[] coefficients(TokenBatch batch, GlobalBatch whole) {
             return forTrained(batch, whole.shards() / whole.tokensOr(batch.trainedTokens()));
         }
     }
 
     /** {@code c_s = shards}. verl: token-sum. */
-    record TokenSum(GlobalBatch whole) implements LossAggregation {
-        public TokenSum() {
-            this(GlobalBatch.WHOLE);
-        }
-
+    record TokenSum() implements LossAggregation {
         @Override
-        public double[] coefficients(TokenBatch batch) {
+        public double[] coefficients(TokenBatch batch, GlobalBatch whole) {
             return forTrained(batch, whole.shards());
         }
     }
 
     /** {@code c_s = shards / N_sequences}. verl: seq-mean-token-sum. */
-    record SequenceMeanTokenSum(GlobalBatch whole) implements LossAggregation {
-        public SequenceMeanTokenSum() {
-            this(GlobalBatch.WHOLE);
-        }
-
+    record SeqMeanTokenSum() implements LossAggregation {
         @Override
-        public double[] coefficients(TokenBatch batch) {
+        public double[] coefficients(TokenBatch batch, GlobalBatch whole) {
             return forTrained(batch, whole.shards() / whole.sequencesOr(trainedSequences(batch)));
         }
     }
 
     /**
-     * {@code c_s = shards / (N_sequences · lengthTokens)}. verl: seq-mean-token-sum-norm.
+     * {@code c_s = shards / (N_sequences · lossScaleFactor)}. verl: seq-mean-token-sum-norm.
      *
-     * @param lengthTokens a constant for the whole training run. verl defaults to the padded length of the batch at
-     *     hand, which makes the step size depend on the longest answer in it; here it must be given
+     * @param lossScaleFactor a length in tokens, constant for the whole training run. verl defaults to the padded length of
+     *     the batch at hand, which makes the step size depend on the longest answer in it; here it is a setting
      */
-    record SequenceMeanTokenSumNorm(double lengthTokens, GlobalBatch whole) implements LossAggregation {
-        public SequenceMeanTokenSumNorm {
-            if (!(lengthTokens > 0 && lengthTokens < Double.POSITIVE_INFINITY)) {
-                throw new IllegalArgumentException("lengthTokens must be positive and finite: " + lengthTokens);
-            }
+    record SeqMeanTokenSumNorm(double lossScaleFactor) implements LossAggregation {
+        public SeqMeanTokenSumNorm {
+            Bounds.positive("loss_scale_factor", lossScaleFactor);
         }
 
-        public SequenceMeanTokenSumNorm(double lengthTokens) {
-            this(lengthTokens, GlobalBatch.WHOLE);
+        /** A length of 1024. */
+        public static SeqMeanTokenSumNorm defaults() {
+            return new SeqMeanTokenSumNorm(1024);
         }
 
         @Override
-        public double[] coefficients(TokenBatch batch) {
+        public double[] coefficients(TokenBatch batch, GlobalBatch whole) {
             double sequences = whole.sequencesOr(trainedSequences(batch));
-            return forTrained(batch, whole.shards() / sequences / lengthTokens);
+            return forTrained(batch, whole.shards() / sequences / lossScaleFactor);
         }
     }
 
     /** {@code c_s = shards / (N_sequences · trained tokens of s)}. verl: seq-mean-token-mean. */
-    record SequenceMeanTokenMean(GlobalBatch whole) implements LossAggregation {
-        public SequenceMeanTokenMean() {
-            this(GlobalBatch.WHOLE);
-        }
-
+    record SeqMeanTokenMean() implements LossAggregation {
         @Override
-        public double[] coefficients(TokenBatch batch) {
+        public double[] coefficients(TokenBatch batch, GlobalBatch whole) {
             double[] coefficients = forTrained(batch, whole.shards() / whole.sequencesOr(trainedSequences(batch)));
             for (int s = 0; s < coefficients.length; s++) {
                 coefficients[s] /= Math.max(1, batch.trainedTokens(s));

@@ -1,5 +1,7 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.positive;
+
 import dev.millrace.corrections.CorrectionUnit;
 
 /**
@@ -15,21 +17,16 @@ import dev.millrace.corrections.CorrectionUnit;
  * <p>Source: arXiv 2602.19362, after A*-PO (arXiv 2505.20686), whose reading of two temperatures is implemented: one
  * for the value, in the advantage, and one for the regression, here. The paper sums over sequences; the mean differs by
  * a constant.
+ *
+ * @param beta temperature of the regression: strength of the regularisation towards the behavior policy
  */
-public final class Oapl implements Objective {
-    private final double beta;
-    private final LossAggregation aggregation;
+public record Oapl(double beta) implements Objective {
+    public Oapl {
+        positive("beta", beta);
+    }
 
-    /**
-     * @param beta strength of the regularisation towards the behavior policy; positive
-     * @param whole over how many sequences the loss is averaged
-     */
-    public Oapl(double beta, GlobalBatch whole) {
-        if (!(beta > 0 && beta < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException("beta must be positive and finite: " + beta);
-        }
-        this.beta = beta;
-        this.aggregation = new LossAggregation.SequenceMeanTokenMean(whole);
+    public static Oapl defaults() {
+        return new Oapl(0.1);
     }
 
     @Override
@@ -38,14 +35,30 @@ public final class Oapl implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
+    public Anchor anchor() {
+        return Anchor.BEHAVIOR;
+    }
+
+    @Override
+    public LossAggregation publishedAggregation() {
+        return new LossAggregation.SeqMeanTokenMean();
+    }
+
+    @Override
+    public boolean regressesOnOptimalAdvantage() {
+        return true;
+    }
+
+    @Override
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         float[] behavior = input.requireBehavior("OAPL");
-        return new SequencewiseLoss(input, aggregation)
+        return new SequencewiseLoss(input, facts.coefficients(input.batch()))
                 .apply(
                         (x, advantage, term) -> {
                             int trained = input.batch().trainedTokens(term.sequence);
                             double residual = beta * trained * x - advantage;
                             term.loss = residual * residual;
+                            term.acted = x != 0;
                             term.derivative = 2 * residual * beta * trained; // by the mean log ratio
                         },
                         behavior)

@@ -1,12 +1,58 @@
 package dev.millrace.corrections.objective;
 
 import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.ratio.RatioKind;
+import java.util.Optional;
 
-/** A loss over the log-probs of the sampled tokens. Immutable and thread-safe; O(tokens) in time. */
+/**
+ * A loss over the log-probs of the sampled tokens. Every kind is a validated record whose components are its settings, so
+ * that a setting exists only where it is read. Immutable and thread-safe; O(tokens) in time.
+ *
+ * <p>In all kinds that take them, the batch's importance weights multiply a token's loss and are not differentiated.
+ */
 public interface Objective {
 
     /** On what the objective's own ratio acts; importance weights in the input have a unit of their own. */
     CorrectionUnit unit();
+
+    /** The policy that the objective's ratio is taken to; its log-probs are the input's proximal ones. */
+    default Anchor anchor() {
+        return Anchor.PROXIMAL;
+    }
+
+    /** What the importance weights beside the loss have to compare; empty if the loss corrects by itself and takes none. */
+    default Optional<RatioKind> weightsCompare() {
+        return anchor().weightsCompare();
+    }
+
+    /** How its source aggregates token losses: what {@link LossAggregation.AsPublished} stands for. */
+    default LossAggregation publishedAggregation() {
+        return new LossAggregation.TokenMean();
+    }
+
+    /**
+     * True if the loss is linear in the current log-probs: its gradient is then known without a forward pass, and it has no
+     * trust region, so it is right for one step on a batch and no more.
+     */
+    default boolean linear() {
+        return false;
+    }
+
+    /** True if a decision is about whole groups, so that no group may be cut into minibatches. */
+    default boolean needsWholeGroups() {
+        return false;
+    }
+
+    /** True if the advantages have to be those of the KL-regularised optimum. */
+    default boolean regressesOnOptimalAdvantage() {
+        return false;
+    }
+
+    /** What is to be remembered after an update with this result; objectives without a memory change nothing. */
+    default ControlState remembered(ControlState controls, ObjectiveResult result) {
+        return controls;
+    }
 
     /**
      * The loss and its derivative with respect to the current policy's log-probs.
@@ -15,5 +61,10 @@ public interface Objective {
      *     nothing it could be a mean of
      * @throws dev.millrace.corrections.NonFiniteLogProbException naming the first offending sequence and token
      */
-    ObjectiveResult evaluate(ObjectiveInput input);
+    ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts);
+
+    /** The policy gradient under the batch's importance weights. */
+    static Objective defaults() {
+        return new Reinforce();
+    }
 }

@@ -10,10 +10,12 @@ import java.util.Map;
  * @param loss the aggregated loss; minimise it
  * @param gradient dLoss/d log π of each packed token; 0 at context tokens
  * @param clipFlags per packed token, {@link #CLIPPED}, {@link #LOWER_CLIPPED}, both or neither; 0 at context tokens
+ * @param actedOn on how much the objective did more than take its ratio
  * @param metrics fractions and means over trained tokens, under verl's names; which ones, the objective says:
  *     {@link #APPROX_KL}, {@link #CLIPPED_FRACTION}, {@link #LOWER_CLIPPED_FRACTION}. 0 if no token is trained
  */
-public record ObjectiveResult(double loss, float[] gradient, byte[] clipFlags, Map<String, Double> metrics) {
+public record ObjectiveResult(
+        double loss, float[] gradient, byte[] clipFlags, ActedOn actedOn, Map<String, Double> metrics) {
     /** Flag of a token that counts in {@link #CLIPPED_FRACTION}. */
     public static final byte CLIPPED = 1;
     /** Flag of a token that counts in {@link #LOWER_CLIPPED_FRACTION}. */
@@ -27,5 +29,15 @@ public record ObjectiveResult(double loss, float[] gradient, byte[] clipFlags, M
 
     public ObjectiveResult {
         metrics = Collections.unmodifiableMap(new LinkedHashMap<>(metrics));
+    }
+
+    /** The same with another loss. */
+    public ObjectiveResult withLoss(double other) {
+        return new ObjectiveResult(other, gradient, clipFlags, actedOn, metrics);
+    }
+
+    /** The same with other metrics. */
+    public ObjectiveResult withMetrics(Map<String, Double> others) {
+        return new ObjectiveResult(loss, gradient, clipFlags, actedOn, others);
     }
 }

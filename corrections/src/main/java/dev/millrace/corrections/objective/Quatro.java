@@ -1,5 +1,7 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.positive;
+
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.quatro.QueryMultipliers;
@@ -19,20 +21,23 @@ import java.util.Objects;
  * sequence. The log ratio is bounded to ±20. Metrics: approximate KL, {@value #MULTIPLIER}, and {@value #BINDING}.
  *
  * <p>Source: see {@link QueryMultipliers}' package. A mean over sequences.
+ *
+ * @param budget divergence from the behavior policy allowed for each prompt, in nats, over whole answers; positive
+ * @param smallestMultiplier the multiplier where the budget does not bind, and the least one otherwise; positive
  */
-public final class Quatro implements Objective {
+public record Quatro(double budget, double smallestMultiplier) implements Objective {
     /** Mean multiplier of the groups with a trained token. */
     public static final String MULTIPLIER = "quatro_multiplier";
     /** Share of these groups whose budget limits them. */
     public static final String BINDING = "quatro_binding";
 
-    private final QueryMultipliers multipliers;
-    private final LossAggregation aggregation;
+    public Quatro {
+        positive("budget", budget);
+        positive("smallest_multiplier", smallestMultiplier);
+    }
 
-    /** @param whole over how many sequences the loss is averaged */
-    public Quatro(QueryMultipliers multipliers, GlobalBatch whole) {
-        this.multipliers = multipliers;
-        this.aggregation = new LossAggregation.SequenceMeanTokenMean(whole);
+    public static Quatro defaults() {
+        return new Quatro(0.05, 0.1);
     }
 
     @Override
@@ -41,14 +46,29 @@ public final class Quatro implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
+    public Anchor anchor() {
+        return Anchor.BEHAVIOR;
+    }
+
+    @Override
+    public LossAggregation publishedAggregation() {
+        return new LossAggregation.SeqMeanTokenMean();
+    }
+
+    @Override
+    public boolean needsWholeGroups() {
+        return true;
+    }
+
+    @Override
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         TokenBatch batch = input.batch();
         float[] behavior = input.requireBehavior("QUATRO");
         SequenceMeans means = SequenceMeans.of(input, behavior);
         double[] advantages = new double[batch.sequenceCount()];
         Arrays.setAll(advantages, means::advantage);
-        QueryTrustRegion[] regions = multipliers.solve(batch, advantages);
-        ObjectiveResult result = new SequencewiseLoss(input, aggregation)
+        QueryTrustRegion[] regions = new QueryMultipliers(budget, smallestMultiplier).solve(batch, advantages);
+        ObjectiveResult result = new SequencewiseLoss(input, facts.coefficients(input.batch()))
                 .apply(
                         (mean, advantage, term) -> {
                             int trained = batch.trainedTokens(term.sequence);
@@ -57,6 +77,7 @@ public final class Quatro implements Objective {
                             double ratio = Math.exp(logRatio);
                             term.loss = -(ratio * (advantage - region.offset())
                                     - region.multiplier() * (ratio * logRatio - ratio));
+                            term.acted = region.binds();
                             term.derivative =
                                     -region.coefficient(advantage, logRatio) * trained; // by the mean log ratio
                         },
@@ -77,6 +98,6 @@ public final class Quatro implements Objective {
                         .mapToDouble(region -> region.binds() ? 1 : 0)
                         .average()
                         .orElse(0));
-        return new ObjectiveResult(result.loss(), result.gradient(), result.clipFlags(), metrics);
+        return result.withMetrics(metrics);
     }
 }

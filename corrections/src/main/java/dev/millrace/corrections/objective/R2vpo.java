@@ -1,10 +1,16 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.atLeastZero;
+import static dev.millrace.corrections.objective.Bounds.positive;
+
 import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.r2vpo.RatioVariancePenalty;
+import dev.millrace.corrections.r2vpo.VarianceMultiplier;
 import dev.millrace.corrections.ratio.LogRatio;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * R²VPO: the surrogate under a penalty on the variance of its ratio in the place of clipping, per token
@@ -15,17 +21,35 @@ import java.util.Map;
  * dev.millrace.corrections.r2vpo.VarianceMultiplier} moves λ between updates.
  *
  * <p>Source: see {@link RatioVariancePenalty}'s package.
+ *
+ * @param anchor the policy that the ratio is taken to
+ * @param multiplier of the penalty at the first update
+ * @param budget largest variance of the ratio wanted, over trained tokens; positive
+ * @param rate how far the multiplier moves for each unit of variance beyond the budget; 0 keeps it where it is
+ * @param smallest lower limit of the multiplier, positive
+ * @param largest upper limit
  */
-public final class R2vpo implements Objective {
+public record R2vpo(Anchor anchor, double multiplier, double budget, double rate, double smallest, double largest)
+        implements Objective {
     /** Mean over trained tokens of {@code (ρ − 1)²}. */
     public static final String RATIO_VARIANCE = "ratio_variance";
 
-    private final RatioVariancePenalty penalty;
-    private final LossAggregation aggregation;
+    /** Under which the multiplier is remembered. */
+    static final String MULTIPLIER = "objective.r2vpo.multiplier";
 
-    public R2vpo(RatioVariancePenalty penalty, LossAggregation aggregation) {
-        this.penalty = penalty;
-        this.aggregation = aggregation;
+    public R2vpo {
+        positive("budget", budget);
+        atLeastZero("rate", rate);
+        positive("smallest", smallest);
+        if (!(smallest <= multiplier && multiplier <= largest && largest < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException(
+                    "smallest <= multiplier <= largest must hold, and largest be finite: smallest=" + smallest
+                            + ", multiplier=" + multiplier + ", largest=" + largest);
+        }
+    }
+
+    public static R2vpo defaults() {
+        return new R2vpo(Anchor.PROXIMAL, 1, 0.02, 1, 0.01, 100);
     }
 
     @Override
@@ -34,23 +58,43 @@ public final class R2vpo implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
+    public ControlState remembered(ControlState controls, ObjectiveResult result) {
+        if (rate == 0) {
+            return controls;
+        }
+        return controls.with(
+                MULTIPLIER,
+                new VarianceMultiplier(now(controls), budget, rate, smallest, largest)
+                        .after(Objects.requireNonNull(result.metrics().get(RATIO_VARIANCE), RATIO_VARIANCE))
+                        .multiplier());
+    }
+
+    private double now(ControlState controls) {
+        return Math.max(smallest, Math.min(largest, controls.get(MULTIPLIER).orElse(multiplier)));
+    }
+
+    @Override
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
+        RatioVariancePenalty penalty = new RatioVariancePenalty(now(facts.controls()));
         double[] squares = new double[1];
-        ObjectiveResult result = new TokenwiseLoss(input, aggregation)
+        ObjectiveResult result = new TokenwiseLoss(input, facts.coefficients(input.batch()))
                 .apply(
-                        (current, proximal, advantage, term) -> squares[0] += token(current, proximal, advantage, term),
+                        (current, proximal, advantage, term) ->
+                                squares[0] += token(penalty, current, proximal, advantage, term),
                         input.requireProximal("R2VPO"))
                 .withKlMetric();
         Map<String, Double> metrics = new LinkedHashMap<>(result.metrics());
         metrics.put(RATIO_VARIANCE, squares[0] / Math.max(1, input.batch().trainedTokens()));
-        return new ObjectiveResult(result.loss(), result.gradient(), result.clipFlags(), metrics);
+        return result.withMetrics(metrics);
     }
 
     /** The token's part of the variance. */
-    private double token(double current, double proximal, double advantage, TokenTerm term) {
+    private static double token(
+            RatioVariancePenalty penalty, double current, double proximal, double advantage, TokenTerm term) {
         term.logRatio = LogRatio.bounded(current - proximal);
         term.loss = -penalty.value(current - proximal, advantage);
         term.derivative = -penalty.gradient(current - proximal, advantage);
+        term.acted = term.logRatio != 0;
         double deviation = Math.expm1(term.logRatio);
         return deviation * deviation;
     }

@@ -1,5 +1,7 @@
 package dev.millrace.corrections.objective;
 
+import static dev.millrace.corrections.objective.Bounds.positive;
+
 import dev.millrace.corrections.CorrectionUnit;
 
 /**
@@ -10,18 +12,19 @@ import dev.millrace.corrections.CorrectionUnit;
  * ratio is not bounded. Metrics: approximate KL; nothing is clipped.
  *
  * <p>Source: AReaL's {@code sapo_loss_fn} with {@code importance_sampling_level: sequence}.
+ *
+ * @param anchor the policy that the gate is around
+ * @param tauPos temperature of the gate where the advantage is positive
+ * @param tauNeg and where it is not; larger fades sooner
  */
-public final class SequenceSapo implements Objective {
-    private final SoftGate gate;
-    private final LossAggregation aggregation;
+public record SequenceSapo(Anchor anchor, double tauPos, double tauNeg) implements Objective {
+    public SequenceSapo {
+        positive("tau_pos", tauPos);
+        positive("tau_neg", tauNeg);
+    }
 
-    /**
-     * @param tauPositive temperature for positive advantages; positive
-     * @param tauNegative temperature for the others; positive
-     */
-    public SequenceSapo(double tauPositive, double tauNegative, LossAggregation aggregation) {
-        this.gate = new SoftGate(tauPositive, tauNegative);
-        this.aggregation = aggregation;
+    public static SequenceSapo defaults() {
+        return new SequenceSapo(Anchor.PROXIMAL, 1, 1.05);
     }
 
     @Override
@@ -30,9 +33,20 @@ public final class SequenceSapo implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
-        return new SequencewiseLoss(input, aggregation)
-                .apply((x, advantage, term) -> gate.apply(Math.exp(x), advantage, term), input.requireProximal("SAPO"))
+    public LossAggregation publishedAggregation() {
+        return new LossAggregation.SeqMeanTokenMean();
+    }
+
+    @Override
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
+        SoftGate gate = new SoftGate(tauPos, tauNeg);
+        return new SequencewiseLoss(input, facts.coefficients(input.batch()))
+                .apply(
+                        (x, advantage, term) -> {
+                            gate.apply(Math.exp(x), advantage, term);
+                            term.acted = x != 0;
+                        },
+                        input.requireProximal("SAPO"))
                 .withClipMetrics();
     }
 }

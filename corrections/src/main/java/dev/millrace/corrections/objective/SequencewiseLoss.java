@@ -18,10 +18,11 @@ final class SequencewiseLoss {
     private double logRatios;
     private long clipped;
     private long lowerClipped;
+    private final ActedOn.Tally acted = new ActedOn.Tally();
 
-    SequencewiseLoss(ObjectiveInput input, LossAggregation aggregation) {
+    SequencewiseLoss(ObjectiveInput input, double[] coefficients) {
         this.input = input;
-        this.coefficients = aggregation.coefficients(input.batch());
+        this.coefficients = coefficients;
         this.gradient = new float[input.batch().tokenCount()];
         this.clipFlags = new byte[gradient.length];
     }
@@ -47,6 +48,7 @@ final class SequencewiseLoss {
             logRatios += trained * means.logRatio(s);
             clipped += term.clipped ? trained : 0;
             lowerClipped += term.lowerClipped ? trained : 0;
+            acted.add(s, term.actedOn() ? trained : 0);
             spread(s, coefficient * term.derivative / trained, term);
         }
         return this;
@@ -70,11 +72,12 @@ final class SequencewiseLoss {
         metrics.put(ObjectiveResult.CLIPPED_FRACTION, (double) clipped / trained);
         metrics.put(ObjectiveResult.APPROX_KL, -logRatios / trained);
         metrics.put(ObjectiveResult.LOWER_CLIPPED_FRACTION, (double) lowerClipped / trained);
-        return new ObjectiveResult(loss, gradient, clipFlags, metrics);
+        return new ObjectiveResult(loss, gradient, clipFlags, acted.done(), metrics);
     }
 
     ObjectiveResult withKlMetric() {
         double approxKl = -logRatios / Math.max(1, input.batch().trainedTokens());
-        return new ObjectiveResult(loss, gradient, clipFlags, Map.of(ObjectiveResult.APPROX_KL, approxKl));
+        return new ObjectiveResult(
+                loss, gradient, clipFlags, acted.done(), Map.of(ObjectiveResult.APPROX_KL, approxKl));
     }
 }

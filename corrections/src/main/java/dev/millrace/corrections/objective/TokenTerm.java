@@ -15,8 +15,16 @@ final class TokenTerm {
     /** What the approximate KL averages, negated. */
     double logRatio;
 
+    /** Whether the objective held the token otherwise than by clipping: a gate, a leash, a penalty. */
+    boolean acted;
+
     boolean clipped;
     boolean lowerClipped;
+
+    /** Whether the loss of the token is another than that of its ratio alone. */
+    boolean actedOn() {
+        return acted || clipped || lowerClipped;
+    }
 
     void moveTo(int s, int t) {
         sequence = s;
@@ -24,6 +32,7 @@ final class TokenTerm {
         loss = 0.0;
         derivative = 0.0;
         logRatio = 0.0;
+        acted = false;
         clipped = false;
         lowerClipped = false;
     }

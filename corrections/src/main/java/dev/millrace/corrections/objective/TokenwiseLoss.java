@@ -16,10 +16,11 @@ final class TokenwiseLoss {
     private double logRatios;
     private long clipped;
     private long lowerClipped;
+    private final ActedOn.Tally acted = new ActedOn.Tally();
 
-    TokenwiseLoss(ObjectiveInput input, LossAggregation aggregation) {
+    TokenwiseLoss(ObjectiveInput input, double[] coefficients) {
         this.input = input;
-        this.coefficients = aggregation.coefficients(input.batch());
+        this.coefficients = coefficients;
         this.gradient = new float[input.batch().tokenCount()];
         this.clipFlags = new byte[gradient.length];
     }
@@ -49,6 +50,7 @@ final class TokenwiseLoss {
         logRatios += term.logRatio;
         clipped += term.clipped ? 1 : 0;
         lowerClipped += term.lowerClipped ? 1 : 0;
+        acted.add(s, term.actedOn() ? 1 : 0);
         clipFlags[t] = (byte) ((term.clipped ? ObjectiveResult.CLIPPED : 0)
                 | (term.lowerClipped ? ObjectiveResult.LOWER_CLIPPED : 0));
         return weight * term.loss;
@@ -71,7 +73,7 @@ final class TokenwiseLoss {
         metrics.put(ObjectiveResult.CLIPPED_FRACTION, mean(clipped));
         metrics.put(ObjectiveResult.APPROX_KL, mean(-logRatios));
         metrics.put(ObjectiveResult.LOWER_CLIPPED_FRACTION, mean(lowerClipped));
-        return new ObjectiveResult(loss, gradient, clipFlags, metrics);
+        return new ObjectiveResult(loss, gradient, clipFlags, acted.done(), metrics);
     }
 
     /** The result with approximate KL and the clipped fraction. */
@@ -79,16 +81,17 @@ final class TokenwiseLoss {
         Map<String, Double> metrics = new LinkedHashMap<>();
         metrics.put(ObjectiveResult.CLIPPED_FRACTION, mean(clipped));
         metrics.put(ObjectiveResult.APPROX_KL, mean(-logRatios));
-        return new ObjectiveResult(loss, gradient, clipFlags, metrics);
+        return new ObjectiveResult(loss, gradient, clipFlags, acted.done(), metrics);
     }
 
     /** The result with approximate KL only. */
     ObjectiveResult withKlMetric() {
-        return new ObjectiveResult(loss, gradient, clipFlags, Map.of(ObjectiveResult.APPROX_KL, mean(-logRatios)));
+        return new ObjectiveResult(
+                loss, gradient, clipFlags, acted.done(), Map.of(ObjectiveResult.APPROX_KL, mean(-logRatios)));
     }
 
     ObjectiveResult withoutMetrics() {
-        return new ObjectiveResult(loss, gradient, clipFlags, Map.of());
+        return new ObjectiveResult(loss, gradient, clipFlags, acted.done(), Map.of());
     }
 
     private double mean(double sum) {

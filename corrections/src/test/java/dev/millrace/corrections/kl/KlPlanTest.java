@@ -9,7 +9,8 @@ import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.objective.ObjectiveInput;
 import dev.millrace.corrections.objective.ObjectiveResult;
-import dev.millrace.corrections.objective.PolicyGradient;
+import dev.millrace.corrections.objective.Reinforce;
+import dev.millrace.corrections.objective.UpdateFacts;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.DoubleBinaryOperator;
@@ -226,8 +227,10 @@ class KlPlanTest {
     @Test
     void shouldAddToAnObjective() {
         TokenBatch batch = new TokenBatch(new int[] {0, 1}, new byte[] {1});
-        ObjectiveResult objective = new PolicyGradient(new LossAggregation.TokenMean())
-                .evaluate(ObjectiveInput.of(batch, new float[] {-1}, new float[] {2}));
+        ObjectiveResult objective = new Reinforce()
+                .evaluate(
+                        ObjectiveInput.of(batch, new float[] {-1}, new float[] {2}),
+                        UpdateFacts.of(new LossAggregation.TokenMean()));
         KlResult kl = new KlTermEvaluation(
                         KlPlan.of(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS),
                         new LossAggregation.TokenMean())

@@ -14,8 +14,8 @@ import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 import org.junit.jupiter.api.Test;
 
 class BypassModeTest {
-    private static final ClipRange RANGE = ClipRange.symmetric(0.2);
-    private static final LossAggregation MEAN = new LossAggregation.TokenMean();
+    private static final PpoClip CLIP = new PpoClip(Anchor.BEHAVIOR, 0.2, 0.2, 3);
+    private static final UpdateFacts MEAN = UpdateFacts.of(new LossAggregation.TokenMean());
 
     private static RolloutCorrectionConfig settings(String is, String lossType) {
         return new RolloutCorrectionSettings(
@@ -29,16 +29,16 @@ class BypassModeTest {
 
     @Test
     void shouldClipAroundTheBehaviorPolicyOnWhatTheRejectionLeaves() {
-        BypassMode bypass = new BypassMode(settings(null, "ppo_clip"), RANGE, 3, MEAN);
+        BypassMode bypass = new BypassMode(settings(null, "ppo_clip"), CLIP);
         int rejected = 0;
         for (int seed = 0; seed < 20; seed++) {
             RandomInput in = RandomInput.of(seed, 0.4);
             RolloutCorrectionResult correction = new RolloutCorrection(settings(null, "ppo_clip"))
                     .apply(in.batch(), LogRatio.full(in.current(), in.behavior()));
-            ObjectiveResult expected = new PpoClip(RANGE, 3, MEAN)
-                    .evaluate(input(in).withProximal(in.behavior()).withMask(correction.mask()));
+            ObjectiveResult expected =
+                    CLIP.evaluate(input(in).withProximal(in.behavior()).withMask(correction.mask()), MEAN);
 
-            ObjectiveResult actual = bypass.evaluate(input(in));
+            ObjectiveResult actual = bypass.evaluate(input(in), MEAN);
 
             assertThat(actual.loss()).isEqualTo(expected.loss());
             assertThat(actual.gradient()).containsExactly(expected.gradient());
@@ -56,9 +56,11 @@ class BypassModeTest {
         float[] behavior = {-1, -1, Float.NaN, -2};
         // ratios e^0.3, e^-0.2 and e^1: the last is outside the band and rejected
         float[] current = {-0.7f, -1.2f, Float.NaN, -1};
-        ObjectiveResult result = new BypassMode(settings("token", "reinforce"), RANGE, 3, MEAN)
-                .evaluate(ObjectiveInput.of(batch, current, new float[] {1, -2, 5, 9})
-                        .withBehavior(behavior));
+        ObjectiveResult result = new BypassMode(settings("token", "reinforce"), CLIP)
+                .evaluate(
+                        ObjectiveInput.of(batch, current, new float[] {1, -2, 5, 9})
+                                .withBehavior(behavior),
+                        MEAN);
 
         double first = Math.exp(0.3);
         double second = Math.exp(-0.2);
@@ -70,23 +72,21 @@ class BypassModeTest {
 
     @Test
     void shouldActOnTheUnitOfItsWeights() {
-        assertThat(new BypassMode(settings("sequence", "reinforce"), RANGE, 3, MEAN).unit())
-                .isEqualTo(CorrectionUnit.SEQUENCE);
-        assertThat(new BypassMode(settings(null, "ppo_clip"), RANGE, 3, MEAN).unit())
-                .isEqualTo(CorrectionUnit.TOKEN);
+        assertThat(BypassReinforce.defaults().unit()).isEqualTo(CorrectionUnit.SEQUENCE);
+        assertThat(BypassPpoClip.defaults().unit()).isEqualTo(CorrectionUnit.TOKEN);
     }
 
     @Test
     void shouldRefuseWhatWouldCorrectTwiceOrNotAtAll() {
         RandomInput in = RandomInput.of(1, 0.1);
-        BypassMode bypass = new BypassMode(settings(null, "ppo_clip"), RANGE, 3, MEAN);
+        BypassMode bypass = new BypassMode(settings(null, "ppo_clip"), CLIP);
         RolloutCorrectionConfig decoupled =
                 new RolloutCorrectionSettings(null, null, false, null, null, false, "ppo_clip").resolve();
 
-        assertThatThrownBy(() -> bypass.evaluate(in.input())).hasMessageContaining("would correct twice");
-        assertThatThrownBy(() -> bypass.evaluate(ObjectiveInput.of(in.batch(), in.current(), in.advantages())))
+        assertThatThrownBy(() -> bypass.evaluate(in.input(), MEAN)).hasMessageContaining("would correct twice");
+        assertThatThrownBy(() -> bypass.evaluate(ObjectiveInput.of(in.batch(), in.current(), in.advantages()), MEAN))
                 .hasMessageContaining("give behavior log-probs");
-        assertThatThrownBy(() -> new BypassMode(decoupled, RANGE, 3, MEAN)).hasMessageContaining("bypass_mode=true");
+        assertThatThrownBy(() -> new BypassMode(decoupled, CLIP)).hasMessageContaining("bypass_mode=true");
     }
 
     @Test
@@ -96,10 +96,9 @@ class BypassModeTest {
                 ObjectiveInput.of(batch, new float[] {-9}, new float[] {1}).withBehavior(new float[] {-1});
         RolloutCorrectionConfig config = settings(null, "ppo_clip");
 
-        assertThatThrownBy(() -> new BypassMode(config, RANGE, 3, MEAN).evaluate(faraway))
+        assertThatThrownBy(() -> new BypassMode(config, CLIP).evaluate(faraway, MEAN))
                 .hasMessageContaining("no trained token in the batch");
-        LossAggregation part = new LossAggregation.TokenMean(new GlobalBatch(10, 4, 1));
-        assertThat(new BypassMode(config, RANGE, 3, part).evaluate(faraway).loss())
-                .isZero();
+        UpdateFacts part = UpdateFacts.of(new LossAggregation.TokenMean(), new GlobalBatch(10, 4, 1));
+        assertThat(new BypassMode(config, CLIP).evaluate(faraway, part).loss()).isZero();
     }
 }

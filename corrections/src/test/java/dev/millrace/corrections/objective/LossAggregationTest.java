@@ -16,23 +16,22 @@ class LossAggregationTest {
     void shouldDivideByTrainedTokensOrBySequencesThatHaveOne() {
         assertThat(new LossAggregation.TokenMean().coefficients(batch)).containsExactly(1 / 3.0, 0, 1 / 3.0, 0);
         assertThat(new LossAggregation.TokenSum().coefficients(batch)).containsExactly(1, 0, 1, 0);
-        assertThat(new LossAggregation.SequenceMeanTokenSum().coefficients(batch))
-                .containsExactly(0.5, 0, 0.5, 0);
-        assertThat(new LossAggregation.SequenceMeanTokenSumNorm(10).coefficients(batch))
+        assertThat(new LossAggregation.SeqMeanTokenSum().coefficients(batch)).containsExactly(0.5, 0, 0.5, 0);
+        assertThat(new LossAggregation.SeqMeanTokenSumNorm(10).coefficients(batch))
                 .containsExactly(0.05, 0, 0.05, 0);
-        assertThat(new LossAggregation.SequenceMeanTokenMean().coefficients(batch))
-                .containsExactly(0.25, 0, 0.5, 0);
+        assertThat(new LossAggregation.SeqMeanTokenMean().coefficients(batch)).containsExactly(0.25, 0, 0.5, 0);
     }
 
     @Test
     void shouldDivideByTheWholeBatchWhenThisIsAPartOfIt() {
         GlobalBatch whole = new GlobalBatch(12, 4, 2);
 
-        assertThat(new LossAggregation.TokenMean(whole).coefficients(batch)).containsExactly(2 / 12.0, 0, 2 / 12.0, 0);
-        assertThat(new LossAggregation.TokenSum(whole).coefficients(batch)).containsExactly(2, 0, 2, 0);
-        assertThat(new LossAggregation.SequenceMeanTokenMean(whole).coefficients(batch))
+        assertThat(new LossAggregation.TokenMean().coefficients(batch, whole))
+                .containsExactly(2 / 12.0, 0, 2 / 12.0, 0);
+        assertThat(new LossAggregation.TokenSum().coefficients(batch, whole)).containsExactly(2, 0, 2, 0);
+        assertThat(new LossAggregation.SeqMeanTokenMean().coefficients(batch, whole))
                 .containsExactly(0.25, 0, 0.5, 0);
-        assertThat(new LossAggregation.TokenMean(whole).coefficients(nothingTrained))
+        assertThat(new LossAggregation.TokenMean().coefficients(nothingTrained, whole))
                 .containsExactly(0);
     }
 
@@ -41,7 +40,7 @@ class LossAggregationTest {
         assertThatThrownBy(() -> new LossAggregation.TokenMean().coefficients(nothingTrained))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("no trained token in the batch: a mean over no tokens");
-        assertThatThrownBy(() -> new LossAggregation.SequenceMeanTokenMean().coefficients(nothingTrained))
+        assertThatThrownBy(() -> new LossAggregation.SeqMeanTokenMean().coefficients(nothingTrained))
                 .hasMessageContaining("a mean over no sequences");
         assertThat(new LossAggregation.TokenSum().coefficients(nothingTrained)).containsExactly(0);
     }
@@ -50,9 +49,9 @@ class LossAggregationTest {
     void shouldRefuseShardsThatWouldDivideByTheirOwnCount() {
         GlobalBatch sequencesOnly = new GlobalBatch(GlobalBatch.OF_THIS_BATCH, 8, 2);
 
-        assertThatThrownBy(() -> new LossAggregation.TokenMean(sequencesOnly).coefficients(batch))
+        assertThatThrownBy(() -> new LossAggregation.TokenMean().coefficients(batch, sequencesOnly))
                 .hasMessageContaining("with 2 shards the tokens of the whole batch must be given");
-        assertThat(new LossAggregation.SequenceMeanTokenSum(sequencesOnly).coefficients(batch))
+        assertThat(new LossAggregation.SeqMeanTokenSum().coefficients(batch, sequencesOnly))
                 .containsExactly(0.25, 0, 0.25, 0);
     }
 
@@ -60,9 +59,9 @@ class LossAggregationTest {
     void shouldRefuseCountsAndLengthsThatDivideByNothing() {
         assertThatThrownBy(() -> new GlobalBatch(0, 1, 1)).hasMessageContaining("tokens of the whole batch");
         assertThatThrownBy(() -> new GlobalBatch(1, 1, 0)).hasMessageContaining("shards");
-        assertThatThrownBy(() -> new LossAggregation.SequenceMeanTokenSumNorm(0))
-                .hasMessageContaining("lengthTokens");
-        assertThatThrownBy(() -> new LossAggregation.SequenceMeanTokenSumNorm(Double.NaN))
-                .hasMessageContaining("lengthTokens");
+        assertThatThrownBy(() -> new LossAggregation.SeqMeanTokenSumNorm(0))
+                .hasMessageContaining("loss_scale_factor must be above 0 and finite");
+        assertThatThrownBy(() -> new LossAggregation.SeqMeanTokenSumNorm(Double.NaN))
+                .hasMessageContaining("loss_scale_factor must be above 0 and finite");
     }
 }

@@ -26,7 +26,7 @@ class ObjectiveGradientTest {
 
             double expected = twinned.twin().loss(in, current, current.clone());
 
-            assertThat(twinned.objective().evaluate(in.input()).loss())
+            assertThat(twinned.evaluate(in).loss())
                     .as("seed %d", seed)
                     .isCloseTo(expected, within(1e-12 * (1 + Math.abs(expected))));
         }
@@ -40,7 +40,7 @@ class ObjectiveGradientTest {
         for (int seed = 0; seed < SEEDS; seed++) {
             RandomInput in = twinned.input(seed);
             double[] current = doubles(in.current());
-            float[] gradient = twinned.objective().evaluate(in.input()).gradient();
+            float[] gradient = twinned.evaluate(in).gradient();
             double atRest = twinned.twin().loss(in, current, current);
             for (int t : trained(in.batch())) {
                 double up = (moved(twinned, in, current, t, TWIN_STEP) - atRest) / TWIN_STEP;
@@ -68,7 +68,7 @@ class ObjectiveGradientTest {
         int kinks = 0;
         for (int seed = 0; seed < SEEDS; seed++) {
             RandomInput in = twinned.input(seed);
-            ObjectiveResult result = twinned.objective().evaluate(in.input());
+            ObjectiveResult result = twinned.evaluate(in);
             for (int t : trained(in.batch())) {
                 double up = (loss(twinned, in.moved(t, 1)) - result.loss()) / RandomInput.STEP;
                 double down = (result.loss() - loss(twinned, in.moved(t, -1))) / RandomInput.STEP;
@@ -92,9 +92,8 @@ class ObjectiveGradientTest {
     void shouldNotDependOnTheOrderOfSequences(TwinnedObjective twinned) {
         for (int seed = 0; seed < SEEDS; seed++) {
             RandomInput in = twinned.input(seed);
-            ObjectiveResult forward = twinned.objective().evaluate(in.input());
-            ObjectiveResult backward =
-                    twinned.objective().evaluate(in.reversed().input());
+            ObjectiveResult forward = twinned.evaluate(in);
+            ObjectiveResult backward = twinned.evaluate(in.reversed());
 
             assertThat(backward.loss()).isCloseTo(forward.loss(), within(1e-12 * (1 + Math.abs(forward.loss()))));
             assertThat(sorted(backward.gradient())).containsExactly(sorted(forward.gradient()), within(1e-7f));
@@ -108,7 +107,7 @@ class ObjectiveGradientTest {
     @MethodSource("dev.millrace.corrections.objective.TwinnedObjectives#all")
     void shouldLeaveContextTokensWithoutGradientAndUnread(TwinnedObjective twinned) {
         RandomInput in = twinned.input(3); // NaN at every context token
-        ObjectiveResult result = twinned.objective().evaluate(in.input());
+        ObjectiveResult result = twinned.evaluate(in);
 
         assertThat(result.loss()).isFinite();
         for (int t = 0; t < in.batch().tokenCount(); t++) {
@@ -117,7 +116,7 @@ class ObjectiveGradientTest {
     }
 
     private static double loss(TwinnedObjective twinned, RandomInput in) {
-        return twinned.objective().evaluate(in.input()).loss();
+        return twinned.evaluate(in).loss();
     }
 
     private static double moved(TwinnedObjective twinned, RandomInput in, double[] current, int t, double step) {

@@ -16,7 +16,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /** Numbers one can work out on paper. */
 class ObjectivesByHandTest {
-    private static final LossAggregation SUM = new LossAggregation.TokenSum();
+    private static final UpdateFacts SUM = UpdateFacts.of(new LossAggregation.TokenSum());
+    private static final UpdateFacts SEQUENCES = UpdateFacts.of(new LossAggregation.SeqMeanTokenMean());
     /** Two sequences of two tokens. */
     private final TokenBatch batch = new TokenBatch(new int[] {0, 2, 4}, new byte[] {1, 1, 1, 1});
 
@@ -40,23 +41,26 @@ class ObjectivesByHandTest {
         ObjectiveInput in = input(
                 new float[] {1, 1, -1, -1}, new double[] {0.01, 0.6, 0.01, 0.4}, new double[] {0.001, 0.5, 0.001, 0.5});
 
-        ObjectiveResult tv = new DppoTv(0.05, 0.05, 20, SUM).evaluate(in);
-        ObjectiveResult kl = new DppoKl(0.01, 0.01, 20, SUM).evaluate(in);
+        ObjectiveResult tv = new DppoTv(Anchor.PROXIMAL, 0.05, 0.05, 20).evaluate(in, SUM);
+        ObjectiveResult kl = new DppoKl(Anchor.PROXIMAL, 0.01, 0.01, 20).evaluate(in, SUM);
 
         assertThat(tv.gradient()).containsExactly(new float[] {-10, 0, 10, 0}, within(1e-4f));
         // binary KL of 0.001 to 0.01 is 0.0068, of 0.5 to 0.6 or 0.4 is 0.0204
         assertThat(kl.gradient()).containsExactly(new float[] {-10, 0, 10, 0}, within(1e-4f));
         assertThat(tv.metrics()).containsEntry(ObjectiveResult.CLIPPED_FRACTION, 0.5);
         assertThat(tv.clipFlags()).containsExactly(0, 1, 0, 1);
-        assertThat(new DppoTv(0.05, 0.05, 2, SUM).evaluate(in).gradient()[0]).isCloseTo(-2, within(1e-6f));
+        assertThat(new DppoTv(Anchor.PROXIMAL, 0.05, 0.05, 2).evaluate(in, SUM).gradient()[0])
+                .isCloseTo(-2, within(1e-6f));
     }
 
     @Test
     void shouldKeepAGradientWhereCispoClips() {
-        ObjectiveResult result = new Cispo(new ClipRange(0.2, 0.3), SUM)
-                .evaluate(input(
-                        new float[] {1, 1, -1, 1}, new double[] {0.4, 0.1, 0.4, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2
-                        }));
+        ObjectiveResult result = new Cispo(Anchor.PROXIMAL, 0.2, 0.3)
+                .evaluate(
+                        input(new float[] {1, 1, -1, 1}, new double[] {0.4, 0.1, 0.4, 0.2}, new double[] {
+                            0.2, 0.2, 0.2, 0.2
+                        }),
+                        SUM);
 
         assertThat(result.gradient()).containsExactly(new float[] {-1.3f, -0.8f, 1.3f, -1}, within(1e-5f));
         assertThat(result.metrics()).containsEntry(ObjectiveResult.CLIPPED_FRACTION, 0.75);
@@ -65,11 +69,14 @@ class ObjectivesByHandTest {
     @Test
     void shouldBeThePolicyGradientOnPolicyAndFadeAwayFromItInSapo() {
         double[] same = {0.2, 0.3, 0.4, 0.5};
-        ObjectiveResult onPolicy = new Sapo(1, 1.05, SUM).evaluate(input(new float[] {1, -2, 3, 4}, same, same));
-        ObjectiveResult far = new Sapo(1, 1.05, SUM)
-                .evaluate(input(
-                        new float[] {1, 1, 1, 1}, new double[] {0.9, 0.9, 0.9, 0.9}, new double[] {0.01, 0.1, 0.3, 0.6
-                        }));
+        ObjectiveResult onPolicy =
+                new Sapo(Anchor.PROXIMAL, 1, 1.05).evaluate(input(new float[] {1, -2, 3, 4}, same, same), SUM);
+        ObjectiveResult far = new Sapo(Anchor.PROXIMAL, 1, 1.05)
+                .evaluate(
+                        input(new float[] {1, 1, 1, 1}, new double[] {0.9, 0.9, 0.9, 0.9}, new double[] {
+                            0.01, 0.1, 0.3, 0.6
+                        }),
+                        SUM);
 
         assertThat(onPolicy.gradient()).containsExactly(new float[] {-1, 2, -3, -4}, within(1e-5f));
         assertThat(Math.abs(far.gradient()[0])).isLessThan(Math.abs(far.gradient()[1]));
@@ -80,13 +87,14 @@ class ObjectivesByHandTest {
     void shouldGiveGspoTokenTheGradientOfGspoForSequenceAdvantages() {
         ObjectiveInput in = input(
                 new float[] {1, 1, -2, -2}, new double[] {0.2, 0.3, 0.2, 0.3}, new double[] {0.21, 0.29, 0.19, 0.31});
-        ClipRange range = ClipRange.symmetric(0.05);
-        LossAggregation sequences = new LossAggregation.SequenceMeanTokenMean();
+        Gspo whole = new Gspo(Anchor.PROXIMAL, 0.05, 0.05, Double.POSITIVE_INFINITY);
 
-        assertThat(new GspoToken(range, sequences).evaluate(in).gradient())
-                .containsExactly(new Gspo(range).evaluate(in).gradient(), within(1e-6f));
+        assertThat(new GspoToken(Anchor.PROXIMAL, 0.05, 0.05)
+                        .evaluate(in, SEQUENCES)
+                        .gradient())
+                .containsExactly(whole.evaluate(in, SEQUENCES).gradient(), within(1e-6f));
         // s = √(0.2·0.3 / (0.21·0.29)) for the first sequence, half of a half each
-        assertThat(new Gspo(range).evaluate(in).gradient()[0])
+        assertThat(whole.evaluate(in, SEQUENCES).gradient()[0])
                 .isCloseTo((float) (-Math.sqrt(0.06 / 0.0609) / 4), within(1e-6f));
     }
 
@@ -94,10 +102,12 @@ class ObjectivesByHandTest {
     void shouldVanishWhereDroIsSatisfied() {
         // A = 0.5, β = 2: at rest where the log ratio is 0.25
         double rest = 0.2 * Math.exp(0.25);
-        ObjectiveResult result = new Dro(2, SUM)
-                .evaluate(input(new float[] {0.5f, 0.5f, 0, 0}, new double[] {rest, 0.2, 0.2, 0.2}, new double[] {
-                    0.2, 0.2, 0.2, 0.2
-                }));
+        ObjectiveResult result = new Dro(Anchor.PROXIMAL, 2)
+                .evaluate(
+                        input(new float[] {0.5f, 0.5f, 0, 0}, new double[] {rest, 0.2, 0.2, 0.2}, new double[] {
+                            0.2, 0.2, 0.2, 0.2
+                        }),
+                        SUM);
 
         assertThat(result.gradient()).containsExactly(new float[] {0, -0.5f, 0, 0}, within(1e-5f));
     }
@@ -107,11 +117,12 @@ class ObjectivesByHandTest {
         // β log(π/μ) summed over a sequence = A: 0.5 · (0.3 + 0.1) = 0.2
         double e = Math.exp(0.3);
         double f = Math.exp(0.1);
-        ObjectiveResult result = new Oapl(0.5, GlobalBatch.WHOLE)
+        ObjectiveResult result = new Oapl(0.5)
                 .evaluate(
                         input(new float[] {0.2f, 0.2f, 1, 1}, new double[] {0.2 * e, 0.2 * f, 0.2, 0.2}, new double[] {
                             0.2, 0.2, 0.2, 0.2
-                        }));
+                        }),
+                        SEQUENCES);
 
         assertThat(result.gradient()).containsExactly(new float[] {0, 0, -0.5f, -0.5f}, within(1e-5f));
         assertThat(result.loss()).isCloseTo(0.5, within(1e-6));
@@ -120,44 +131,44 @@ class ObjectivesByHandTest {
     @Test
     void shouldImitateGoodAnswersAndTaperBadOnesInTopr() {
         // the second sequence has become 6 times likelier: its weight is capped at 1; halved, it would be 0.5
-        ObjectiveResult likelier = SignedPolicyGradient.topr(SUM)
-                .evaluate(input(new float[] {1, 1, -1, -1}, new double[] {0.01, 0.01, 0.4, 0.6}, new double[] {
-                    0.2, 0.2, 0.2, 0.2
-                }));
-        ObjectiveResult rarer = SignedPolicyGradient.topr(SUM)
-                .evaluate(input(new float[] {1, 1, -1, -1}, new double[] {0.01, 0.01, 0.1, 0.2}, new double[] {
-                    0.2, 0.2, 0.2, 0.2
-                }));
+        ObjectiveResult likelier = new Topr()
+                .evaluate(
+                        input(new float[] {1, 1, -1, -1}, new double[] {0.01, 0.01, 0.4, 0.6}, new double[] {
+                            0.2, 0.2, 0.2, 0.2
+                        }),
+                        SUM);
+        ObjectiveResult rarer = new Topr()
+                .evaluate(
+                        input(new float[] {1, 1, -1, -1}, new double[] {0.01, 0.01, 0.1, 0.2}, new double[] {
+                            0.2, 0.2, 0.2, 0.2
+                        }),
+                        SUM);
 
         assertThat(likelier.gradient()).containsExactly(new float[] {-1, -1, 1, 1}, within(1e-5f));
         assertThat(rarer.gradient()).containsExactly(new float[] {-1, -1, 0.5f, 0.5f}, within(1e-5f));
     }
 
     @Test
-    void shouldSilenceASequenceWithAZeroWeightInGmpoButNotAsReference() {
+    void shouldSilenceASequenceWithAZeroWeightInGmpo() {
         ObjectiveInput in = input(
                         new float[] {1, 1, 1, 1}, new double[] {0.2, 0.2, 0.2, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2})
                 .withWeights(new float[] {0, 1, 1, 1});
 
-        assertThat(new Gmpo(ClipRange.symmetric(0.4), GlobalBatch.WHOLE)
-                        .evaluate(in)
-                        .gradient())
+        assertThat(Gmpo.defaults().evaluate(in, SEQUENCES).gradient())
                 .containsExactly(new float[] {-0f, -0f, -0.25f, -0.25f}, within(1e-7f));
-        assertThat(Gmpo.asReference(ClipRange.symmetric(0.4)).evaluate(in).gradient()[0])
-                .isCloseTo(-0.25e-5f, within(1e-8f));
     }
 
     @Test
-    void shouldCountMaskedSequencesInTheMeanOfGmpoOnlyAsReference() {
+    void shouldCountMaskedSequencesInTheMeanOfGmpoOnlyIfTheWholeDoes() {
         ObjectiveInput in = input(
                         new float[] {1, 1, 1, 1}, new double[] {0.2, 0.2, 0.2, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2})
                 .withMask(new byte[] {1, 1, 0, 0});
 
-        assertThat(new Gmpo(ClipRange.symmetric(0.4), GlobalBatch.WHOLE)
-                        .evaluate(in)
+        assertThat(Gmpo.defaults().evaluate(in, SEQUENCES).loss()).isCloseTo(-1, within(1e-12));
+        GlobalBatch both = new GlobalBatch(GlobalBatch.OF_THIS_BATCH, 2, 1);
+        assertThat(Gmpo.defaults()
+                        .evaluate(in, UpdateFacts.of(new LossAggregation.SeqMeanTokenMean(), both))
                         .loss())
-                .isCloseTo(-1, within(1e-12));
-        assertThat(Gmpo.asReference(ClipRange.symmetric(0.4)).evaluate(in).loss())
                 .isCloseTo(-0.5, within(1e-12));
     }
 
@@ -166,10 +177,11 @@ class ObjectivesByHandTest {
         // mean advantage 0, mean log-prob between the two values: covariances +, −, −, +; equal in size
         ObjectiveInput in =
                 input(new float[] {1, -1, 1, -1}, new double[] {0.4, 0.4, 0.1, 0.1}, new double[] {0.2, 0.2, 0.2, 0.2});
-        float[] free = new M2po(SUM).evaluate(in).gradient();
+        float[] free = new M2poSurrogate(Anchor.PROXIMAL).evaluate(in, SUM).gradient();
 
-        float[] oneHeld = new KlCov(0.25, 0.5, SUM).evaluate(in).gradient();
-        float[] twoHeld = new KlCov(0.5, 0.5, SUM).evaluate(in).gradient();
+        float[] oneHeld =
+                new KlCov(Anchor.PROXIMAL, 0.25, 0.5).evaluate(in, SUM).gradient();
+        float[] twoHeld = new KlCov(Anchor.PROXIMAL, 0.5, 0.5).evaluate(in, SUM).gradient();
 
         assertThat(oneHeld).containsExactly(new float[] {free[0] + 0.5f, free[1], free[2], free[3]}, within(1e-6f));
         assertThat(twoHeld)
@@ -177,14 +189,15 @@ class ObjectivesByHandTest {
     }
 
     @Test
-    void shouldDrawTheSameTokensForTheSameSeedInClipCov() {
+    void shouldDrawTheSameTokensAtTheSameStepInClipCov() {
         RandomInput in = RandomInput.of(8, 0.1);
         Set<String> draws = new HashSet<>();
-        for (long seed = 0; seed < 20; seed++) {
-            ClipCov objective = new ClipCov(ClipRange.symmetric(0.2), 0.1, 0.01, 9, seed, SUM);
-            byte[] first = objective.evaluate(in.input()).clipFlags();
+        ClipCov objective = new ClipCov(Anchor.PROXIMAL, 0.2, 0.2, 0.1, 0.01, 9);
+        for (long step = 0; step < 20; step++) {
+            UpdateFacts facts = SUM.after(step);
+            byte[] first = objective.evaluate(in.input(), facts).clipFlags();
 
-            assertThat(objective.evaluate(in.input()).clipFlags()).containsExactly(first);
+            assertThat(objective.evaluate(in.input(), facts).clipFlags()).containsExactly(first);
             draws.add(Arrays.toString(first));
         }
         assertThat(draws.size()).isGreaterThan(1);
@@ -196,29 +209,26 @@ class ObjectivesByHandTest {
         ObjectiveInput in =
                 ObjectiveInput.of(one, new float[] {-1}, new float[] {-1}).withProximal(new float[] {-120});
 
-        assertThatThrownBy(() -> PpoClip.unbounded(ClipRange.symmetric(0.2), Double.POSITIVE_INFINITY, SUM)
-                        .evaluate(in))
+        assertThatThrownBy(() -> KlCov.defaults().evaluate(in, SUM))
                 .hasMessageContaining("gradient (the ratio overflows)")
                 .hasMessageContaining("sequence=0, token=0");
     }
 
     static Stream<Runnable> meaningless() {
-        ClipRange range = ClipRange.symmetric(0.2);
         return Stream.of(
-                () -> new DppoTv(-1, 1, 1, SUM),
-                () -> new DppoKl(1, Double.NaN, 1, SUM),
-                () -> new DppoTv(1, 1, 0, SUM),
-                () -> new Sapo(0, 1, SUM),
-                () -> new SequenceSapo(1, -1, SUM),
-                () -> new Dro(-1, SUM),
-                () -> new Dro(0, SUM),
-                () -> new Oapl(0, GlobalBatch.WHOLE),
-                () -> new KlCov(0, 1, SUM),
-                () -> new KlCov(1.5, 1, SUM),
-                () -> new KlCov(0.5, -1, SUM),
-                () -> new ClipCov(range, 0, 1, 5, 0, SUM),
-                () -> new ClipCov(range, 1, 5, 1, 0, SUM),
-                () -> new Gspo(range, 1, SUM));
+                () -> new DppoTv(Anchor.OLD, -1, 1, 1),
+                () -> new DppoKl(Anchor.OLD, 1, Double.NaN, 1),
+                () -> new DppoTv(Anchor.OLD, 1, 1, 0),
+                () -> new Sapo(Anchor.OLD, 0, 1),
+                () -> new SequenceSapo(Anchor.OLD, 1, -1),
+                () -> new Dro(Anchor.OLD, 0),
+                () -> new Oapl(0),
+                () -> new KlCov(Anchor.OLD, 0, 1),
+                () -> new KlCov(Anchor.OLD, 1.5, 1),
+                () -> new KlCov(Anchor.OLD, 0.5, -1),
+                () -> new ClipCov(Anchor.OLD, 0.2, 0.2, 0, 1, 5),
+                () -> new ClipCov(Anchor.OLD, 0.2, 0.2, 1, 5, 1),
+                () -> new Gspo(Anchor.OLD, 0.2, 0.2, 1));
     }
 
     @ParameterizedTest
@@ -230,23 +240,22 @@ class ObjectivesByHandTest {
     @Test
     void shouldNameTheVectorThatIsMissing() {
         ObjectiveInput bare = ObjectiveInput.of(batch, new float[4], new float[4]);
-        ClipRange range = ClipRange.symmetric(0.2);
 
         for (Objective objective : List.of(
-                new DppoTv(1, 1, 1, SUM),
-                new Sapo(1, 1, SUM),
-                new Cispo(range, SUM),
-                new Dro(1, SUM),
-                new Gspo(range),
-                new GspoToken(range, SUM),
-                new Gmpo(range, GlobalBatch.WHOLE),
-                new KlCov(1, 1, SUM),
-                new ClipCov(range, 1, 0, 1, 0, SUM),
-                new M2po(SUM))) {
-            assertThatThrownBy(() -> objective.evaluate(bare)).hasMessageContaining("give proximal log-probs");
+                DppoTv.defaults(),
+                Sapo.defaults(),
+                Cispo.defaults(),
+                Dro.defaults(),
+                Gspo.defaults(),
+                GspoToken.defaults(),
+                Gmpo.defaults(),
+                KlCov.defaults(),
+                ClipCov.defaults(),
+                M2poSurrogate.defaults())) {
+            assertThatThrownBy(() -> objective.evaluate(bare, SUM)).hasMessageContaining("give proximal log-probs");
         }
-        for (Objective objective : List.of(SignedPolicyGradient.topr(SUM), new Oapl(1, GlobalBatch.WHOLE))) {
-            assertThatThrownBy(() -> objective.evaluate(bare)).hasMessageContaining("give behavior log-probs");
+        for (Objective objective : List.of(new Topr(), Oapl.defaults())) {
+            assertThatThrownBy(() -> objective.evaluate(bare, SUM)).hasMessageContaining("give behavior log-probs");
         }
     }
 }

@@ -9,7 +9,8 @@ import dev.millrace.corrections.TokenBatch;
 import org.junit.jupiter.api.Test;
 
 class PpoClipTest {
-    private static final LossAggregation SUM = new LossAggregation.TokenSum();
+    private static final UpdateFacts SUM = UpdateFacts.of(new LossAggregation.TokenSum());
+    private static final PpoClip USUAL = new PpoClip(Anchor.PROXIMAL, 0.2, 0.2, 3);
     private final TokenBatch batch = new TokenBatch(new int[] {0, 2, 5}, new byte[] {1, 1, 1, 1, 0});
 
     private static float log(double ratio) {
@@ -28,8 +29,8 @@ class PpoClipTest {
     @Test
     void shouldClipAboveForPositiveAndBelowForNegativeAdvantagesOnly() {
         // ratios 1.5 and 0.5 on both signs of A = 2; band [0.8, 1.28]
-        ObjectiveResult result = new PpoClip(new ClipRange(0.2, 0.28), SUM)
-                .evaluate(input(new float[] {2, 2, -2, -2, Float.NaN}, 1.5, 0.5, 1.5, 0.5));
+        ObjectiveResult result = new PpoClip(Anchor.PROXIMAL, 0.2, 0.28, 3)
+                .evaluate(input(new float[] {2, 2, -2, -2, Float.NaN}, 1.5, 0.5, 1.5, 0.5), SUM);
 
         // −2·1.28, −2·0.5, 2·1.5, 2·0.8
         assertThat(result.loss()).isCloseTo(-2.56 - 1.0 + 3.0 + 1.6, within(1e-6));
@@ -41,8 +42,7 @@ class PpoClipTest {
 
     @Test
     void shouldBoundTheLossOfATokenThatBecameLikelyAlthoughItsAdvantageIsNegative() {
-        ObjectiveResult result = new PpoClip(new ClipRange(0.2, 0.2), 3.0, SUM)
-                .evaluate(input(new float[] {-2, 0, 0, 0, 0}, 10, 1, 1, 1));
+        ObjectiveResult result = USUAL.evaluate(input(new float[] {-2, 0, 0, 0, 0}, 10, 1, 1, 1), SUM);
 
         assertThat(result.loss()).isCloseTo(6.0, within(1e-9));
         assertThat(result.gradient()[0]).isZero();
@@ -52,20 +52,20 @@ class PpoClipTest {
     @Test
     void shouldEqualThePlainPolicyGradientOnPolicy() {
         ObjectiveInput onPolicy = input(new float[] {1, -2, 3, 0.5f, 0}, 1, 1, 1, 1);
-        LossAggregation mean = new LossAggregation.TokenMean();
+        UpdateFacts mean = UpdateFacts.of(new LossAggregation.TokenMean());
 
-        assertThat(new PpoClip(ClipRange.symmetric(0.2), mean)
-                        .evaluate(onPolicy)
-                        .gradient())
-                .containsExactly(new PolicyGradient(mean).evaluate(onPolicy).gradient());
+        assertThat(USUAL.evaluate(onPolicy, mean).gradient())
+                .containsExactly(new Reinforce().evaluate(onPolicy, mean).gradient());
     }
 
     @Test
     void shouldBoundLogRatiosToTwentyAndStopTheGradientBeyond() {
         float[] current = {-80, 0, -1, -1, 0};
-        ObjectiveResult result = new PpoClip(ClipRange.symmetric(0.2), Double.POSITIVE_INFINITY, SUM)
-                .evaluate(ObjectiveInput.of(batch, current, new float[] {1, -1, 0, 0, 0})
-                        .withProximal(new float[] {0, -80, -1, -1, 0}));
+        ObjectiveResult result = new PpoClip(Anchor.PROXIMAL, 0.2, 0.2, Double.POSITIVE_INFINITY)
+                .evaluate(
+                        ObjectiveInput.of(batch, current, new float[] {1, -1, 0, 0, 0})
+                                .withProximal(new float[] {0, -80, -1, -1, 0}),
+                        SUM);
 
         assertThat(result.loss()).isCloseTo(-Math.exp(-20) + Math.exp(20), within(1e-6));
         assertThat(result.gradient()).containsOnly(0f, -0f);
@@ -92,21 +92,18 @@ class PpoClipTest {
     void shouldRefuseToRunWithoutTheVectorsItNeeds() {
         ObjectiveInput bare = ObjectiveInput.of(batch, new float[5], new float[5]);
 
-        assertThatThrownBy(() -> new PpoClip(ClipRange.symmetric(0.2), SUM).evaluate(bare))
+        assertThatThrownBy(() -> USUAL.evaluate(bare, SUM))
                 .hasMessageContaining("PPO clip compares the current policy with a proximal one");
-        assertThatThrownBy(() ->
-                        new DecoupledPpo(ClipRange.symmetric(0.2), 3, 5, SUM).evaluate(bare.withProximal(new float[5])))
-                .hasMessageContaining("give behavior log-probs");
     }
 
     @Test
     void shouldRefuseSettingsThatMeanNothing() {
-        assertThatThrownBy(() -> new PpoClip(ClipRange.symmetric(0.2), 1.0, SUM))
-                .hasMessageContaining("above 1: 1.0");
-        assertThatThrownBy(() -> new PpoClip(ClipRange.symmetric(0.2), Double.NaN, SUM))
-                .hasMessageContaining("NaN");
-        assertThatThrownBy(() -> ClipRange.symmetric(-0.1)).hasMessageContaining("low=-0.1");
-        assertThatThrownBy(() -> new DecoupledPpo(ClipRange.symmetric(0.2), 3, 0.5, SUM))
-                .hasMessageContaining("0.5");
+        assertThatThrownBy(() -> new PpoClip(Anchor.OLD, 0.2, 0.2, 1.0))
+                .hasMessage("clip_ratio_c must be above 1: 1.0");
+        assertThatThrownBy(() -> new PpoClip(Anchor.OLD, 0.2, 0.2, Double.NaN)).hasMessageContaining("NaN");
+        assertThatThrownBy(() -> new PpoClip(Anchor.OLD, -0.1, 0.2, 3))
+                .hasMessage("clip_ratio_low must be at least 0 and finite: -0.1");
+        assertThatThrownBy(() -> new DecoupledPpo(0.2, Double.POSITIVE_INFINITY, 3))
+                .hasMessage("clip_ratio_high must be at least 0 and finite: Infinity");
     }
 }

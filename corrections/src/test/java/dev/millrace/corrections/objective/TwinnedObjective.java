@@ -7,7 +7,16 @@ package dev.millrace.corrections.objective;
  * @param sequenceAdvantages whether it is defined for one advantage per sequence only
  */
 record TwinnedObjective(
-        String name, Objective objective, NaiveLoss twin, boolean detaches, boolean sequenceAdvantages) {
+        String name,
+        Objective objective,
+        LossAggregation aggregation,
+        NaiveLoss twin,
+        boolean detaches,
+        boolean sequenceAdvantages) {
+    ObjectiveResult evaluate(RandomInput in) {
+        return objective.evaluate(in.input(), UpdateFacts.of(aggregation));
+    }
+
     RandomInput input(long seed) {
         RandomInput in = RandomInput.of(seed, 0.4);
         return sequenceAdvantages ? in.withSequenceAdvantages() : in;

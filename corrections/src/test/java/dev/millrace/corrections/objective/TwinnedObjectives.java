@@ -2,7 +2,6 @@ package dev.millrace.corrections.objective;
 
 import dev.millrace.corrections.quatro.QueryMultipliers;
 import dev.millrace.corrections.quatro.QueryTrustRegion;
-import dev.millrace.corrections.r2vpo.RatioVariancePenalty;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -15,9 +14,9 @@ import java.util.stream.Stream;
 
 /** Every objective of the library with its naive twin. */
 final class TwinnedObjectives {
-    private static final ClipRange RANGE = new ClipRange(0.2, 0.28);
+    private static final Anchor ANY = Anchor.PROXIMAL;
     private static final LossAggregation MEAN = new LossAggregation.TokenMean();
-    private static final LossAggregation SEQUENCES = new LossAggregation.SequenceMeanTokenMean();
+    private static final LossAggregation SEQUENCES = new LossAggregation.SeqMeanTokenMean();
 
     private TwinnedObjectives() {}
 
@@ -26,16 +25,16 @@ final class TwinnedObjectives {
         for (LossAggregation aggregation : List.of(
                 new LossAggregation.TokenMean(),
                 new LossAggregation.TokenSum(),
-                new LossAggregation.SequenceMeanTokenSum(),
-                new LossAggregation.SequenceMeanTokenSumNorm(50),
-                new LossAggregation.SequenceMeanTokenMean())) {
+                new LossAggregation.SeqMeanTokenSum(),
+                new LossAggregation.SeqMeanTokenSumNorm(50),
+                new LossAggregation.SeqMeanTokenMean())) {
             all.add(ppoClip(aggregation));
         }
         all.add(policyGradient());
-        all.add(decoupledPpo());
         all.add(new TwinnedObjective(
-                "PPO clip, unbounded",
-                PpoClip.unbounded(RANGE, 1.5, MEAN),
+                "decoupled PPO",
+                new DecoupledPpo(0.2, 0.28, 1.5),
+                MEAN,
                 NaiveLoss.tokenwise(
                         MEAN, (current, detached, proximal, a) -> surrogate(Math.exp(current - proximal), a)),
                 false,
@@ -44,14 +43,16 @@ final class TwinnedObjectives {
         all.add(dppoKl());
         all.add(new TwinnedObjective(
                 "SAPO",
-                new Sapo(1.0, 1.05, SEQUENCES),
+                new Sapo(ANY, 1.0, 1.05),
+                SEQUENCES,
                 NaiveLoss.tokenwise(
                         SEQUENCES, (current, detached, proximal, a) -> gate(Math.exp(current - proximal), a)),
                 false,
                 false));
         all.add(new TwinnedObjective(
                 "CISPO",
-                new Cispo(RANGE, MEAN),
+                new Cispo(ANY, 0.2, 0.28),
+                MEAN,
                 NaiveLoss.tokenwise(
                         MEAN,
                         (current, detached, proximal, a) ->
@@ -60,7 +61,8 @@ final class TwinnedObjectives {
                 false));
         all.add(new TwinnedObjective(
                 "DRO",
-                new Dro(0.05, MEAN),
+                new Dro(ANY, 0.05),
+                MEAN,
                 NaiveLoss.tokenwise(
                         MEAN,
                         (current, detached, proximal, a) -> -(a * current - 0.025 * Math.pow(current - proximal, 2))),
@@ -68,13 +70,15 @@ final class TwinnedObjectives {
                 false));
         all.add(new TwinnedObjective(
                 "M2PO",
-                new M2po(MEAN),
+                new M2poSurrogate(ANY),
+                MEAN,
                 NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) -> -a * Math.exp(current - proximal)),
                 false,
                 false));
         all.add(new TwinnedObjective(
                 "GSPO",
-                new Gspo(RANGE),
+                new Gspo(ANY, 0.2, 0.28, Double.POSITIVE_INFINITY),
+                SEQUENCES,
                 sequencewise(
                         SEQUENCES,
                         (s, n, a) -> surrogate(Math.exp(s / n), a, Double.POSITIVE_INFINITY),
@@ -83,25 +87,29 @@ final class TwinnedObjectives {
                 false));
         all.add(new TwinnedObjective(
                 "GSPO with dual clip and token mean",
-                new Gspo(RANGE, 1.5, MEAN),
+                new Gspo(ANY, 0.2, 0.28, 1.5),
+                MEAN,
                 sequencewise(MEAN, (s, n, a) -> surrogate(Math.exp(s / n), a), RandomInput::proximal),
                 false,
                 false));
         all.add(new TwinnedObjective(
                 "SAPO of sequences",
-                new SequenceSapo(1.0, 1.05, MEAN),
+                new SequenceSapo(ANY, 1.0, 1.05),
+                MEAN,
                 sequencewise(MEAN, (s, n, a) -> gate(Math.exp(s / n), a), RandomInput::proximal),
                 false,
                 false));
         all.add(new TwinnedObjective(
                 "OAPL",
-                new Oapl(0.3, GlobalBatch.WHOLE),
+                new Oapl(0.3),
+                SEQUENCES,
                 sequencewise(SEQUENCES, (s, n, a) -> Math.pow(0.3 * s - a, 2), RandomInput::behavior),
                 false,
                 false));
         all.add(new TwinnedObjective(
                 "R2VPO",
-                new R2vpo(new RatioVariancePenalty(0.1), MEAN),
+                new R2vpo(ANY, 0.1, 0.02, 1, 0.01, 100),
+                MEAN,
                 NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) -> {
                     double ratio = Math.exp(current - proximal);
                     return -(ratio * a - 0.1 * (ratio - 1) * (ratio - 1));
@@ -110,12 +118,13 @@ final class TwinnedObjectives {
                 false));
         all.add(quatro());
         all.add(gspoToken());
-        all.add(gmpo(false));
-        all.add(gmpo(true));
+        all.add(gmpo());
         all.add(topr());
+        all.add(aspo());
+        all.add(dispo());
         all.add(covariance(
                 "KL-Cov",
-                new KlCov(0.3, 0.1, MEAN),
+                new KlCov(ANY, 0.3, 0.1),
                 TwinnedObjectives::klCovToken,
                 0.3,
                 Double.NEGATIVE_INFINITY,
@@ -123,7 +132,7 @@ final class TwinnedObjectives {
                 false));
         all.add(covariance(
                 "Clip-Cov",
-                new ClipCov(RANGE, 1.0, 0.05, 0.8, 7, MEAN),
+                new ClipCov(ANY, 0.2, 0.28, 1.0, 0.05, 0.8),
                 TwinnedObjectives::clipCovToken,
                 1.0,
                 0.05,
@@ -139,7 +148,8 @@ final class TwinnedObjectives {
     private static TwinnedObjective ppoClip(LossAggregation aggregation) {
         return new TwinnedObjective(
                 "PPO clip, " + aggregation.getClass().getSimpleName(),
-                new PpoClip(RANGE, 1.5, aggregation),
+                new PpoClip(ANY, 0.2, 0.28, 1.5),
+                aggregation,
                 NaiveLoss.tokenwise(
                         aggregation, (current, detached, proximal, a) -> surrogate(Math.exp(current - proximal), a)),
                 false,
@@ -164,7 +174,8 @@ final class TwinnedObjectives {
     private static TwinnedObjective dppoTv() {
         return new TwinnedObjective(
                 "DPPO-TV",
-                new DppoTv(0.05, 0.08, 1.3, MEAN),
+                new DppoTv(ANY, 0.05, 0.08, 1.3),
+                MEAN,
                 NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) -> {
                     double moved = Math.exp(detached) - Math.exp(proximal);
                     boolean inside = a > 0 ? moved <= 0.08 : moved >= -0.05;
@@ -177,7 +188,8 @@ final class TwinnedObjectives {
     private static TwinnedObjective dppoKl() {
         return new TwinnedObjective(
                 "DPPO-KL",
-                new DppoKl(0.01, 0.02, 1.3, MEAN),
+                new DppoKl(ANY, 0.01, 0.02, 1.3),
+                MEAN,
                 NaiveLoss.tokenwise(MEAN, (current, detached, proximal, a) -> {
                     double p = Math.exp(proximal);
                     double q = Math.exp(detached);
@@ -247,7 +259,7 @@ final class TwinnedObjectives {
             }
             return loss / counted;
         };
-        return new TwinnedObjective("QUATRO", new Quatro(multipliers, GlobalBatch.WHOLE), twin, false, false);
+        return new TwinnedObjective("QUATRO", new Quatro(0.05, 0.1), SEQUENCES, twin, false, false);
     }
 
     private static double meanAdvantage(RandomInput in, int s) {
@@ -275,16 +287,16 @@ final class TwinnedObjectives {
             }
             return loss;
         };
-        return new TwinnedObjective("GSPO-token", new GspoToken(RANGE, SEQUENCES), twin, true, false);
+        return new TwinnedObjective("GSPO-token", new GspoToken(ANY, 0.2, 0.28), SEQUENCES, twin, true, false);
     }
 
-    private static TwinnedObjective gmpo(boolean asReference) {
+    private static TwinnedObjective gmpo() {
         NaiveLoss twin = (in, current, detached) -> {
             double loss = 0;
             int counted = 0;
             for (int s = 0; s < in.batch().sequenceCount(); s++) {
                 int n = in.batch().trainedTokens(s);
-                counted += n > 0 || asReference ? 1 : 0;
+                counted += n > 0 ? 1 : 0;
                 double logSum = 0;
                 double advantage = 0;
                 double logWeight = 0;
@@ -293,22 +305,17 @@ final class TwinnedObjectives {
                     double sign = Math.signum(in.advantages()[t]);
                     logSum += sign * Math.min(sign * delta, sign * Math.min(Math.max(delta, -0.2), 0.28));
                     advantage += in.advantages()[t];
-                    logWeight += Math.log(in.weights()[t] + (asReference ? 1e-10 : 0));
+                    logWeight += Math.log(in.weights()[t]);
                 }
                 loss += n == 0 ? 0 : -advantage / n * Math.exp(logSum / n) * Math.exp(logWeight / n);
             }
             return loss / counted;
         };
-        return new TwinnedObjective(
-                asReference ? "GMPO as reference" : "GMPO",
-                asReference ? Gmpo.asReference(RANGE) : new Gmpo(RANGE, GlobalBatch.WHOLE),
-                twin,
-                false,
-                false);
+        return new TwinnedObjective("GMPO", new Gmpo(ANY, 0.2, 0.28), SEQUENCES, twin, false, false);
     }
 
     private static TwinnedObjective topr() {
-        LossAggregation aggregation = new LossAggregation.SequenceMeanTokenSum();
+        LossAggregation aggregation = new LossAggregation.SeqMeanTokenSum();
         NaiveLoss twin = (in, current, detached) -> {
             double[] coefficients = aggregation.coefficients(in.batch());
             double loss = 0;
@@ -325,7 +332,42 @@ final class TwinnedObjectives {
             }
             return loss;
         };
-        return new TwinnedObjective("TOPR", SignedPolicyGradient.topr(aggregation), twin, true, true);
+        return new TwinnedObjective("TOPR", new Topr(), aggregation, twin, true, true);
+    }
+
+    private static TwinnedObjective aspo() {
+        return signed("ASPO", new Aspo(0.2, 0.28, 1.5), (ratio, a) -> {
+            boolean clipped = a >= 0 ? ratio > 1.28 : ratio < 0.8;
+            return clipped ? 0 : Math.min(a >= 0 ? 1 / ratio : ratio, 1.5);
+        });
+    }
+
+    private static TwinnedObjective dispo() {
+        return signed(
+                "DISPO",
+                new Dispo(0.9, 2, 0.7, 1.1),
+                (ratio, a) -> a >= 0 ? Math.min(Math.max(ratio, 0.9), 2) : Math.min(Math.max(ratio, 0.7), 1.1));
+    }
+
+    interface SignedWeight {
+        double of(double ratio, double advantage);
+    }
+
+    /** The policy gradient under weights that a ratio to the behavior policy and a sign decide. */
+    private static TwinnedObjective signed(String name, Objective objective, SignedWeight rule) {
+        NaiveLoss twin = (in, current, detached) -> {
+            double loss = 0;
+            for (int s = 0; s < in.batch().sequenceCount(); s++) {
+                for (int t : trained(in, s)) {
+                    double ratio = Math.exp(detached[t] - in.behavior()[t]);
+                    float weight = (float) rule.of(ratio, in.advantages()[t]);
+                    float weightAsHeld = (float) (weight * (double) in.weights()[t]);
+                    loss -= (double) weightAsHeld * in.advantages()[t] * current[t];
+                }
+            }
+            return loss / in.batch().trainedTokens();
+        };
+        return new TwinnedObjective(name, objective, MEAN, twin, true, false);
     }
 
     interface CovarianceToken {
@@ -381,7 +423,7 @@ final class TwinnedObjectives {
             }
             return loss;
         };
-        return new TwinnedObjective(name, objective, twin, true, false);
+        return new TwinnedObjective(name, objective, MEAN, twin, true, false);
     }
 
     private static int[] trained(RandomInput in, int s) {
@@ -391,29 +433,13 @@ final class TwinnedObjectives {
     }
 
     private static TwinnedObjective policyGradient() {
-        LossAggregation aggregation = new LossAggregation.SequenceMeanTokenSum();
+        LossAggregation aggregation = new LossAggregation.SeqMeanTokenSum();
         return new TwinnedObjective(
                 "policy gradient",
-                new PolicyGradient(aggregation),
+                new Reinforce(),
+                aggregation,
                 NaiveLoss.tokenwise(aggregation, (current, detached, proximal, a) -> -a * current),
                 false,
                 false);
-    }
-
-    private static TwinnedObjective decoupledPpo() {
-        LossAggregation aggregation = new LossAggregation.TokenMean();
-        NaiveLoss twin = (in, current, detached) -> {
-            double loss = 0;
-            for (int t = 0; t < current.length; t++) {
-                if (in.batch().isTrained(t)) {
-                    double weight = Math.min(1.2, Math.exp((double) in.proximal()[t] - in.behavior()[t]));
-                    float weightAsHeld = (float) (weight * in.weights()[t]);
-                    loss += weightAsHeld * surrogate(Math.exp(current[t] - in.proximal()[t]), in.advantages()[t]);
-                }
-            }
-            return loss / in.batch().trainedTokens();
-        };
-        return new TwinnedObjective(
-                "decoupled PPO", new DecoupledPpo(RANGE, 1.5, 1.2, aggregation), twin, false, false);
     }
 }

@@ -1,7 +1,7 @@
 package dev.millrace.docs.reference;
 
+import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.preset.Preset;
-import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.runtime.config.Choice;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -68,11 +68,14 @@ final class MethodsPage {
             "LoneSequence",
             "OutcomeAdvantage",
             "TokenAdvantages",
-            "ClipRange",
+            "ActedOn",
+            "Anchor",
+            "BypassMode",
             "GlobalBatch",
             "Objective",
             "ObjectiveInput",
-            "ObjectiveResult");
+            "ObjectiveResult",
+            "UpdateFacts");
 
     /** What chooses a method in a configuration. A class without an entry has no key. */
     private static final Map<String, String> KEYS = keys();
@@ -150,7 +153,7 @@ final class MethodsPage {
     }
 
     private static void requireEveryObjective() {
-        for (String kind : Choice.of(ObjectiveConfig.class).orElseThrow().kinds()) {
+        for (String kind : Choice.of(Objective.class).orElseThrow().kinds()) {
             boolean found = KEYS.values().stream()
                     .anyMatch(key -> List.of(key.split(", ")).contains(OBJECTIVE + kind));
             if (!found) {
@@ -182,7 +185,7 @@ final class MethodsPage {
 
     private static Map<String, String> keys() {
         Map<String, String> keys = new LinkedHashMap<>();
-        keys.put("PolicyGradient", OBJECTIVE + "reinforce");
+        keys.put("Reinforce", OBJECTIVE + "reinforce");
         keys.put("PpoClip", OBJECTIVE + "ppo_clip");
         keys.put("DecoupledPpo", OBJECTIVE + "decoupled_ppo");
         keys.put("Gspo", OBJECTIVE + "gspo");
@@ -196,13 +199,16 @@ final class MethodsPage {
         keys.put("Dro", OBJECTIVE + "dro");
         keys.put("KlCov", OBJECTIVE + "kl_cov");
         keys.put("ClipCov", OBJECTIVE + "clip_cov");
-        keys.put("M2po", OBJECTIVE + "m2po");
+        keys.put("M2poSurrogate", OBJECTIVE + "m2po");
         keys.put("Oapl", OBJECTIVE + "oapl");
         keys.put("R2vpo", OBJECTIVE + "r2vpo");
         keys.put("Quatro", OBJECTIVE + "quatro");
-        keys.put("SignedPolicyGradient", OBJECTIVE + "topr, " + OBJECTIVE + "aspo, " + OBJECTIVE + "dispo");
-        keys.put("BypassMode", OBJECTIVE + "bypass_ppo_clip, " + OBJECTIVE + "bypass_reinforce");
-        keys.put("LossAggregation", "learner.step.objective.aggregation.kind");
+        keys.put("Topr", OBJECTIVE + "topr");
+        keys.put("Aspo", OBJECTIVE + "aspo");
+        keys.put("Dispo", OBJECTIVE + "dispo");
+        keys.put("BypassPpoClip", OBJECTIVE + "bypass_ppo_clip");
+        keys.put("BypassReinforce", OBJECTIVE + "bypass_reinforce");
+        keys.put("LossAggregation", "learner.step.aggregation.kind");
         keys.put("Grpo", CORRECTIONS + "advantage.divide_by_std");
         keys.put("SoftMaximum", "learner.step.baseline.kind=soft_maximum");
         keys.put("TokenTruncatedWeights", ROLLOUT + "rollout_is=token");

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.filter.FilterSummary;
-import dev.millrace.corrections.objective.ClipRange;
+import dev.millrace.corrections.objective.Anchor;
 import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.Gspo;
 import dev.millrace.corrections.objective.LossAggregation;
@@ -14,6 +14,7 @@ import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.corrections.objective.PpoClip;
 import dev.millrace.corrections.objective.Sapo;
 import dev.millrace.corrections.objective.SequenceSapo;
+import dev.millrace.corrections.objective.UpdateFacts;
 import dev.millrace.corrections.ratio.LogRatio;
 
 /**
@@ -50,12 +51,12 @@ final class ArealDecoupledLossFamily implements ConformanceFamily {
         float[] proximal = sequences.floats("old_logprobs");
         ObjectiveInput input = ObjectiveInput.of(batch, sequences.floats("logprobs"), sequences.floats("advantages"))
                 .withProximal(proximal);
-        ClipRange range =
-                new ClipRange(config.number("eps_clip"), config.number("eps_clip_higher", config.number("eps_clip")));
+        double low = config.number("eps_clip");
+        double high = config.number("eps_clip_higher", low);
         double dualClip = config.number("c_clip", Double.POSITIVE_INFINITY);
         Objective objective = bySequence
-                ? new Gspo(range, dualClip, tokenMean(batch))
-                : PpoClip.unbounded(range, dualClip, tokenMean(batch));
+                ? new Gspo(Anchor.PROXIMAL, low, high, dualClip)
+                : new PpoClip(Anchor.PROXIMAL, low, high, dualClip);
         ObjectNode filtered = JsonNodeFactory.instance.objectNode();
         if (config.has("rejection_sampling")) {
             float[] behavior = sequences.floats("rollout_logprobs");
@@ -67,7 +68,7 @@ final class ArealDecoupledLossFamily implements ConformanceFamily {
             describe(filtered, sequences, input.batch(), weights, LogRatio.anchor(proximal, behavior));
             filtered.putObject("metrics").put("filtered_fraction", summary.changedFraction());
         }
-        ObjectiveResult result = objective.evaluate(input);
+        ObjectiveResult result = objective.evaluate(input, tokenMean(batch));
         ObjectNode output = output(result, sequences);
         LogRatio ratio = LogRatio.trustRegion(sequences.floats("logprobs"), proximal);
         output.set(
@@ -87,9 +88,9 @@ final class ArealDecoupledLossFamily implements ConformanceFamily {
         ObjectiveInput input = ObjectiveInput.of(batch, sequences.floats("logprobs"), sequences.floats("advantages"))
                 .withProximal(behavior);
         Objective objective = bySequence
-                ? new SequenceSapo(positive, negative, tokenMean(batch))
-                : Sapo.unbounded(positive, negative, tokenMean(batch));
-        ObjectNode output = output(objective.evaluate(input), sequences);
+                ? new SequenceSapo(Anchor.BEHAVIOR, positive, negative)
+                : new Sapo(Anchor.BEHAVIOR, positive, negative);
+        ObjectNode output = output(objective.evaluate(input, tokenMean(batch)), sequences);
         LogRatio ratio = LogRatio.full(sequences.floats("logprobs"), behavior);
         output.set(
                 "importance_weight",
@@ -98,8 +99,9 @@ final class ArealDecoupledLossFamily implements ConformanceFamily {
     }
 
     /** Divides by the tokens of before any filter, by 1 if there are none. */
-    private static LossAggregation tokenMean(TokenBatch batch) {
-        return new LossAggregation.TokenMean(
+    private static UpdateFacts tokenMean(TokenBatch batch) {
+        return UpdateFacts.of(
+                new LossAggregation.TokenMean(),
                 new GlobalBatch(Math.max(1, batch.trainedTokens()), GlobalBatch.OF_THIS_BATCH, 1));
     }
 

@@ -3,13 +3,14 @@ package dev.millrace.conformance;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.objective.Anchor;
 import dev.millrace.corrections.objective.BypassMode;
 import dev.millrace.corrections.objective.Cispo;
 import dev.millrace.corrections.objective.ClipCov;
-import dev.millrace.corrections.objective.ClipRange;
 import dev.millrace.corrections.objective.DppoKl;
 import dev.millrace.corrections.objective.DppoTv;
 import dev.millrace.corrections.objective.Dro;
+import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.Gmpo;
 import dev.millrace.corrections.objective.GspoToken;
 import dev.millrace.corrections.objective.KlCov;
@@ -17,17 +18,18 @@ import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveInput;
 import dev.millrace.corrections.objective.ObjectiveResult;
-import dev.millrace.corrections.objective.PolicyGradient;
 import dev.millrace.corrections.objective.PpoClip;
+import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.corrections.objective.Sapo;
+import dev.millrace.corrections.objective.UpdateFacts;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.rollout.RolloutCorrection;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 
 /** {@code policy_loss}: verl's registered losses, each one of Millrace's objectives. */
 final class PolicyLossFamily implements ConformanceFamily {
-    /** The golden cases have no more candidates than places, so the draw does not depend on it. */
-    private static final long CLIP_COV_SEED = 0;
+    /** verl's, under the logarithm. */
+    private static final float GEOMETRIC_WEIGHT_FLOOR = 1e-10f;
 
     @Override
     public String name() {
@@ -45,7 +47,7 @@ final class PolicyLossFamily implements ConformanceFamily {
         }
         input = input.withProximal(sequences.floats("old_logprobs"));
         if (options.weighted()) {
-            input = input.withWeights(sequences.floats("rollout_is_weights"));
+            input = input.withWeights(weights(options, sequences));
         }
         LossAggregation aggregation = options.aggregation(golden.paddedLength());
         return output(options, evaluate(options, aggregation, input), sequences);
@@ -69,57 +71,72 @@ final class PolicyLossFamily implements ConformanceFamily {
             PolicyLossOptions options, int paddedLength, ObjectiveInput input, CaseSequences sequences) {
         float[] behavior = sequences.floats("old_logprobs");
         RolloutCorrectionConfig config = options.rolloutCorrection();
-        LossAggregation aggregation = options.aggregation(paddedLength);
-        double dualClip = options.clipRatioC(PpoClip.DEFAULT_DUAL_CLIP);
+        UpdateFacts facts = UpdateFacts.of(options.aggregation(paddedLength), options.whole());
+        double dualClip = options.clipRatioC(PpoClip.DEFAULT_CLIP_RATIO_C);
+        BypassMode loss = new BypassMode(
+                config, new PpoClip(Anchor.BEHAVIOR, options.clipRatioLow(), options.clipRatioHigh(), dualClip));
         ObjectiveInput bypassed = input.withBehavior(behavior);
         byte[] kept = new RolloutCorrection(config)
                 .apply(input.batch(), LogRatio.full(sequences.floats("logprobs"), behavior))
                 .mask();
         if (input.batch().withMask(kept).trainedTokens() > 0) {
-            return new BypassMode(config, options.range(), dualClip, aggregation).evaluate(bypassed);
+            return loss.evaluate(bypassed, facts);
         }
-        ObjectiveResult empty =
-                new BypassMode(config, options.range(), dualClip, new LossAggregation.TokenSum()).evaluate(bypassed);
-        return new ObjectiveResult(options.lossOfNothing(), empty.gradient(), empty.clipFlags(), empty.metrics());
+        return loss.evaluate(bypassed, UpdateFacts.of(new LossAggregation.TokenSum()))
+                .withLoss(options.lossOfNothing());
     }
 
     /** A mean over nothing, which the library refuses, is what the reference makes of it: no gradient, and 0 / 0. */
     private static ObjectiveResult evaluate(
             PolicyLossOptions options, LossAggregation aggregation, ObjectiveInput input) {
+        Objective objective = objective(options);
         if (input.batch().trainedTokens() > 0) {
-            LossAggregation sequenceMean = new LossAggregation.SequenceMeanTokenMean(options.whole());
-            return objective(options, aggregation, sequenceMean).evaluate(input);
+            return objective.evaluate(input, facts(options, aggregation, objective, input));
         }
-        LossAggregation sum = new LossAggregation.TokenSum();
-        ObjectiveResult empty = objective(options, sum, sum).evaluate(input);
-        return new ObjectiveResult(options.lossOfNothing(), empty.gradient(), empty.clipFlags(), empty.metrics());
+        return objective
+                .evaluate(input, UpdateFacts.of(new LossAggregation.TokenSum()))
+                .withLoss(options.lossOfNothing());
     }
 
-    /** @param sequenceMean what GSPO and SAPO aggregate by, whatever mode is asked for */
-    private static Objective objective(
-            PolicyLossOptions options, LossAggregation aggregation, LossAggregation sequenceMean) {
-        ClipRange range = options.range();
+    /** GSPO, SAPO and GMPO aggregate as published whatever mode is asked for, and GMPO counts every sequence. */
+    private static UpdateFacts facts(
+            PolicyLossOptions options, LossAggregation aggregation, Objective objective, ObjectiveInput input) {
+        if (options.lossMode().equals("geo_mean")) {
+            GlobalBatch everySequence =
+                    new GlobalBatch(GlobalBatch.OF_THIS_BATCH, input.batch().sequenceCount(), 1);
+            return UpdateFacts.of(objective.publishedAggregation(), everySequence);
+        }
+        boolean asPublished =
+                options.lossMode().equals("gspo") || options.lossMode().equals("sapo");
+        return UpdateFacts.of(asPublished ? objective.publishedAggregation() : aggregation, options.whole());
+    }
+
+    /** The reference floors the weights whose geometric mean it takes. */
+    private static float[] weights(PolicyLossOptions options, CaseSequences sequences) {
+        float[] weights = sequences.floats("rollout_is_weights").clone();
+        for (int t = 0; options.lossMode().equals("geo_mean") && t < weights.length; t++) {
+            weights[t] += GEOMETRIC_WEIGHT_FLOOR;
+        }
+        return weights;
+    }
+
+    private static Objective objective(PolicyLossOptions options) {
+        double low = options.clipRatioLow();
+        double high = options.clipRatioHigh();
+        Anchor anchor = Anchor.PROXIMAL;
         return switch (options.lossMode()) {
-            case "vanilla" -> new PpoClip(range, options.clipRatioC(PpoClip.DEFAULT_DUAL_CLIP), aggregation);
-            case "gpg" -> new PolicyGradient(aggregation);
-            case "dppo_tv" ->
-                new DppoTv(range.low(), range.high(), options.clipRatioC(DppoTv.DEFAULT_TRUNCATION), aggregation);
-            case "dppo_kl" ->
-                new DppoKl(range.low(), range.high(), options.clipRatioC(DppoTv.DEFAULT_TRUNCATION), aggregation);
-            case "gspo" -> new GspoToken(range, sequenceMean);
-            case "sapo" -> new Sapo(options.tauPositive(), options.tauNegative(), sequenceMean);
-            case "geo_mean" -> Gmpo.asReference(range);
-            case "cispo" -> new Cispo(range, aggregation);
-            case "dro" -> new Dro(options.droBeta(), aggregation);
-            case "kl_cov" -> new KlCov(options.klCovShare(), options.klCovPenalty(), aggregation);
+            case "vanilla" -> new PpoClip(anchor, low, high, options.clipRatioC(PpoClip.DEFAULT_CLIP_RATIO_C));
+            case "gpg" -> new Reinforce();
+            case "dppo_tv" -> new DppoTv(anchor, low, high, options.clipRatioC(DppoTv.DEFAULT_TRUNCATION));
+            case "dppo_kl" -> new DppoKl(anchor, low, high, options.clipRatioC(DppoTv.DEFAULT_TRUNCATION));
+            case "gspo" -> new GspoToken(anchor, low, high);
+            case "sapo" -> new Sapo(anchor, options.tauPositive(), options.tauNegative());
+            case "geo_mean" -> new Gmpo(anchor, low, high);
+            case "cispo" -> new Cispo(anchor, low, high);
+            case "dro" -> new Dro(anchor, options.droBeta());
+            case "kl_cov" -> new KlCov(anchor, options.klCovShare(), options.klCovPenalty());
             case "clip_cov" ->
-                new ClipCov(
-                        range,
-                        options.clipCovShare(),
-                        options.clipCovLow(),
-                        options.clipCovHigh(),
-                        CLIP_COV_SEED,
-                        aggregation);
+                new ClipCov(anchor, low, high, options.clipCovShare(), options.clipCovLow(), options.clipCovHigh());
             default -> throw new IllegalArgumentException("unknown loss_mode: " + options.lossMode());
         };
     }

@@ -1,7 +1,6 @@
 package dev.millrace.conformance;
 
 import dev.millrace.corrections.objective.ClipCov;
-import dev.millrace.corrections.objective.ClipRange;
 import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.KlCov;
 import dev.millrace.corrections.objective.LossAggregation;
@@ -71,13 +70,12 @@ final class PolicyLossOptions {
 
     LossAggregation aggregation(int paddedLength) {
         return switch (aggregationMode) {
-            case "token-mean" -> new LossAggregation.TokenMean(whole);
-            case "token-sum" -> new LossAggregation.TokenSum(whole);
-            case "seq-mean-token-sum" -> new LossAggregation.SequenceMeanTokenSum(whole);
+            case "token-mean" -> new LossAggregation.TokenMean();
+            case "token-sum" -> new LossAggregation.TokenSum();
+            case "seq-mean-token-sum" -> new LossAggregation.SeqMeanTokenSum();
             case "seq-mean-token-sum-norm" ->
-                new LossAggregation.SequenceMeanTokenSumNorm(
-                        Double.isNaN(lengthTokens) ? paddedLength : lengthTokens, whole);
-            case "seq-mean-token-mean" -> new LossAggregation.SequenceMeanTokenMean(whole);
+                new LossAggregation.SeqMeanTokenSumNorm(Double.isNaN(lengthTokens) ? paddedLength : lengthTokens);
+            case "seq-mean-token-mean" -> new LossAggregation.SeqMeanTokenMean();
             default -> throw new IllegalArgumentException("unknown loss_agg_mode: " + aggregationMode);
         };
     }
@@ -101,9 +99,12 @@ final class PolicyLossOptions {
         return count == GlobalBatch.OF_THIS_BATCH ? Double.NaN : 0.0;
     }
 
-    ClipRange range() {
-        double both = config.number("clip_ratio", 0.2);
-        return new ClipRange(config.number("clip_ratio_low", both), config.number("clip_ratio_high", both));
+    double clipRatioLow() {
+        return config.number("clip_ratio_low", config.number("clip_ratio", 0.2));
+    }
+
+    double clipRatioHigh() {
+        return config.number("clip_ratio_high", config.number("clip_ratio", 0.2));
     }
 
     double clipRatioC(double ifNotGiven) {

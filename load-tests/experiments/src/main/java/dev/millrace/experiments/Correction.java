@@ -1,9 +1,10 @@
 package dev.millrace.experiments;
 
-import dev.millrace.learner.objective.DecoupledPpoConfig;
-import dev.millrace.learner.objective.ObjectiveConfig;
-import dev.millrace.learner.objective.PpoClipConfig;
-import dev.millrace.learner.objective.ReinforceConfig;
+import dev.millrace.corrections.objective.Anchor;
+import dev.millrace.corrections.objective.DecoupledPpo;
+import dev.millrace.corrections.objective.Objective;
+import dev.millrace.corrections.objective.PpoClip;
+import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.learner.step.BaselineConfig;
 import dev.millrace.stages.AdvantageConfig;
 import dev.millrace.stages.ComparedPolicies;
@@ -24,26 +25,26 @@ import java.util.Locale;
  */
 public enum Correction {
     /** {@code -A log π}: rollouts are trained on as if the current policy had sampled them. */
-    NONE("no correction", ReinforceConfig.defaults(), "", "2.0", false, EssConfig.Rule.NONE),
+    NONE("no correction", new Reinforce(), "", "2.0", false, EssConfig.Rule.NONE),
     /** The surrogate on current/behavior, clipped to 1 ± 0.2, dual clip at 3. */
-    PPO_CLIP("PPO clip", PpoClipConfig.defaults(), "", "2.0", false, EssConfig.Rule.NONE),
+    PPO_CLIP("PPO clip", PpoClip.defaults(), "", "2.0", false, EssConfig.Rule.NONE),
     /** {@code -min(ρ, 2) A log π} per token. */
-    TOKEN_TIS("token TIS", ReinforceConfig.defaults(), "token", "2.0", false, EssConfig.Rule.NONE),
+    TOKEN_TIS("token TIS", new Reinforce(), "token", "2.0", false, EssConfig.Rule.NONE),
     /** The same with one weight per sequence, the product of its tokens' ratios. */
-    SEQUENCE_TIS("sequence TIS", ReinforceConfig.defaults(), "sequence", "2.0", false, EssConfig.Rule.NONE),
+    SEQUENCE_TIS("sequence TIS", new Reinforce(), "sequence", "2.0", false, EssConfig.Rule.NONE),
     /** AReaL's: tokens with ρ above 5 are left out, the others weigh ρ; clipped to 1 ± 0.2 around the proximal policy. */
-    DECOUPLED_PPO("decoupled PPO", DecoupledPpoConfig.defaults(), "token", "1e-9_5.0", false, EssConfig.Rule.NONE),
+    DECOUPLED_PPO("decoupled PPO", DecoupledPpo.defaults(), "token", "1e-9_5.0", false, EssConfig.Rule.NONE),
     /** {@code -ρ A log π} over what the second-moment mask leaves at 0.04; no truncation worth the name. */
-    M2PO("M2PO", ReinforceConfig.defaults(), "token", "1e8", true, EssConfig.Rule.NONE),
+    M2PO("M2PO", new Reinforce(), "token", "1e8", true, EssConfig.Rule.NONE),
     /** Sequence TIS with a step of {@code sqrt(ESS ratio)} and the off-policy optimal baseline in place of the group's mean. */
-    VCPO("VCPO", ReinforceConfig.defaults(), "sequence", "2.0", false, EssConfig.Rule.SQRT),
+    VCPO("VCPO", new Reinforce(), "sequence", "2.0", false, EssConfig.Rule.SQRT),
     /** The second-moment mask, then VCPO. */
-    M2PO_VCPO("M2PO+VCPO", ReinforceConfig.defaults(), "sequence", "2.0", true, EssConfig.Rule.SQRT);
+    M2PO_VCPO("M2PO+VCPO", new Reinforce(), "sequence", "2.0", true, EssConfig.Rule.SQRT);
 
     private static final double SECOND_MOMENT_BOUND = 0.04;
 
     private final String title;
-    private final ObjectiveConfig objective;
+    private final Objective objective;
     private final String rolloutIs;
     private final String rolloutIsThreshold;
     private final boolean masksMoments;
@@ -51,7 +52,7 @@ public enum Correction {
 
     Correction(
             String title,
-            ObjectiveConfig objective,
+            Objective objective,
             String rolloutIs,
             String rolloutIsThreshold,
             boolean masksMoments,
@@ -74,7 +75,7 @@ public enum Correction {
         return name().toLowerCase(Locale.ROOT);
     }
 
-    ObjectiveConfig objective() {
+    Objective objective() {
         return objective;
     }
 
@@ -83,7 +84,8 @@ public enum Correction {
     }
 
     CorrectionConfig corrections() {
-        ComparedPolicies compare = objective.weightsCompare().orElse(ComparedPolicies.ANCHOR);
+        ComparedPolicies compare =
+                objective.anchor() == Anchor.OLD ? ComparedPolicies.ENGINE_MISMATCH : ComparedPolicies.ANCHOR;
         return new CorrectionConfig(
                 new RolloutCorrectionOptions("", compare, rolloutIs, rolloutIsThreshold, "", ""),
                 AdvantageConfig.defaults(),

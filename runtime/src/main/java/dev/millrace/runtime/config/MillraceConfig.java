@@ -6,6 +6,8 @@ import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.api.step.StepObserver;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
+import dev.millrace.corrections.objective.Objective;
+import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.OwnVerdict;
 import dev.millrace.generator.environment.answer.FixedAnswer;
@@ -15,14 +17,12 @@ import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.staleness.StalenessControllerConfig;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.learner.LearnerConfig;
-import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.log.secret.SecretException;
 import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.log.secret.SecretText;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.scorer.FixedPolicyConfig;
 import dev.millrace.scorer.ScorerConfig;
-import dev.millrace.stages.ComparedPolicies;
 import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.weights.WeightsConfig;
@@ -160,7 +160,7 @@ public record MillraceConfig(
      *
      * @throws ConfigException naming both keys
      */
-    public static void requireConsistentRatios(RolloutCorrectionOptions weights, ObjectiveConfig objective) {
+    public static void requireConsistentRatios(RolloutCorrectionOptions weights, Objective objective) {
         String kind = ConfigBinder.kindOf(objective);
         if (objective.weightsCompare().isEmpty()) {
             if (weights.makesWeights()) {
@@ -171,8 +171,8 @@ public record MillraceConfig(
             }
             return;
         }
-        ComparedPolicies wanted = objective.weightsCompare().get();
-        if (weights.compare() != wanted) {
+        RatioKind wanted = objective.weightsCompare().get();
+        if (weights.compare().kind() != wanted) {
             throw new ConfigException("learner.step.objective.kind is " + kind
                     + " and topology.corrections.rollout_correction.compare is " + lower(weights.compare())
                     + "; with this objective the weights must compare "

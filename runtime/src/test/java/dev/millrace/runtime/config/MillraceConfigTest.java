@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.learner.objective.PpoClipConfig;
-import dev.millrace.learner.objective.ToprConfig;
+import dev.millrace.corrections.objective.PpoClip;
+import dev.millrace.corrections.objective.Topr;
 import org.junit.jupiter.api.Test;
 
 class MillraceConfigTest {
@@ -82,7 +82,7 @@ class MillraceConfigTest {
                         .learner()
                         .step()
                         .objective())
-                .isEqualTo(PpoClipConfig.defaults());
+                .isEqualTo(PpoClip.defaults());
         assertThat(bind("run.id=a", "run.bootstrap_servers=b:1").run().topics().prefix())
                 .isEqualTo("millrace.a.");
         assertThat(bind("run.id=a").run().topics().prefix()).isEqualTo("millrace.");
@@ -102,7 +102,7 @@ class MillraceConfigTest {
                         .learner()
                         .step()
                         .objective())
-                .isEqualTo(ToprConfig.defaults());
+                .isEqualTo(new Topr());
     }
 
     @Test

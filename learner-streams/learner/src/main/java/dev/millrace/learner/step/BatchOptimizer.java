@@ -231,7 +231,7 @@ public final class BatchOptimizer implements AutoCloseable {
             means.addSeconds(StepMetric.SECONDS_GRADIENT, begun);
             ObjectiveResult result = config.needsCurrentLogProbs()
                     ? of.result()
-                    : of.objective().evaluate(minibatch.input(config.objective(), scores.logProbs()));
+                    : config.objective().evaluate(minibatch.input(config.objective(), scores.logProbs()), of.facts());
             reportLoss(batch, minibatch, start, of, scores, result, means);
             return config.objective().remembered(controls, result);
         } catch (NonFiniteLogProbException e) {

@@ -2,9 +2,11 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.objective.GlobalBatch;
+import dev.millrace.corrections.objective.LossAggregation;
+import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveInput;
-import dev.millrace.learner.objective.ObjectiveConfig;
-import dev.millrace.learner.objective.UpdateFacts;
+import dev.millrace.corrections.objective.UpdateFacts;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -57,7 +59,7 @@ final class Minibatch {
     }
 
     /** The objective's input for log-probs of the policy being differentiated. */
-    ObjectiveInput input(ObjectiveConfig objective, float[] current) {
+    ObjectiveInput input(Objective objective, float[] current) {
         ObjectiveInput input = ObjectiveInput.of(layout, current, advantages)
                 .withBehavior(behavior)
                 .withProximal(
@@ -70,17 +72,17 @@ final class Minibatch {
     }
 
     /** What the loss of this minibatch is divided by. */
-    UpdateFacts facts(long optimizerSteps, ControlState controls) {
+    UpdateFacts facts(LossAggregation aggregation, long optimizerSteps, ControlState controls) {
         StepDecision decision = start.decision();
         // with several minibatches each gets its share of what the second-moment mask took
         long before = Math.round((double) decision.tokensBeforeMomentMask()
                 * layout.trainedTokens()
                 / decision.left().trainedTokens());
         return new UpdateFacts(
-                optimizerSteps,
+                aggregation,
+                new GlobalBatch(layout.trainedTokens(), layout.sequenceCount(), 1),
                 Math.max(layout.trainedTokens(), before),
-                layout.trainedTokens(),
-                layout.sequenceCount(),
+                optimizerSteps,
                 controls);
     }
 

@@ -3,14 +3,16 @@ package dev.millrace.learner.step;
 import dev.millrace.corrections.algorithm.EntropyConfig;
 import dev.millrace.corrections.control.LengthGuardConfig;
 import dev.millrace.corrections.kl.KlConfig;
-import dev.millrace.learner.objective.ObjectiveConfig;
-import dev.millrace.learner.objective.ReinforceConfig;
+import dev.millrace.corrections.objective.LossAggregation;
+import dev.millrace.corrections.objective.Objective;
+import dev.millrace.corrections.objective.Reinforce;
 
 /**
  * How a batch becomes optimiser steps.
  *
  * @param optimizer           AdamW and its learning rate
  * @param objective           the loss
+ * @param aggregation         how token losses become one number; the entropy bonus and a KL term are aggregated likewise
  * @param proximal            where the proximal log-probs come from
  * @param baseline            what a sequence's reward is held against
  * @param kl                  divergence from a reference policy
@@ -24,7 +26,8 @@ import dev.millrace.learner.objective.ReinforceConfig;
  */
 public record StepConfig(
         OptimizerConfig optimizer,
-        ObjectiveConfig objective,
+        Objective objective,
+        LossAggregation aggregation,
         ProximalSource proximal,
         BaselineConfig baseline,
         KlConfig kl,
@@ -40,7 +43,7 @@ public record StepConfig(
         atLeastOne("epochs", epochs);
         atLeastOne("tokens_per_microbatch", tokensPerMicrobatch);
         atLeastOne("shards", shards);
-        if (objective instanceof ReinforceConfig && (minibatches > 1 || epochs > 1)) {
+        if (objective instanceof Reinforce && (minibatches > 1 || epochs > 1)) {
             throw new IllegalArgumentException((epochs > 1 ? "epochs" : "minibatches")
                     + " above 1 needs an objective with a trust region, since later steps train on an older policy's tokens:"
                     + " objective.kind=reinforce, minibatches=" + minibatches + ", epochs=" + epochs
@@ -59,14 +62,15 @@ public record StepConfig(
                                     + baseline.getClass().getSimpleName()
                             : "baseline.kind=soft_maximum makes the advantages that objective.kind=oapl regresses on; with another objective"
                                     + " choose baseline.kind=group or opob: "
-                                    + objective.getClass().getSimpleName().replace("Config", ""));
+                                    + objective.getClass().getSimpleName());
         }
     }
 
     public static StepConfig defaults() {
         return new StepConfig(
                 OptimizerConfig.defaults(),
-                ObjectiveConfig.defaults(),
+                Objective.defaults(),
+                new LossAggregation.AsPublished(),
                 ProximalSource.RECOMPUTED,
                 new BaselineConfig.Group(),
                 new KlConfig.Off(),
@@ -82,6 +86,7 @@ public record StepConfig(
         return new StepConfig(
                 other,
                 objective,
+                aggregation,
                 proximal,
                 baseline,
                 kl,
@@ -93,9 +98,26 @@ public record StepConfig(
                 shards);
     }
 
-    public StepConfig withObjective(ObjectiveConfig other) {
+    public StepConfig withObjective(Objective other) {
         return new StepConfig(
                 optimizer,
+                other,
+                aggregation,
+                proximal,
+                baseline,
+                kl,
+                entropy,
+                lengthGuard,
+                minibatches,
+                epochs,
+                tokensPerMicrobatch,
+                shards);
+    }
+
+    public StepConfig withAggregation(LossAggregation other) {
+        return new StepConfig(
+                optimizer,
+                objective,
                 other,
                 proximal,
                 baseline,
@@ -112,6 +134,7 @@ public record StepConfig(
         return new StepConfig(
                 optimizer,
                 objective,
+                aggregation,
                 other,
                 baseline,
                 kl,
@@ -127,6 +150,7 @@ public record StepConfig(
         return new StepConfig(
                 optimizer,
                 objective,
+                aggregation,
                 proximal,
                 other,
                 kl,
@@ -142,6 +166,7 @@ public record StepConfig(
         return new StepConfig(
                 optimizer,
                 objective,
+                aggregation,
                 proximal,
                 baseline,
                 other,
@@ -157,6 +182,7 @@ public record StepConfig(
         return new StepConfig(
                 optimizer,
                 objective,
+                aggregation,
                 proximal,
                 baseline,
                 kl,
@@ -172,6 +198,7 @@ public record StepConfig(
         return new StepConfig(
                 optimizer,
                 objective,
+                aggregation,
                 proximal,
                 baseline,
                 kl,
@@ -188,6 +215,7 @@ public record StepConfig(
         return new StepConfig(
                 optimizer,
                 objective,
+                aggregation,
                 proximal,
                 baseline,
                 kl,
@@ -204,6 +232,7 @@ public record StepConfig(
         return new StepConfig(
                 optimizer,
                 objective,
+                aggregation,
                 proximal,
                 baseline,
                 kl,
@@ -213,6 +242,11 @@ public record StepConfig(
                 epochs,
                 otherTokensPerMicrobatch,
                 otherShards);
+    }
+
+    /** How token losses become one number beside this objective. */
+    LossAggregation lossAggregation() {
+        return aggregation.of(objective);
     }
 
     /** True if an update needs the current log-probs before its gradient, which costs a forward pass. */

@@ -8,11 +8,10 @@ import dev.millrace.corrections.kl.KlResult;
 import dev.millrace.corrections.kl.KlSampling;
 import dev.millrace.corrections.kl.KlTermEvaluation;
 import dev.millrace.corrections.kl.KlUse;
-import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveResult;
+import dev.millrace.corrections.objective.UpdateFacts;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.objective.ObjectiveConfig;
 import dev.millrace.policy.weights.Weights;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -38,7 +37,7 @@ final class UpdateLoss {
      * @param kl     divergence from the reference in the loss; null without one
      */
     record Coefficients(
-            Objective objective,
+            UpdateFacts facts,
             ObjectiveResult result,
             @Nullable KlResult kl,
             float[] coefficients,
@@ -56,22 +55,22 @@ final class UpdateLoss {
             ControlState controls,
             StepMetricsTally means) {
         TokenBatch layout = minibatch.layout();
-        ObjectiveConfig kind = config.objective();
-        Objective objective = kind.objective(minibatch.facts(optimizerSteps, controls));
+        Objective objective = config.objective();
+        UpdateFacts facts = minibatch.facts(config.lossAggregation(), optimizerSteps, controls);
         // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come out of
         // the
         // backward pass
         float[] current =
                 config.needsCurrentLogProbs() ? currentLogProbs(minibatch, weights, means) : minibatch.proximal();
-        ObjectiveResult result = objective.evaluate(minibatch.input(kind, current));
+        ObjectiveResult result = objective.evaluate(minibatch.input(objective, current), facts);
         KlResult kl = klInLoss(minibatch, current);
         float[] coefficients = kl == null
                 ? result.gradient()
                 : kl.addedTo(result, start.klCoefficient()).gradient();
         double entropyCoefficient = config.entropy().coefficient(batch.meanReward());
-        double[] aggregation = kind.aggregation().over(GlobalBatch.WHOLE).coefficients(layout);
+        double[] aggregation = facts.coefficients(layout);
         return new Coefficients(
-                objective,
+                facts,
                 result,
                 kl,
                 coefficients,
@@ -97,7 +96,7 @@ final class UpdateLoss {
             return null;
         }
         KlPlan plan = KlPlan.of(loss.divergence(), KlSampling.BEHAVIOR, KlUse.LOSS);
-        return new KlTermEvaluation(plan, config.objective().aggregation().over(GlobalBatch.WHOLE))
+        return new KlTermEvaluation(plan, config.lossAggregation())
                 .evaluate(
                         minibatch.layout(),
                         current,

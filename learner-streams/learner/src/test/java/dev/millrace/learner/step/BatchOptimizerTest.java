@@ -9,19 +9,18 @@ import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.EntropyConfig;
 import dev.millrace.corrections.algorithm.EntropyConfig.Rule;
 import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.objective.Anchor;
+import dev.millrace.corrections.objective.DecoupledPpo;
+import dev.millrace.corrections.objective.LossAggregation;
+import dev.millrace.corrections.objective.Objective;
+import dev.millrace.corrections.objective.PpoClip;
+import dev.millrace.corrections.objective.Quatro;
+import dev.millrace.corrections.objective.R2vpo;
+import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.corrections.quatro.QueryMultipliers;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
-import dev.millrace.learner.objective.AggregationConfig;
-import dev.millrace.learner.objective.AggregationConfig.TokenMean;
-import dev.millrace.learner.objective.Anchor;
-import dev.millrace.learner.objective.DecoupledPpoConfig;
-import dev.millrace.learner.objective.ObjectiveConfig;
-import dev.millrace.learner.objective.PpoClipConfig;
-import dev.millrace.learner.objective.QuatroConfig;
-import dev.millrace.learner.objective.R2vpoConfig;
-import dev.millrace.learner.objective.ReinforceConfig;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.optimizer.AdamW;
@@ -116,7 +115,7 @@ class BatchOptimizerTest {
         double norm = expected.l2Norm();
         double bound = norm / 3;
         expected.scale((float) (bound / norm));
-        BatchOptimizer learner = optimizer(ReinforceConfig.defaults(), 1, 1, 2, bound);
+        BatchOptimizer learner = optimizer(new Reinforce(), 1, 1, 2, bound);
         AdamW twin = learner.newOptimizer();
         Weights stepped = weights.copy();
         twin.step(stepped, expected, 1e-2 * 0.8); // the batch's step scale
@@ -147,16 +146,15 @@ class BatchOptimizerTest {
         TrainingBatch batch = batch(6);
         ImportanceWeighting rule =
                 new ImportanceWeighting(CorrectionConfig.defaults().rolloutCorrection());
-        byte[] carried = trained(
-                withWeights(batch, trajectory -> weights(rule, trajectory)), ReinforceConfig.defaults(), 1, 1, 2);
-        assertThat(trained(withWeights(batch, trajectory -> null), ReinforceConfig.defaults(), 1, 1, 2))
+        byte[] carried = trained(withWeights(batch, trajectory -> weights(rule, trajectory)), new Reinforce(), 1, 1, 2);
+        assertThat(trained(withWeights(batch, trajectory -> null), new Reinforce(), 1, 1, 2))
                 .isEqualTo(carried);
         assertThat(trained(
                         withWeights(
                                 batch,
                                 trajectory ->
                                         trajectory.getRolloutId().endsWith("2") ? null : weights(rule, trajectory)),
-                        ReinforceConfig.defaults(),
+                        new Reinforce(),
                         1,
                         1,
                         2))
@@ -190,12 +188,12 @@ class BatchOptimizerTest {
     @Test
     void shouldGiveTheSameBitsForTheSameBatchWhateverTheThreadsDo() {
         TrainingBatch batch = batch(9);
-        byte[] first = trained(batch, ReinforceConfig.defaults(), 1, 1, 3);
+        byte[] first = trained(batch, new Reinforce(), 1, 1, 3);
         for (int repeat = 0; repeat < 5; repeat++) {
-            assertThat(trained(batch, ReinforceConfig.defaults(), 1, 1, 3)).isEqualTo(first);
+            assertThat(trained(batch, new Reinforce(), 1, 1, 3)).isEqualTo(first);
         }
-        assertThat(trained(batch, DecoupledPpoConfig.defaults(), 3, 2, 2))
-                .isEqualTo(trained(batch, DecoupledPpoConfig.defaults(), 3, 2, 2));
+        assertThat(trained(batch, DecoupledPpo.defaults(), 3, 2, 2))
+                .isEqualTo(trained(batch, DecoupledPpo.defaults(), 3, 2, 2));
     }
 
     static List<BaselineConfig> baselines() {
@@ -251,7 +249,7 @@ class BatchOptimizerTest {
 
     @Test
     void shouldTakeAStepPerMinibatchAndEpoch() {
-        BatchOptimizer learner = optimizer(PpoClipConfig.defaults(), 3, 2, 1, 0);
+        BatchOptimizer learner = optimizer(PpoClip.defaults(), 3, 2, 1, 0);
         AdamW adamW = learner.newOptimizer();
 
         StepReport report = learner.train(batch(7), 0, ControlState.initial(), initial(), adamW);
@@ -264,19 +262,19 @@ class BatchOptimizerTest {
 
     @Test
     void shouldClipOnlyOnceThePolicyHasMovedAwayFromItsAnchor() {
-        BatchOptimizer once = optimizer(DecoupledPpoConfig.defaults(), 1, 1, 1, 0);
+        BatchOptimizer once = optimizer(DecoupledPpo.defaults(), 1, 1, 1, 0);
         StepReport first = once.train(batch(8), 0, ControlState.initial(), initial(), once.newOptimizer());
         assertThat(first.metrics().byName().get("clip_fraction")).isZero();
         assertThat(first.metrics().byName().get("approx_kl_proximal")).isCloseTo(0, within(1e-6));
 
-        BatchOptimizer often = optimizer(DecoupledPpoConfig.defaults(), 1, 30, 1, 0);
+        BatchOptimizer often = optimizer(DecoupledPpo.defaults(), 1, 30, 1, 0);
         StepReport later = often.train(batch(8), 0, ControlState.initial(), initial(), often.newOptimizer());
         assertThat(later.metrics().byName().get("clip_fraction")).isPositive();
     }
 
     @Test
     void shouldRememberTheMultiplierByWhichRatiosAreHeld() {
-        R2vpoConfig kind = new R2vpoConfig(Anchor.PROXIMAL, 2, 0.01, 5, 0.1, 10, new TokenMean());
+        R2vpo kind = new R2vpo(Anchor.PROXIMAL, 2, 0.01, 5, 0.1, 10);
         BatchOptimizer learner = optimizer(kind, 1, 1, 1, 0);
         Weights weights = initial();
         AdamW adamW = learner.newOptimizer();
@@ -295,7 +293,7 @@ class BatchOptimizerTest {
     @Test
     void shouldSolveForATrustRegionOfEveryGroup() {
         TrainingBatch batch = batch(7);
-        BatchOptimizer learner = optimizer(QuatroConfig.defaults(), 1, 1, 2, 0);
+        BatchOptimizer learner = optimizer(Quatro.defaults(), 1, 1, 2, 0);
 
         StepReport report = learner.train(batch, 0, ControlState.initial(), initial(), learner.newOptimizer());
 
@@ -318,7 +316,7 @@ class BatchOptimizerTest {
 
     @Test
     void shouldMakeRewardedTokensLikelier() {
-        BatchOptimizer learner = optimizer(ReinforceConfig.defaults(), 1, 1, 2, 0);
+        BatchOptimizer learner = optimizer(new Reinforce(), 1, 1, 2, 0);
         Weights weights = initial();
         AdamW adamW = learner.newOptimizer();
         TrainingBatch batch = batch(16);
@@ -342,7 +340,7 @@ class BatchOptimizerTest {
         TrainingBatch masked = TrainingBatch.of(
                 SyntheticRollouts.batch(0, List.of(SyntheticRollouts.masked(trajectory, 0, 0))), List.of(trajectory));
         TrainingBatch empty = TrainingBatch.of(SyntheticRollouts.batch(1, List.of()), List.of());
-        BatchOptimizer learner = optimizer(ReinforceConfig.defaults(), 1, 1, 2, 0);
+        BatchOptimizer learner = optimizer(new Reinforce(), 1, 1, 2, 0);
         AdamW adamW = learner.newOptimizer();
         Weights weights = initial();
 
@@ -357,7 +355,7 @@ class BatchOptimizerTest {
 
     @Test
     void shouldStopAtAnAdvantageThatMakesTheGradientInfinite() {
-        BatchOptimizer learner = unclipped(new AggregationConfig.TokenSum());
+        BatchOptimizer learner = unclipped(new LossAggregation.TokenSum());
 
         assertThatThrownBy(() -> learner.train(
                         withAdvantages(batch(4), 3e38), 0, ControlState.initial(), initial(), learner.newOptimizer()))
@@ -369,7 +367,7 @@ class BatchOptimizerTest {
 
     @Test
     void shouldStopAtAGradientWhoseSquareIsInfinite() {
-        BatchOptimizer learner = unclipped(new AggregationConfig.TokenMean());
+        BatchOptimizer learner = unclipped(new LossAggregation.TokenMean());
 
         assertThatThrownBy(() -> learner.train(
                         withAdvantages(batch(4), 1e30), 0, ControlState.initial(), initial(), learner.newOptimizer()))
@@ -381,7 +379,7 @@ class BatchOptimizerTest {
     void shouldNameTheRolloutAtWhichTheWeightsGiveNoNumber() {
         Weights weights = initial();
         weights.tensor("model.norm.weight").put(0, Float.NaN);
-        BatchOptimizer learner = optimizer(ReinforceConfig.defaults(), 1, 1, 1, 0);
+        BatchOptimizer learner = optimizer(new Reinforce(), 1, 1, 1, 0);
 
         assertThatThrownBy(() -> learner.train(batch(4), 0, ControlState.initial(), weights, learner.newOptimizer()))
                 .isInstanceOf(NonFiniteStepException.class)
@@ -400,7 +398,7 @@ class BatchOptimizerTest {
 
     @Test
     void shouldGiveUpWhenItIsCancelled() {
-        BatchOptimizer learner = optimizer(ReinforceConfig.defaults(), 1, 1, 2, 0);
+        BatchOptimizer learner = optimizer(new Reinforce(), 1, 1, 2, 0);
         learner.cancel();
 
         assertThatThrownBy(() -> learner.train(batch(4), 0, ControlState.initial(), initial(), learner.newOptimizer()))
@@ -414,7 +412,7 @@ class BatchOptimizerTest {
         return adamW.state();
     }
 
-    private byte[] trained(TrainingBatch batch, ObjectiveConfig kind, int minibatches, int epochs, int shards) {
+    private byte[] trained(TrainingBatch batch, Objective kind, int minibatches, int epochs, int shards) {
         BatchOptimizer learner = optimizer(kind, minibatches, epochs, shards, 0.5);
         Weights weights = initial();
         AdamW adamW = learner.newOptimizer();
@@ -423,8 +421,7 @@ class BatchOptimizerTest {
         return bytes(weights);
     }
 
-    private BatchOptimizer optimizer(
-            ObjectiveConfig kind, int minibatches, int epochs, int shards, double maxGradNorm) {
+    private BatchOptimizer optimizer(Objective kind, int minibatches, int epochs, int shards, double maxGradNorm) {
         return open(RECORDED.withObjective(kind)
                 .withUpdates(minibatches, epochs)
                 .withCut(64, shards)
@@ -464,8 +461,9 @@ class BatchOptimizerTest {
         return batch;
     }
 
-    private BatchOptimizer unclipped(AggregationConfig aggregation) {
-        return open(RECORDED.withObjective(new ReinforceConfig(aggregation))
+    private BatchOptimizer unclipped(LossAggregation aggregation) {
+        return open(RECORDED.withObjective(new Reinforce())
+                .withAggregation(aggregation)
                 .withCut(64, 1)
                 .withEntropy(new EntropyConfig(0, Rule.CONSTANT))
                 .withOptimizer(new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 0)));

@@ -6,13 +6,12 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.algorithm.EntropyConfig;
 import dev.millrace.corrections.algorithm.EntropyConfig.Rule;
-import dev.millrace.learner.objective.AggregationConfig.SeqMeanTokenSumNorm;
-import dev.millrace.learner.objective.AggregationConfig.TokenMean;
-import dev.millrace.learner.objective.Anchor;
-import dev.millrace.learner.objective.DecoupledPpoConfig;
-import dev.millrace.learner.objective.OaplConfig;
-import dev.millrace.learner.objective.PpoClipConfig;
-import dev.millrace.learner.objective.QuatroConfig;
+import dev.millrace.corrections.objective.Anchor;
+import dev.millrace.corrections.objective.DecoupledPpo;
+import dev.millrace.corrections.objective.LossAggregation;
+import dev.millrace.corrections.objective.Oapl;
+import dev.millrace.corrections.objective.PpoClip;
+import dev.millrace.corrections.objective.Quatro;
 import org.junit.jupiter.api.Test;
 
 class StepConfigTest {
@@ -40,7 +39,7 @@ class StepConfigTest {
                 .isThrownBy(() -> StepConfig.defaults().withUpdates(4, 1))
                 .withMessageStartingWith("minibatches above 1 needs an objective with a trust region");
         assertThat(StepConfig.defaults()
-                        .withObjective(DecoupledPpoConfig.defaults())
+                        .withObjective(DecoupledPpo.defaults())
                         .withUpdates(4, 2)
                         .epochs())
                 .isEqualTo(2);
@@ -49,7 +48,7 @@ class StepConfigTest {
     @Test
     void shouldRefuseARegressionOnWhatIsNoOptimalAdvantage() {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> StepConfig.defaults().withObjective(OaplConfig.defaults()))
+                .isThrownBy(() -> StepConfig.defaults().withObjective(Oapl.defaults()))
                 .withMessageContainingAll("objective.kind=oapl", "baseline.kind must be soft_maximum");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> StepConfig.defaults().withBaseline(new BaselineConfig.SoftMaximum(1)))
@@ -59,12 +58,11 @@ class StepConfigTest {
     @Test
     void shouldNotCutGroupsWhoseTrustRegionIsOne() {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> StepConfig.defaults()
-                        .withObjective(QuatroConfig.defaults())
-                        .withUpdates(2, 1))
+                .isThrownBy(() ->
+                        StepConfig.defaults().withObjective(Quatro.defaults()).withUpdates(2, 1))
                 .withMessageContainingAll("objective.kind=quatro", "minibatches=2", "set it to 1");
         assertThat(StepConfig.defaults()
-                        .withObjective(QuatroConfig.defaults())
+                        .withObjective(Quatro.defaults())
                         .withUpdates(1, 3)
                         .epochs())
                 .isEqualTo(3);
@@ -76,14 +74,14 @@ class StepConfigTest {
                 .isThrownBy(() -> StepConfig.defaults().withUpdates(0, 1))
                 .withMessage("minibatches must be at least 1: 0");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new PpoClipConfig(Anchor.OLD, -0.1, 0.2, 3, new TokenMean()))
-                .withMessage("clip_low must be at least 0 and finite: -0.1");
+                .isThrownBy(() -> new PpoClip(Anchor.OLD, -0.1, 0.2, 3))
+                .withMessage("clip_ratio_low must be at least 0 and finite: -0.1");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new DecoupledPpoConfig(0.2, 0.2, 1, new TokenMean()))
-                .withMessage("dual_clip must be above 1: 1.0");
+                .isThrownBy(() -> new DecoupledPpo(0.2, 0.2, 1))
+                .withMessage("clip_ratio_c must be above 1: 1.0");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new SeqMeanTokenSumNorm(0))
-                .withMessage("length_tokens must be at least 1: 0");
+                .isThrownBy(() -> new LossAggregation.SeqMeanTokenSumNorm(0))
+                .withMessage("loss_scale_factor must be above 0 and finite: 0.0");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> new EntropyConfig(Double.NaN, Rule.CONSTANT))
                 .withMessage("bonus must be at least 0 and finite (rule constant): NaN");

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.api.catalogue.Catalogue;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.EntropyConfig;
 import dev.millrace.corrections.algorithm.EntropyConfig.Rule;
@@ -13,21 +14,21 @@ import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.KlDivergence;
 import dev.millrace.corrections.kl.ReferenceConfig;
+import dev.millrace.corrections.objective.DecoupledPpo;
+import dev.millrace.corrections.objective.GlobalBatch;
+import dev.millrace.corrections.objective.Oapl;
+import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveInput;
 import dev.millrace.corrections.objective.ObjectiveResult;
+import dev.millrace.corrections.objective.PpoClip;
+import dev.millrace.corrections.objective.Topr;
+import dev.millrace.corrections.objective.UpdateFacts;
 import dev.millrace.corrections.vcpo.EffectiveSampleSize;
 import dev.millrace.corrections.vcpo.OffPolicyOptimalBaseline.Scope;
 import dev.millrace.corrections.vcpo.WeightedAverage;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.kl.MissingReferenceException;
-import dev.millrace.learner.objective.AggregationConfig.TokenMean;
-import dev.millrace.learner.objective.DecoupledPpoConfig;
-import dev.millrace.learner.objective.OaplConfig;
-import dev.millrace.learner.objective.ObjectiveConfig;
-import dev.millrace.learner.objective.PpoClipConfig;
-import dev.millrace.learner.objective.ToprConfig;
-import dev.millrace.learner.objective.UpdateFacts;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Engine;
@@ -142,12 +143,11 @@ class StepStartTest {
 
     @Test
     void shouldNotPayTwiceWhereTheUpdateNeedsTheSameLogProbs() {
-        StepReport once = train(PLAIN.withObjective(DecoupledPpoConfig.defaults()), withoutMoments());
+        StepReport once = train(PLAIN.withObjective(DecoupledPpo.defaults()), withoutMoments());
         assertThat(once.metrics().byName()).containsEntry("forward_passes", 1.0).containsEntry("clip_fraction", 0.0);
         assertThat(Math.abs(once.metrics().byName().get("approx_kl_proximal"))).isZero();
 
-        StepReport twice =
-                train(PLAIN.withObjective(DecoupledPpoConfig.defaults()).withUpdates(1, 2), withoutMoments());
+        StepReport twice = train(PLAIN.withObjective(DecoupledPpo.defaults()).withUpdates(1, 2), withoutMoments());
         assertThat(twice.metrics().byName())
                 .as("the second epoch's weights are new ones")
                 .containsEntry("forward_passes", 2.0);
@@ -184,8 +184,7 @@ class StepStartTest {
     @Test
     void shouldPutTheInterpolatedPolicyBetweenBehaviorAndCurrent() {
         StepReport report = train(
-                PLAIN.withProximal(ProximalSource.INTERPOLATED)
-                        .withObjective(new DecoupledPpoConfig(10, 10, 100, new TokenMean())),
+                PLAIN.withProximal(ProximalSource.INTERPOLATED).withObjective(new DecoupledPpo(10, 10, 100)),
                 withoutMoments());
 
         double kl = 0;
@@ -285,8 +284,7 @@ class StepStartTest {
 
     @Test
     void shouldStopWhereOldLogProbsWouldBeUsedThatThereAreNot() {
-        BatchOptimizer learner =
-                open(PLAIN.withObjective(PpoClipConfig.defaults()), with(MissingOldLogProbs.INTERPOLATE));
+        BatchOptimizer learner = open(PLAIN.withObjective(PpoClip.defaults()), with(MissingOldLogProbs.INTERPOLATE));
         assertThatThrownBy(() ->
                         learner.train(without(2), VERSION, ControlState.initial(), moved(), learner.newOptimizer()))
                 .isInstanceOf(NonFiniteStepException.class)
@@ -323,8 +321,8 @@ class StepStartTest {
 
     @Test
     void shouldLeaveEverythingToTheObjectiveInBypass() {
-        StepReport report = train(
-                PLAIN.withProximal(ProximalSource.BEHAVIOR).withObjective(ToprConfig.defaults()), withoutMoments());
+        StepReport report =
+                train(PLAIN.withProximal(ProximalSource.BEHAVIOR).withObjective(new Topr()), withoutMoments());
 
         assertThat(report.essRatio()).isEqualTo(1);
         assertThat(report.metrics().byName())
@@ -333,11 +331,10 @@ class StepStartTest {
                 .containsEntry("forward_passes", 1.0);
     }
 
-    static Stream<ObjectiveConfig> everyObjective() throws ReflectiveOperationException {
-        List<ObjectiveConfig> all = new ArrayList<>();
-        for (Class<?> kind : ObjectiveConfig.class.getPermittedSubclasses()) {
-            all.add((ObjectiveConfig) kind.getMethod("defaults").invoke(null));
-        }
+    static Stream<Objective> everyObjective() {
+        List<Objective> all = Catalogue.current().kinds(Objective.class).stream()
+                .map(kind -> (Objective) kind.defaults())
+                .toList();
         assertThat(all).hasSizeGreaterThanOrEqualTo(20);
         return all.stream();
     }
@@ -345,12 +342,13 @@ class StepStartTest {
     /** The objective as the corrections have it, on vectors packed by hand, against what the optimiser made of it. */
     @ParameterizedTest
     @MethodSource("everyObjective")
-    void shouldGiveEveryObjectiveItsVectors(ObjectiveConfig kind) {
+    void shouldGiveEveryObjectiveItsVectors(Objective kind) {
         StepConfig config = PLAIN.withProximal(ProximalSource.RECORDED);
-        config = kind instanceof OaplConfig
+        config = kind instanceof Oapl
                 ? new StepConfig(
                         config.optimizer(),
                         kind,
+                        config.aggregation(),
                         config.proximal(),
                         new BaselineConfig.SoftMaximum(0.5),
                         config.kl(),
@@ -378,7 +376,7 @@ class StepStartTest {
                         .toArray());
         float[] advantages = new float[offsets[8]];
         for (int s = 0; s < 8; s++) {
-            double advantage = kind instanceof OaplConfig ? softAdvantage(s, 0.5) : advantage(s);
+            double advantage = kind instanceof Oapl ? softAdvantage(s, 0.5) : advantage(s);
             Arrays.fill(advantages, offsets[s], offsets[s + 1], (float) advantage);
         }
         float[] old = floats(s -> PackedFloats.toArray(trajectories.get(s).getOldLogProbs()), offsets);
@@ -394,9 +392,8 @@ class StepStartTest {
             input = input.withWeights(
                     floats(s -> PackedFloats.toArray(trajectories.get(s).getImportanceWeights()), offsets));
         }
-        ObjectiveResult expected = kind.objective(
-                        new UpdateFacts(0, trainedTokens(), trainedTokens(), 8, ControlState.initial()))
-                .evaluate(input);
+        ObjectiveResult expected = kind.evaluate(
+                input, UpdateFacts.of(kind.publishedAggregation(), new GlobalBatch(trainedTokens(), 8, 1)));
         assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(expected.loss(), within(2e-5));
         assertThat(report.metrics().byName().get("grad_norm")).isPositive().isFinite();
         expected.metrics().forEach((name, value) -> {

@@ -3,8 +3,8 @@ package dev.millrace.replay.retrain;
 import dev.millrace.corrections.algorithm.EntropyConfig;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.objective.ReinforceConfig;
 import dev.millrace.learner.step.BaselineConfig;
 import dev.millrace.learner.step.BatchGradient;
 import dev.millrace.learner.step.BatchOptimizer;
@@ -107,8 +107,8 @@ public final class StepGradients {
                 engine,
                 versions.shape(),
                 own.step()
-                        .withObjective(
-                                new ReinforceConfig(own.step().objective().aggregation()))
+                        .withObjective(new Reinforce())
+                        .withAggregation(own.step().aggregation().of(own.step().objective()))
                         .withBaseline(new BaselineConfig.Group())
                         .withProximal(ProximalSource.RECORDED)
                         .withKl(new KlConfig.Off())

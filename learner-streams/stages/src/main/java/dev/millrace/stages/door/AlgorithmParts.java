@@ -51,7 +51,9 @@ public final class AlgorithmParts implements BuiltIn {
 
     @Override
     public List<Kind> kinds() {
-        return Stream.of(advantages(), weights(), masks()).flatMap(List::stream).toList();
+        return Stream.of(advantages(), weights(), masks(), Objectives.kinds())
+                .flatMap(List::stream)
+                .toList();
     }
 
     private static List<Kind> advantages() {

@@ -2,8 +2,8 @@ package dev.millrace.benchmarks.learner;
 
 import com.sun.management.OperatingSystemMXBean;
 import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.objective.DecoupledPpo;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.objective.DecoupledPpoConfig;
 import dev.millrace.learner.step.BaselineConfig;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.ProximalSource;
@@ -70,8 +70,7 @@ public final class StepSpeed {
         Map<String, Variant> variants = new LinkedHashMap<>();
         variants.put("recorded, 2 shards", new Variant(recorded, 1));
         variants.put("recomputed, 2 shards", new Variant(recomputed, 1));
-        variants.put(
-                "decoupled_ppo recomputed", new Variant(recomputed.withObjective(DecoupledPpoConfig.defaults()), 1));
+        variants.put("decoupled_ppo recomputed", new Variant(recomputed.withObjective(DecoupledPpo.defaults()), 1));
         variants.put("recorded + opob", new Variant(recorded.withBaseline(BaselineConfig.Opob.defaults()), 1));
         variants.put("recorded, 1 shard", new Variant(recorded.withCut(recorded.tokensPerMicrobatch(), 1), 1));
         variants.put(

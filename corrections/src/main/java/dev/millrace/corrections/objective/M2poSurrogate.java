@@ -12,18 +12,12 @@ import dev.millrace.corrections.CorrectionUnit;
  * {@link #over} does. The log ratio is bounded to ±20. Metrics: approximate KL.
  *
  * <p>Source: Zheng et al. 2025 (arXiv 2510.01161).
+ *
+ * @param anchor the policy that the ratio is taken to
  */
-public final class M2po implements Objective {
-    private final LossAggregation aggregation;
-
-    public M2po(LossAggregation aggregation) {
-        this.aggregation = aggregation;
-    }
-
-    /** The objective with the paper's denominator: all trained tokens before masking. */
-    public static M2po over(int tokensBeforeMasking) {
-        return new M2po(
-                new LossAggregation.TokenMean(new GlobalBatch(tokensBeforeMasking, GlobalBatch.OF_THIS_BATCH, 1)));
+public record M2poSurrogate(Anchor anchor) implements Objective {
+    public static M2poSurrogate defaults() {
+        return new M2poSurrogate(Anchor.PROXIMAL);
     }
 
     @Override
@@ -32,9 +26,9 @@ public final class M2po implements Objective {
     }
 
     @Override
-    public ObjectiveResult evaluate(ObjectiveInput input) {
-        return new TokenwiseLoss(input, aggregation)
-                .apply(M2po::token, input.requireProximal("M2PO"))
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
+        return new TokenwiseLoss(input, facts.coefficientsBeforeMasking(input.batch()))
+                .apply(M2poSurrogate::token, input.requireProximal("M2PO"))
                 .withKlMetric();
     }
 

@@ -1,4 +1,4 @@
-package dev.millrace.learner.objective;
+package dev.millrace.corrections.objective;
 
 /** Refusals that name the key, as the configuration writes it. */
 final class Bounds {

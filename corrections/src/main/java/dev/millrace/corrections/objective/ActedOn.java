@@ -1,0 +1,37 @@
+package dev.millrace.corrections.objective;
+
+/**
+ * On how much an objective acted: clipped, gated, held back, masked or rejected it. A ratio alone is not counted, so the
+ * plain policy gradient acts on nothing.
+ *
+ * @param tokens trained tokens on which it did
+ * @param sequences sequences with such a token
+ */
+public record ActedOn(int tokens, int sequences) {
+    public ActedOn {
+        if (tokens < sequences || sequences < 0) {
+            throw new IllegalArgumentException(
+                    "a sequence acted on has a token acted on: tokens=" + tokens + ", sequences=" + sequences);
+        }
+    }
+
+    /** Counts sequence after sequence. */
+    static final class Tally {
+        private int tokens;
+        private int sequences;
+        private int last = -1;
+
+        /** Sequences come in ascending order, each any number of times. */
+        void add(int sequence, int tokensActedOn) {
+            tokens += tokensActedOn;
+            if (tokensActedOn > 0 && sequence != last) {
+                sequences++;
+                last = sequence;
+            }
+        }
+
+        ActedOn done() {
+            return new ActedOn(tokens, sequences);
+        }
+    }
+}

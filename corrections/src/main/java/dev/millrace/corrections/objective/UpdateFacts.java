@@ -1,0 +1,57 @@
+package dev.millrace.corrections.objective;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.control.ControlState;
+
+/**
+ * What an update's loss depends on besides log-probs and the objective's own settings.
+ *
+ * @param aggregation how token losses become one number
+ * @param whole what it divides by: the minibatch before an objective's own rejections
+ * @param tokensBeforeMasking tokens of the minibatch before the second-moment mask, by which M2PO divides; at least the
+ *     trained ones, or {@link GlobalBatch#OF_THIS_BATCH}
+ * @param optimizerSteps steps taken before; seeds what is drawn at random, so that a repeated step draws the same
+ * @param controls what the updates before have left to be remembered
+ */
+public record UpdateFacts(
+        LossAggregation aggregation,
+        GlobalBatch whole,
+        long tokensBeforeMasking,
+        long optimizerSteps,
+        ControlState controls) {
+
+    /** The batch at hand is the whole, nothing was masked before, and no step was taken. */
+    public static UpdateFacts of(LossAggregation aggregation) {
+        return of(aggregation, GlobalBatch.WHOLE);
+    }
+
+    /** The same for a batch that is a part of a whole. */
+    public static UpdateFacts of(LossAggregation aggregation, GlobalBatch whole) {
+        return new UpdateFacts(aggregation, whole, whole.tokens(), 0, ControlState.initial());
+    }
+
+    /** The same after other numbers of optimiser steps. */
+    public UpdateFacts after(long steps) {
+        return new UpdateFacts(aggregation, whole, tokensBeforeMasking, steps, controls);
+    }
+
+    /** The same with tokens that a mask took away. */
+    public UpdateFacts withTokensBeforeMasking(long tokens) {
+        return new UpdateFacts(aggregation, whole, tokens, optimizerSteps, controls);
+    }
+
+    /** The same with what the controls remember. */
+    public UpdateFacts withControls(ControlState other) {
+        return new UpdateFacts(aggregation, whole, tokensBeforeMasking, optimizerSteps, other);
+    }
+
+    /** What a token's loss counts, one coefficient per sequence. */
+    public double[] coefficients(TokenBatch batch) {
+        return aggregation.coefficients(batch, whole);
+    }
+
+    /** The same divided by the tokens that there were before the second-moment mask. */
+    double[] coefficientsBeforeMasking(TokenBatch batch) {
+        return aggregation.coefficients(batch, new GlobalBatch(tokensBeforeMasking, whole.sequences(), whole.shards()));
+    }
+}
