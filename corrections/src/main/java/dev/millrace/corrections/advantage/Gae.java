@@ -1,6 +1,11 @@
 package dev.millrace.corrections.advantage;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageInput;
+import java.util.HashSet;
+import java.util.Objects;
+import java.util.Set;
 
 /**
  * Generalised advantage estimation: {@code A_t = δ_t + γ λ A_{t+1}}, {@code δ_t = r_t + γ V_{t+1} − V_t}, over the
@@ -10,35 +15,46 @@ import dev.millrace.corrections.TokenBatch;
  * a tool's output costs the policy nothing. After the last trained token value and advantage are 0. Advantages are
  * whitened over the batch's trained tokens, which needs at least 2 of them; returns are not.
  *
- * <p>Advantages and returns are 0 at context tokens. {@link #asReference} puts there what verl has there: the advantage
+ * <p>Advantages and returns are 0 at context tokens. {@link #computeAsReference} puts there what verl has there: the advantage
  * carried from the next trained token, whitened, and that plus the value.
  *
  * <p>Source: Schulman et al. 2015 (arXiv 1506.02438).
+ *
+ * @param gamma discount of the future, in [0, 1]
+ * @param lambda how far to trust rewards over values, in [0, 1]; 1 is rewards only
+ * @param credit where the rewards stand
  */
-public final class Gae {
-    private final double gamma;
-    private final double lambda;
-    private final boolean fillsContext;
-
-    private Gae(double gamma, double lambda, boolean fillsContext) {
+public record Gae(double gamma, double lambda, Credit credit) implements TokenEstimator {
+    public Gae {
         requireFraction("gamma", gamma);
         requireFraction("lambda", lambda);
-        this.gamma = gamma;
-        this.lambda = lambda;
-        this.fillsContext = fillsContext;
+        Objects.requireNonNull(credit, "credit");
     }
 
-    /**
-     * @param gamma discount of the future, in [0, 1]
-     * @param lambda how far to trust rewards over values, in [0, 1]; 1 is rewards only
-     */
-    public Gae(double gamma, double lambda) {
-        this(gamma, lambda, false);
+    /** Outcome rewards, not discounted, and no trust in values but as a baseline. */
+    public static Gae defaults() {
+        return new Gae(1, 1, Credit.OUTCOME);
     }
 
-    /** As verl, context tokens included. Values at context tokens are then read, and must be finite. */
-    public static Gae asReference(double gamma, double lambda) {
-        return new Gae(gamma, lambda, true);
+    @Override
+    public Set<StageInput> inputs() {
+        Set<StageInput> inputs = new HashSet<>(credit.inputs());
+        inputs.add(StageInput.VALUES);
+        return Set.copyOf(inputs);
+    }
+
+    @Override
+    public int leastTokens() {
+        return Whitening.LEAST_TOKENS;
+    }
+
+    @Override
+    public float[] perToken(StageBatch batch) {
+        return compute(
+                        batch.facts().tokens(),
+                        credit.rewards(batch),
+                        batch.facts().vector(StageInput.VALUES))
+                .advantages();
     }
 
     /**
@@ -48,6 +64,15 @@ public final class Gae {
      * @param values value of the state before each token
      */
     public AdvantagesAndReturns compute(TokenBatch batch, float[] rewards, float[] values) {
+        return compute(batch, rewards, values, false);
+    }
+
+    /** As verl, context tokens included. Values at context tokens are then read, and must be finite; for comparison only. */
+    public AdvantagesAndReturns computeAsReference(TokenBatch batch, float[] rewards, float[] values) {
+        return compute(batch, rewards, values, true);
+    }
+
+    private AdvantagesAndReturns compute(TokenBatch batch, float[] rewards, float[] values, boolean fillsContext) {
         batch.requireFinite("rewards", rewards);
         batch.requireFinite("values", values);
         double[] advantages = new double[batch.tokenCount()];
@@ -63,10 +88,11 @@ public final class Gae {
                 advantages[t] = nextAdvantage;
             }
         }
-        return whitened(batch, advantages, values);
+        return whitened(batch, advantages, values, fillsContext);
     }
 
-    private AdvantagesAndReturns whitened(TokenBatch batch, double[] advantages, float[] values) {
+    private static AdvantagesAndReturns whitened(
+            TokenBatch batch, double[] advantages, float[] values, boolean fillsContext) {
         Whitening whitening = Whitening.ofTokens(batch, advantages);
         float[] whitened = new float[advantages.length];
         float[] returns = new float[advantages.length];

@@ -1,6 +1,10 @@
 package dev.millrace.corrections.advantage;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageInput;
+import java.util.Objects;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -12,33 +16,46 @@ import org.jspecify.annotations.Nullable;
  * baseline. With importance weights {@code W} carries their squares, which minimises the error under truncated
  * weights. A group of one has baseline 0. Only trajectories whose token at that position is trained enter its sums, so
  * positions must mean the same thing in each of them: rollouts with context in between want {@link
- * MultiTurnOptimalTokenBaseline}.
+ * TirOptimalTokenBaseline}.
  *
  * <p>Where only one trajectory of the group is left, its baseline would be its own return and its advantage 0;
- * {@code freesTheTail} sets the baseline to 0 there. {@link #asReference} decides that by counting trained tokens, as
+ * {@code handleZeroTail} sets the baseline to 0 there. {@link #computeAsReference} decides that by counting trained tokens, as
  * verl does, which names other positions where context lies in between.
  *
  * <p>Source: verl {@code optimal_token_baseline}; the optimal baseline is Greensmith et al. 2004.
+ *
+ * @param handleZeroTail whether a trajectory that outlives its siblings keeps its return from there on
+ * @param importanceCap where the token weights in the variance, proximal over behavior, are truncated, at least 1; 0 for none
+ * @param credit where the rewards stand
  */
-public final class OptimalTokenBaseline {
+public record OptimalTokenBaseline(boolean handleZeroTail, double importanceCap, Credit credit)
+        implements TokenEstimator {
     static final double EPSILON = 1e-8;
 
-    private final boolean freesTheTail;
-    private final boolean tailByCount;
-
-    private OptimalTokenBaseline(boolean freesTheTail, boolean tailByCount) {
-        this.freesTheTail = freesTheTail;
-        this.tailByCount = tailByCount;
+    public OptimalTokenBaseline {
+        PathVariance.requireCap(importanceCap);
+        Objects.requireNonNull(credit, "credit");
     }
 
-    /** @param freesTheTail whether a trajectory that outlives its siblings keeps its return from there on */
-    public OptimalTokenBaseline(boolean freesTheTail) {
-        this(freesTheTail, false);
+    /** The tail is freed, weights are truncated at 2, rewards are outcomes. */
+    public static OptimalTokenBaseline defaults() {
+        return new OptimalTokenBaseline(true, 2, Credit.OUTCOME);
     }
 
-    /** As verl: the tail begins at the position whose number is the second largest count of trained tokens. */
-    public static OptimalTokenBaseline asReference(boolean freesTheTail) {
-        return new OptimalTokenBaseline(freesTheTail, true);
+    @Override
+    public Set<StageInput> inputs() {
+        return PathVariance.inputs(importanceCap, credit);
+    }
+
+    @Override
+    public float[] perToken(StageBatch batch) {
+        return compute(
+                        batch.facts().tokens(),
+                        credit.rewards(batch),
+                        batch.facts().vector(StageInput.PROXIMAL),
+                        batch.facts().vector(StageInput.SQUARED_PROBABILITIES),
+                        PathVariance.weights(batch, importanceCap))
+                .advantages();
     }
 
     /**
@@ -55,10 +72,33 @@ public final class OptimalTokenBaseline {
             float[] oldLogProbs,
             float[] sumSquaredProbs,
             float @Nullable [] weights) {
+        return compute(batch, rewards, oldLogProbs, sumSquaredProbs, weights, false);
+    }
+
+    /**
+     * As verl: the tail begins at the position whose number is the second largest count of trained tokens; for comparison
+     * only.
+     */
+    public AdvantagesAndReturns computeAsReference(
+            TokenBatch batch,
+            float[] rewards,
+            float[] oldLogProbs,
+            float[] sumSquaredProbs,
+            float @Nullable [] weights) {
+        return compute(batch, rewards, oldLogProbs, sumSquaredProbs, weights, true);
+    }
+
+    private AdvantagesAndReturns compute(
+            TokenBatch batch,
+            float[] rewards,
+            float[] oldLogProbs,
+            float[] sumSquaredProbs,
+            float @Nullable [] weights,
+            boolean tailByCount) {
         PathVariance path = new PathVariance(batch, rewards, oldLogProbs, sumSquaredProbs, weights);
         float[] advantages = new float[batch.tokenCount()];
         for (int[] members : GroupMembers.of(batch)) {
-            group(batch, members, path, advantages);
+            group(batch, members, path, advantages, tailByCount);
         }
         float[] returns = new float[advantages.length];
         for (int t = 0; t < returns.length; t++) {
@@ -67,7 +107,7 @@ public final class OptimalTokenBaseline {
         return new AdvantagesAndReturns(advantages, returns);
     }
 
-    private void group(TokenBatch batch, int[] members, PathVariance path, float[] advantages) {
+    private void group(TokenBatch batch, int[] members, PathVariance path, float[] advantages, boolean tailByCount) {
         int length = 0;
         for (int s : members) {
             length = Math.max(length, batch.length(s));
@@ -91,7 +131,7 @@ public final class OptimalTokenBaseline {
                 if (batch.isTrained(t)) {
                     int position = t - batch.start(s);
                     boolean free = members.length == 1
-                            || freesTheTail && (tail == null ? alive[position] == 1 : tail.contains(s, position));
+                            || handleZeroTail && (tail == null ? alive[position] == 1 : tail.contains(s, position));
                     double baseline = free ? 0.0 : weighted[position] / (total[position] + EPSILON);
                     advantages[t] = (float) (path.returns[t] - baseline);
                 }

@@ -1,6 +1,12 @@
 package dev.millrace.corrections.advantage;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.weights.TokenTruncatedWeights;
+import java.util.HashSet;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -11,6 +17,34 @@ import org.jspecify.annotations.Nullable;
 final class PathVariance {
     final double[] cumulative;
     final double[] returns;
+
+    static void requireCap(double cap) {
+        if (cap != 0 && !(cap >= 1 && cap < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException(
+                    "importance_cap must be finite and at least 1, or 0 for no importance weights: " + cap);
+        }
+    }
+
+    static Set<StageInput> inputs(double cap, Credit credit) {
+        Set<StageInput> inputs = new HashSet<>(credit.inputs());
+        inputs.add(StageInput.PROXIMAL);
+        inputs.add(StageInput.SQUARED_PROBABILITIES);
+        if (cap > 0) {
+            inputs.add(StageInput.BEHAVIOR);
+        }
+        return Set.copyOf(inputs);
+    }
+
+    /** The truncated token weights of proximal over behavior; null where there are to be none. */
+    static float @Nullable [] weights(StageBatch batch, double cap) {
+        if (cap == 0) {
+            return null;
+        }
+        float[] weights = new float[batch.facts().tokens().tokenCount()];
+        new TokenTruncatedWeights(cap)
+                .compute(batch.facts().tokens(), batch.facts().ratio(RatioKind.ANCHOR), weights);
+        return weights;
+    }
 
     /**
      * @param oldLogProbs log-probs of the sampled tokens

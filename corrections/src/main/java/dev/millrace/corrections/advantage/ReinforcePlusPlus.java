@@ -1,6 +1,10 @@
 package dev.millrace.corrections.advantage;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageInput;
+import java.util.Objects;
+import java.util.Set;
 
 /**
  * REINFORCE++: the discounted reward to go of each token, {@code G_t = r_t + γ G_{t+1}}, whitened over all trained
@@ -12,14 +16,34 @@ import dev.millrace.corrections.TokenBatch;
  * needed.
  *
  * <p>Source: Hu et al. 2025 (arXiv 2501.03262).
+ *
+ * @param gamma discount per trained token, in [0, 1]
+ * @param credit where the rewards stand
  */
-public final class ReinforcePlusPlus {
-    private final double gamma;
-
-    /** @param gamma discount per trained token, in [0, 1] */
-    public ReinforcePlusPlus(double gamma) {
+public record ReinforcePlusPlus(double gamma, Credit credit) implements TokenEstimator {
+    public ReinforcePlusPlus {
         Gae.requireFraction("gamma", gamma);
-        this.gamma = gamma;
+        Objects.requireNonNull(credit, "credit");
+    }
+
+    /** Outcome rewards, not discounted. */
+    public static ReinforcePlusPlus defaults() {
+        return new ReinforcePlusPlus(1, Credit.OUTCOME);
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return credit.inputs();
+    }
+
+    @Override
+    public int leastTokens() {
+        return Whitening.LEAST_TOKENS;
+    }
+
+    @Override
+    public float[] perToken(StageBatch batch) {
+        return compute(batch.facts().tokens(), credit.rewards(batch)).advantages();
     }
 
     /**

@@ -1,6 +1,8 @@
 package dev.millrace.corrections.advantage;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageOutcome;
 
 /**
  * REINFORCE++ with a group baseline: {@code r − mean} of its group, then whitened over all trained tokens of the batch.
@@ -16,6 +18,16 @@ public record ReinforcePlusPlusBaseline() implements OutcomeAdvantage {
     /** It has no settings. */
     public static ReinforcePlusPlusBaseline defaults() {
         return new ReinforcePlusPlusBaseline();
+    }
+
+    /** A batch of fewer than two trained tokens has no variance, and teaches nothing. */
+    @Override
+    public StageOutcome apply(StageBatch batch) {
+        TokenBatch tokens = batch.facts().tokens();
+        double[] advantages = tokens.trainedTokens() < Whitening.LEAST_TOKENS
+                ? new double[tokens.sequenceCount()]
+                : perSequence(tokens, batch.rewards());
+        return batch.advantage(this, advantages, AdvantageReport.of(this, batch, advantages));
     }
 
     @Override

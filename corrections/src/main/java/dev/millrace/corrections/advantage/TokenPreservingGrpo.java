@@ -1,6 +1,10 @@
 package dev.millrace.corrections.advantage;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageInput;
+import java.util.Objects;
+import java.util.Set;
 
 /**
  * GRPO with outcome and process rewards normalised separately and the process rewards kept at their tokens:
@@ -17,22 +21,40 @@ import dev.millrace.corrections.TokenBatch;
  *
  * <p>Source: process supervision of Shao et al. 2024 (arXiv 2402.03300, section 4.1.3), with the separation of scales
  * of GDPO (arXiv 2601.05242). Neither defines the sum of the two; this reading weighs them and adds them per token.
+ *
+ * @param outcomeWeight a; finite
+ * @param processWeight b; finite
+ * @param credit where the process rewards stand
  */
-public final class TokenPreservingGrpo {
-    private final double outcomeWeight;
-    private final double processWeight;
-
-    /**
-     * @param outcomeWeight a; finite
-     * @param processWeight b; finite
-     */
-    public TokenPreservingGrpo(double outcomeWeight, double processWeight) {
+public record TokenPreservingGrpo(double outcomeWeight, double processWeight, Credit credit) implements TokenEstimator {
+    public TokenPreservingGrpo {
         if (!Double.isFinite(outcomeWeight) || !Double.isFinite(processWeight)) {
             throw new IllegalArgumentException(
-                    "weights must be finite: outcome=" + outcomeWeight + ", process=" + processWeight);
+                    "outcome_weight and process_weight must be finite: " + outcomeWeight + " and " + processWeight);
         }
-        this.outcomeWeight = outcomeWeight;
-        this.processWeight = processWeight;
+        if (credit == Credit.OUTCOME) {
+            throw new IllegalArgumentException(
+                    "credit must be turn or token, where the process rewards stand; for outcome"
+                            + " rewards alone take grpo: outcome");
+        }
+        Objects.requireNonNull(credit, "credit");
+    }
+
+    /** Rewards of turns at half the weight of outcomes. */
+    public static TokenPreservingGrpo defaults() {
+        return new TokenPreservingGrpo(1, 0.5, Credit.TURN);
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return credit.inputs();
+    }
+
+    @Override
+    public float[] perToken(StageBatch batch) {
+        float[] process = new float[batch.facts().tokens().tokenCount()];
+        byte[] rewarded = credit.process(batch, process);
+        return compute(batch.facts().tokens(), batch.rewards(), process, rewarded);
     }
 
     /**

@@ -10,6 +10,8 @@ import dev.millrace.corrections.TokenBatch;
  * long answers set the mean.
  */
 final class Whitening {
+    static final int LEAST_TOKENS = 2;
+
     private static final double VARIANCE_FLOOR = 1e-8;
 
     private final double mean;
@@ -63,7 +65,7 @@ final class Whitening {
     }
 
     private static void requireTwoTokens(TokenBatch batch) {
-        if (batch.trainedTokens() < 2) {
+        if (batch.trainedTokens() < LEAST_TOKENS) {
             throw new IllegalArgumentException(
                     "whitening needs a variance, so at least 2 trained tokens: " + batch.trainedTokens());
         }

@@ -29,6 +29,13 @@ public interface Stage {
     }
 
     /**
+     * What it reads if the batch has it, and does without if not, which it reports. Whoever can make it ready should.
+     */
+    default Set<StageInput> optionalInputs() {
+        return Set.of();
+    }
+
+    /**
      * Decides, and reports.
      *
      * @throws AbsentInputException naming what the batch lacks

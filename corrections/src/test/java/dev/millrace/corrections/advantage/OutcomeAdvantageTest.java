@@ -81,10 +81,10 @@ class OutcomeAdvantageTest {
     void shouldNormaliseEachComponentBeforeAddingThem() {
         TokenBatch pair = new TokenBatch(new int[] {0, 1, 2}, new byte[] {1, 1}, new int[] {0, 0});
         // the components become ∓1/√2 and ±1/√2 whatever their scale, so the heavier weight decides
-        double[] unequal = new Gdpo(1, 0.5).perSequence(pair, new double[][] {{0, 100}, {0.1, 0}});
+        double[] unequal = Gdpo.perSequence(pair, new double[][] {{0, 100}, {0.1, 0}}, new double[] {1, 0.5});
 
         assertThat(unequal).containsExactly(new double[] {-Math.sqrt(0.5), Math.sqrt(0.5)}, within(1e-6));
-        assertThatThrownBy(() -> new Gdpo(1).perSequence(pair, new double[][] {{0, 1}, {0, 1}}))
+        assertThatThrownBy(() -> Gdpo.perSequence(pair, new double[][] {{0, 1}, {0, 1}}, new double[] {1}))
                 .hasMessageContaining("weights=1, components=2");
     }
 

@@ -39,7 +39,7 @@ class TokenRewardAdvantageTest {
         // token 0: 0.125 − 0.5 + 0.25·0.125 = −0.34375; the other sequence: 2
         double[] w = whitened(-0.34375, 0.125, 0.5, 2);
 
-        AdvantagesAndReturns result = new Gae(0.5, 0.5).compute(batch, rewards, values);
+        AdvantagesAndReturns result = new Gae(0.5, 0.5, Credit.OUTCOME).compute(batch, rewards, values);
 
         assertThat(result.advantages())
                 .containsExactly(
@@ -53,7 +53,7 @@ class TokenRewardAdvantageTest {
         float[] values = {0.5f, 0.25f, 9, 0.5f, 0, 1};
         double[] w = whitened(-0.34375, 0.125, 0.5, 2);
 
-        AdvantagesAndReturns result = Gae.asReference(0.5, 0.5).compute(batch, rewards, values);
+        AdvantagesAndReturns result = new Gae(0.5, 0.5, Credit.OUTCOME).computeAsReference(batch, rewards, values);
 
         assertThat(result.advantages()[2]).isCloseTo((float) w[2], within(1e-6f));
         assertThat(result.returns()[2]).isEqualTo(9.5f);
@@ -61,7 +61,8 @@ class TokenRewardAdvantageTest {
 
     @Test
     void shouldCarryTheReturnAcrossContextInReinforcePlusPlus() {
-        AdvantagesAndReturns result = new ReinforcePlusPlus(0.5).compute(batch, new float[] {0, 0, NAN, 1, NAN, 3});
+        AdvantagesAndReturns result =
+                new ReinforcePlusPlus(0.5, Credit.OUTCOME).compute(batch, new float[] {0, 0, NAN, 1, NAN, 3});
 
         assertThat(result.returns()).containsExactly(0.25f, 0.5f, 0, 1, 0, 3);
         double[] w = whitened(0.25, 0.5, 1, 3);
@@ -74,8 +75,8 @@ class TokenRewardAdvantageTest {
     void shouldSubtractTheGreedyRewardInRemax() {
         float[] rewards = {1, 0, 7, 2, 0, 3};
 
-        AdvantagesAndReturns own = new Remax().compute(batch, rewards, new double[] {0.5, 1});
-        AdvantagesAndReturns reference = Remax.asReference().compute(batch, rewards, new double[] {0.5, 1});
+        AdvantagesAndReturns own = Remax.defaults().compute(batch, rewards, new double[] {0.5, 1});
+        AdvantagesAndReturns reference = Remax.defaults().computeAsReference(batch, rewards, new double[] {0.5, 1});
 
         assertThat(own.returns()).containsExactly(3, 2, 0, 2, 0, 3);
         assertThat(own.advantages()).containsExactly(2.5f, 1.5f, 0, 1.5f, 0, 2);
@@ -92,10 +93,10 @@ class TokenRewardAdvantageTest {
         // w: 1 − 1 + 0.5 = 0.5, again 0.5; 1 − 0.5 + 0.25 = 0.75. W: 0.5, 1; 0.75. G: 1, 1; 3.
         double first = (0.5 * 1 + 0.75 * 3) / 1.25;
 
-        float[] free = new OptimalTokenBaseline(true)
+        float[] free = new OptimalTokenBaseline(true, 0, Credit.OUTCOME)
                 .compute(pair, rewards, logProbs, squares, null)
                 .advantages();
-        float[] held = new OptimalTokenBaseline(false)
+        float[] held = new OptimalTokenBaseline(false, 0, Credit.OUTCOME)
                 .compute(pair, rewards, logProbs, squares, null)
                 .advantages();
 
@@ -110,7 +111,7 @@ class TokenRewardAdvantageTest {
         float[] squares = {0.5f, 0.5f};
         double baseline = (4 * 1 + 1 * 3) / 5.0;
 
-        float[] advantages = new OptimalTokenBaseline(true)
+        float[] advantages = new OptimalTokenBaseline(true, 0, Credit.OUTCOME)
                 .compute(pair, new float[] {1, 3}, logProbs, squares, new float[] {2, 1})
                 .advantages();
 
@@ -127,10 +128,10 @@ class TokenRewardAdvantageTest {
         float[] logProbs = {-0.5f, -0.7f, -0.2f, -1.1f};
         float[] squares = {0.5f, 0.4f, 0.7f, 0.3f};
 
-        float[] expected = new OptimalTokenBaseline(true)
+        float[] expected = new OptimalTokenBaseline(true, 0, Credit.OUTCOME)
                 .compute(plain, rewards, logProbs, squares, null)
                 .advantages();
-        float[] actual = new MultiTurnOptimalTokenBaseline(true)
+        float[] actual = new TirOptimalTokenBaseline(true, 0, Credit.OUTCOME)
                 .compute(turns, spread(rewards), spread(logProbs), spread(squares), null)
                 .advantages();
 
@@ -147,7 +148,7 @@ class TokenRewardAdvantageTest {
         float[] rewards = {1, 2, 0};
         float[] zeros = {-1, -1, NAN};
 
-        assertThat(new MultiTurnOptimalTokenBaseline(false)
+        assertThat(new TirOptimalTokenBaseline(false, 0, Credit.OUTCOME)
                         .compute(alone, rewards, zeros, new float[] {0.5f, 0.5f, NAN}, null)
                         .advantages())
                 .containsExactly(3, 2, 0);
@@ -161,7 +162,7 @@ class TokenRewardAdvantageTest {
         byte[] rewarded = {1, 0, 1, 0, 1}; // mean 20, deviation 10: −1, 0, 1
         double o = Math.sqrt(0.5);
 
-        float[] advantages = new TokenPreservingGrpo(1, 0.5).compute(pair, outcomes, process, rewarded);
+        float[] advantages = new TokenPreservingGrpo(1, 0.5, Credit.TOKEN).compute(pair, outcomes, process, rewarded);
 
         // to go: −1 + 0, 0, 0; 1, 1
         assertThat(advantages)
@@ -172,16 +173,18 @@ class TokenRewardAdvantageTest {
 
     @Test
     void shouldRefuseRewardsThatCannotBeCredited() {
-        assertThatThrownBy(() -> new TokenPreservingGrpo(1, 1)
+        assertThatThrownBy(() -> new TokenPreservingGrpo(1, 1, Credit.TOKEN)
                         .compute(batch, new double[] {1, 0}, new float[6], new byte[] {0, 0, 1, 0, 0, 0}))
                 .hasMessageContaining("at a trained token: sequence=0, token=2");
-        assertThatThrownBy(() -> new Gae(1, 1).compute(batch, new float[] {0, NAN, 0, 0, 0, 0}, new float[6]))
+        assertThatThrownBy(() ->
+                        new Gae(1, 1, Credit.OUTCOME).compute(batch, new float[] {0, NAN, 0, 0, 0, 0}, new float[6]))
                 .isInstanceOf(NonFiniteLogProbException.class)
                 .hasMessageContaining("rewards");
-        assertThatThrownBy(() -> new Gae(1.5, 1)).hasMessageContaining("gamma must be in [0, 1]");
-        assertThatThrownBy(() -> new ReinforcePlusPlus(Double.NaN)).hasMessageContaining("gamma");
+        assertThatThrownBy(() -> new Gae(1.5, 1, Credit.OUTCOME)).hasMessageContaining("gamma must be in [0, 1]");
+        assertThatThrownBy(() -> new ReinforcePlusPlus(Double.NaN, Credit.OUTCOME))
+                .hasMessageContaining("gamma");
         TokenBatch nothing = new TokenBatch(new int[] {0, 1}, new byte[] {0});
-        assertThatThrownBy(() -> new Gae(1, 1).compute(nothing, new float[1], new float[1]))
+        assertThatThrownBy(() -> new Gae(1, 1, Credit.OUTCOME).compute(nothing, new float[1], new float[1]))
                 .hasMessageContaining("at least 2 trained tokens: 0");
     }
 }

@@ -4,13 +4,13 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.advantage.AdvantagesAndReturns;
+import dev.millrace.corrections.advantage.Credit;
 import dev.millrace.corrections.advantage.Gae;
 import dev.millrace.corrections.advantage.Gdpo;
 import dev.millrace.corrections.advantage.Gpg;
 import dev.millrace.corrections.advantage.Grpo;
 import dev.millrace.corrections.advantage.GrpoPassk;
 import dev.millrace.corrections.advantage.LoneSequence;
-import dev.millrace.corrections.advantage.MultiTurnOptimalTokenBaseline;
 import dev.millrace.corrections.advantage.Opo;
 import dev.millrace.corrections.advantage.OptimalTokenBaseline;
 import dev.millrace.corrections.advantage.OutcomeAdvantage;
@@ -18,6 +18,7 @@ import dev.millrace.corrections.advantage.ReinforcePlusPlus;
 import dev.millrace.corrections.advantage.ReinforcePlusPlusBaseline;
 import dev.millrace.corrections.advantage.Remax;
 import dev.millrace.corrections.advantage.Rloo;
+import dev.millrace.corrections.advantage.TirOptimalTokenBaseline;
 import dev.millrace.corrections.advantage.TokenAdvantages;
 import java.util.Arrays;
 import java.util.List;
@@ -38,26 +39,27 @@ final class AdvantageFamily implements ConformanceFamily {
         String estimator = config.text("adv_estimator");
         AdvantagesAndReturns result = switch (estimator) {
             case "gae" ->
-                Gae.asReference(config.number("gamma"), config.number("lam"))
-                        .compute(batch, sequences.floats("token_level_rewards"), sequences.floats("values"));
+                new Gae(config.number("gamma"), config.number("lam"), Credit.TOKEN)
+                        .computeAsReference(batch, sequences.floats("token_level_rewards"), sequences.floats("values"));
             case "reinforce_plus_plus" ->
-                new ReinforcePlusPlus(config.number("gamma")).compute(batch, sequences.floats("token_level_rewards"));
+                new ReinforcePlusPlus(config.number("gamma"), Credit.TOKEN)
+                        .compute(batch, sequences.floats("token_level_rewards"));
             case "remax" ->
-                Remax.asReference()
-                        .compute(
+                Remax.defaults()
+                        .computeAsReference(
                                 batch,
                                 sequences.floats("token_level_rewards"),
                                 sequences.perSequence("reward_baseline"));
             case "optimal_token_baseline" ->
-                OptimalTokenBaseline.asReference(config.flag("handle_zero_tail", true))
-                        .compute(
+                new OptimalTokenBaseline(config.flag("handle_zero_tail", true), 0, Credit.TOKEN)
+                        .computeAsReference(
                                 batch,
                                 sequences.floats("token_level_rewards"),
                                 sequences.floats("old_logprobs"),
                                 sequences.floats("sum_pi_squared"),
                                 weights(config, sequences));
             case "tir_optimal_token_baseline" ->
-                new MultiTurnOptimalTokenBaseline(config.flag("handle_zero_tail", true))
+                new TirOptimalTokenBaseline(config.flag("handle_zero_tail", true), 0, Credit.TOKEN)
                         .compute(
                                 batch,
                                 sequences.floats("token_level_rewards"),
@@ -99,8 +101,8 @@ final class AdvantageFamily implements ConformanceFamily {
         }
         double[] weights = new double[components.length];
         Arrays.fill(weights, 1.0);
-        return new Gdpo(config.has("gdpo_reward_weights") ? config.numbers("gdpo_reward_weights") : weights)
-                .perSequence(batch, components);
+        return Gdpo.perSequence(
+                batch, components, config.has("gdpo_reward_weights") ? config.numbers("gdpo_reward_weights") : weights);
     }
 
     private static float @Nullable [] weights(CaseConfig config, CaseSequences sequences) {

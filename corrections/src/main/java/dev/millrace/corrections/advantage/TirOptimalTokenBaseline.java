@@ -1,6 +1,10 @@
 package dev.millrace.corrections.advantage;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageInput;
+import java.util.Objects;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -11,13 +15,37 @@ import org.jspecify.annotations.Nullable;
  * count as siblings; one without siblings has baseline 0. With importance weights the variance carries their squares.
  *
  * <p>Source: verl {@code tir_optimal_token_baseline}.
+ *
+ * @param handleZeroTail whether a trajectory that outlives its siblings keeps its return from there on
+ * @param importanceCap where the token weights in the variance, proximal over behavior, are truncated, at least 1; 0 for none
+ * @param credit where the rewards stand
  */
-public final class MultiTurnOptimalTokenBaseline {
-    private final boolean freesTheTail;
+public record TirOptimalTokenBaseline(boolean handleZeroTail, double importanceCap, Credit credit)
+        implements TokenEstimator {
+    public TirOptimalTokenBaseline {
+        PathVariance.requireCap(importanceCap);
+        Objects.requireNonNull(credit, "credit");
+    }
 
-    /** @param freesTheTail whether a trajectory that outlives its siblings keeps its return from there on */
-    public MultiTurnOptimalTokenBaseline(boolean freesTheTail) {
-        this.freesTheTail = freesTheTail;
+    /** The tail is freed, weights are truncated at 2, rewards are outcomes. */
+    public static TirOptimalTokenBaseline defaults() {
+        return new TirOptimalTokenBaseline(true, 2, Credit.OUTCOME);
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return PathVariance.inputs(importanceCap, credit);
+    }
+
+    @Override
+    public float[] perToken(StageBatch batch) {
+        return compute(
+                        batch.facts().tokens(),
+                        credit.rewards(batch),
+                        batch.facts().vector(StageInput.PROXIMAL),
+                        batch.facts().vector(StageInput.SQUARED_PROBABILITIES),
+                        PathVariance.weights(batch, importanceCap))
+                .advantages();
     }
 
     /**
@@ -71,7 +99,7 @@ public final class MultiTurnOptimalTokenBaseline {
             int k = 0;
             for (int t = batch.start(s); t < batch.end(s); t++) {
                 if (batch.isTrained(t)) {
-                    boolean free = siblings == 1 || freesTheTail && alive[k] == 1;
+                    boolean free = siblings == 1 || handleZeroTail && alive[k] == 1;
                     double baseline = free ? 0.0 : weighted[k] / (total[k] + OptimalTokenBaseline.EPSILON);
                     advantages[t] = (float) (path.returns[t] - baseline);
                     k++;

@@ -1,0 +1,39 @@
+package dev.millrace.corrections.advantage;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.TokenBatch;
+
+/**
+ * The reward against the mean of the whole batch, {@code r − mean}, neither divided nor whitened: FlashREINFORCE's advantage,
+ * for one rollout per prompt.
+ *
+ * <p>Without a group there is nothing else to compare with; hard prompts then push down what is good for them. Every sequence
+ * counts once, whatever its length. Unit: sequence, against the batch. Source: OpenRLHF pull requests 1339 and 1340, read as
+ * their text.
+ */
+public record BatchMean() implements OutcomeAdvantage {
+
+    /** It has no settings. */
+    public static BatchMean defaults() {
+        return new BatchMean();
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.BATCH;
+    }
+
+    @Override
+    public double[] perSequence(TokenBatch batch, double[] rewards) {
+        SequenceRewards.requireFinite(batch, "rewards", rewards);
+        double sum = 0;
+        for (double reward : rewards) {
+            sum += reward;
+        }
+        double[] advantages = new double[rewards.length];
+        for (int s = 0; s < rewards.length; s++) {
+            advantages[s] = rewards[s] - sum / rewards.length;
+        }
+        return advantages;
+    }
+}

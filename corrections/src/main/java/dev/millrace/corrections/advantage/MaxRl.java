@@ -1,0 +1,32 @@
+package dev.millrace.corrections.advantage;
+
+import dev.millrace.corrections.TokenBatch;
+
+/**
+ * MaxRL's advantage: the reward against its group in units of the group's success, {@code (r − mean) / mean}.
+ *
+ * <p>With rewards 0 and 1 the mean is the share of successes: a rare success counts as much as it is rare, which follows the
+ * likelihood of success rather than its probability. A group whose mean is not above 0 has no success to measure by, and
+ * teaches nothing; so does a group of one. Rewards are expected to be at least 0.
+ *
+ * <p>Unit: sequence, against its group. Source: arXiv 2602.02710.
+ */
+public record MaxRl() implements OutcomeAdvantage {
+
+    /** It has no settings. */
+    public static MaxRl defaults() {
+        return new MaxRl();
+    }
+
+    @Override
+    public double[] perSequence(TokenBatch batch, double[] rewards) {
+        SequenceRewards.requireFinite(batch, "rewards", rewards);
+        GroupMoments moments = GroupMoments.of(batch, rewards);
+        double[] advantages = new double[rewards.length];
+        for (int s = 0; s < rewards.length; s++) {
+            double mean = moments.mean(batch.group(s));
+            advantages[s] = mean > 0 ? (rewards[s] - mean) / mean : 0.0;
+        }
+        return advantages;
+    }
+}

@@ -1,0 +1,30 @@
+package dev.millrace.corrections.advantage;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.stage.AdvantageEstimator;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageOutcome;
+
+/** An estimator with an advantage per token. */
+interface TokenEstimator extends AdvantageEstimator {
+
+    /** One per packed token; what stands at context does not matter. */
+    float[] perToken(StageBatch batch);
+
+    /** How many trained tokens it needs to say anything; with fewer all advantages are 0. */
+    default int leastTokens() {
+        return 1;
+    }
+
+    @Override
+    default CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
+
+    @Override
+    default StageOutcome apply(StageBatch batch) {
+        boolean tooFew = batch.facts().tokens().trainedTokens() < leastTokens();
+        float[] advantages = tooFew ? new float[batch.facts().tokens().tokenCount()] : perToken(batch);
+        return batch.tokenAdvantage(this, advantages, AdvantageReport.ofTokens(this, batch, advantages));
+    }
+}
