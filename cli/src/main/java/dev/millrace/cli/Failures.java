@@ -1,5 +1,6 @@
 package dev.millrace.cli;
 
+import dev.millrace.api.catalogue.PluginException;
 import dev.millrace.cli.audit.NotFoundException;
 import dev.millrace.cli.signal.StopSignals;
 import dev.millrace.infra.broker.BrokerException;
@@ -53,13 +54,14 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
         if (failure instanceof NotFoundException) {
             return NotFoundException.EXIT_CODE;
         }
-        return failure instanceof ConfigException ? MISTAKEN : FAILED;
+        return failure instanceof ConfigException || failure instanceof PluginException ? MISTAKEN : FAILED;
     }
 
     /** Whether the message was written for the user, so that neither causes nor a trace would add to it. */
     private static boolean saysItAll(Throwable failure) {
         return failure instanceof RefusedRequestException
                 || failure instanceof ConfigException
+                || failure instanceof PluginException
                 || failure instanceof StoppedException
                 || failure instanceof LogSetupException
                 || failure instanceof BrokerException

@@ -10,6 +10,8 @@ import dev.millrace.cli.doctor.DoctorCommand;
 import dev.millrace.cli.experiment.ExperimentCommand;
 import dev.millrace.cli.ledger.LedgerCommand;
 import dev.millrace.cli.loadtest.LoadTestCommand;
+import dev.millrace.cli.plugin.PluginPath;
+import dev.millrace.cli.plugin.PluginsCommand;
 import dev.millrace.cli.replay.ReplayCommand;
 import dev.millrace.cli.role.RoleCommands;
 import dev.millrace.cli.trace.TraceCommand;
@@ -41,6 +43,7 @@ import picocli.CommandLine.HelpCommand;
             ReplayCommand.class,
             LoadTestCommand.class,
             ConfigCommand.class,
+            PluginsCommand.class,
             CorrectCommand.class,
             ConformanceCommand.class,
             ExperimentCommand.class,
@@ -48,12 +51,20 @@ import picocli.CommandLine.HelpCommand;
         },
         footer = {"", "Start with: millrace train"})
 public final class Main implements Runnable {
+    @CommandLine.Mixin
+    private PluginPath plugins;
+
     @CommandLine.Spec
     private CommandLine.Model.CommandSpec spec;
 
     /** A command line that answers a user's mistake with a sentence and everything else with its cause. */
     public static CommandLine commandLine() {
-        return new CommandLine(new Main())
+        Main millrace = new Main();
+        return new CommandLine(millrace)
+                .setExecutionStrategy(parsed -> {
+                    millrace.plugins.load(parsed.commandSpec().commandLine());
+                    return new CommandLine.RunLast().execute(parsed);
+                })
                 .setCaseInsensitiveEnumValuesAllowed(true)
                 .setUsageHelpAutoWidth(true)
                 .setParameterExceptionHandler(new Failures())

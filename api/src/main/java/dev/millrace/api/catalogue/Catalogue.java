@@ -1,16 +1,22 @@
 package dev.millrace.api.catalogue;
 
 import dev.millrace.api.plugin.Kind;
+import java.io.File;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /** Every door of this process with its kinds, built in and from plug-ins. Immutable; what is installed is the process's. */
 public final class Catalogue {
+    /** System property with paths to plug-ins, as many as a class path may have, for a process that installs none itself. */
+    public static final String PATH = "millrace.plugin.path";
+
     private static volatile @Nullable Catalogue installed;
 
     private final List<Door> doors;
@@ -54,10 +60,27 @@ public final class Catalogue {
         return now;
     }
 
-    /** The process's; without {@link #install} what is on the class path. */
+    /**
+     * The process's; without {@link #install} what is on the class path and in {@link #PATH}.
+     *
+     * @throws PluginException if it is asked for the first time and something there cannot be used
+     */
     public static Catalogue current() {
         Catalogue now = installed;
-        return now == null ? install(List.of()) : now;
+        return now == null ? install(givenPaths()) : now;
+    }
+
+    /** The paths in {@link #PATH}. */
+    public static List<Path> givenPaths() {
+        return Arrays.stream(System.getProperty(PATH, "").split(File.pathSeparator))
+                .filter(path -> !path.isEmpty())
+                .map(Path::of)
+                .toList();
+    }
+
+    /** What {@link #PATH} must be for another process to have the same plug-ins, apart from those of its class path. */
+    public String path() {
+        return read.stream().map(Path::toString).collect(Collectors.joining(File.pathSeparator));
     }
 
     /** All doors, by name. */

@@ -1,5 +1,7 @@
 package dev.millrace.api.catalogue;
 
+import org.jspecify.annotations.Nullable;
+
 /** A plug-in cannot be used; the message is a sentence that names the jar and says the way out. */
 public final class PluginException extends RuntimeException {
     private static final long serialVersionUID = 1L;
@@ -8,7 +10,7 @@ public final class PluginException extends RuntimeException {
         super(message);
     }
 
-    public PluginException(String message, Throwable cause) {
+    public PluginException(String message, @Nullable Throwable cause) {
         super(message, cause);
     }
 }

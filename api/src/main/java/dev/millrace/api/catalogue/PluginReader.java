@@ -91,7 +91,13 @@ final class PluginReader {
                 found.add(each.next());
             }
         } catch (ServiceConfigurationError | LinkageError e) {
-            throw new PluginException(where + " cannot be loaded: " + firstLine(e) + cause(e), e);
+            if (e instanceof LinkageError || e.getCause() instanceof LinkageError) {
+                throw otherRelease(where, e instanceof LinkageError ? e : e.getCause());
+            }
+            throw new PluginException(
+                    where + " cannot be loaded: " + firstLine(e) + cause(e) + "; the file " + SERVICE
+                            + " names a public class with a public constructor without parameters",
+                    e);
         }
         return found;
     }
@@ -139,13 +145,18 @@ final class PluginReader {
         } catch (PluginException e) {
             throw e;
         } catch (LinkageError e) {
-            throw new PluginException(
-                    where + " was built against another release of Millrace, or lacks classes it needs: " + firstLine(e)
-                            + "; build it against the artifacts of this release, and put what it needs into its jar",
-                    e);
+            throw otherRelease(where, e);
         } catch (RuntimeException e) {
             throw new PluginException(where + " failed when it was asked what it offers: " + firstLine(e), e);
         }
+    }
+
+    private static PluginException otherRelease(String where, Throwable e) {
+        return new PluginException(
+                where + " was built against another release of Millrace, or lacks classes it needs: "
+                        + e.getClass().getSimpleName() + ": " + firstLine(e)
+                        + "; build it against the artifacts of this release, and put what it needs into its jar",
+                e);
     }
 
     private static String shown(String name, String place) {

@@ -1,5 +1,6 @@
 package dev.millrace.cli.config;
 
+import dev.millrace.api.catalogue.Catalogue;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigTree;
 import java.io.IOException;
@@ -27,7 +28,9 @@ public final class ConfigCommand implements Callable<Integer> {
     @Mixin
     private ConfigOptions options;
 
-    @Option(names = "--reference", description = "Print every key with its default and its meaning.")
+    @Option(
+            names = "--reference",
+            description = "Print every key with its default and its meaning, those of plug-ins too.")
     private boolean reference;
 
     @Spec
@@ -39,6 +42,7 @@ public final class ConfigCommand implements Callable<Integer> {
         if (reference) {
             try (InputStream text = ConfigCommand.class.getResourceAsStream(REFERENCE)) {
                 out.print(new String(text.readAllBytes(), StandardCharsets.UTF_8));
+                out.print(PluginReference.text(Catalogue.current()));
             }
         } else {
             out.print(ConfigTree.write(

@@ -90,16 +90,22 @@ public final class ObjectiveInput {
         return batch;
     }
 
-    float[] current() {
+    /** Log-probs of the policy being differentiated, one per packed token; not to be written. */
+    public float[] current() {
         return current;
     }
 
-    float[] advantages() {
+    /** One per packed token; not to be written. */
+    public float[] advantages() {
         return advantages;
     }
 
-    /** The anchor, which {@code objective} cannot do without. */
-    float[] requireProximal(String objective) {
+    /**
+     * Log-probs of the anchor, one per packed token, which {@code objective} cannot do without; not to be written.
+     *
+     * @throws IllegalArgumentException if they are not given
+     */
+    public float[] requireProximal(String objective) {
         if (proximal == null) {
             throw new IllegalArgumentException(objective + " compares the current policy with a proximal one: "
                     + "give proximal log-probs (in bypass mode, the behavior log-probs)");
@@ -107,11 +113,17 @@ public final class ObjectiveInput {
         return proximal;
     }
 
-    boolean hasProximal() {
+    /** Whether the anchor's log-probs are given. */
+    public boolean hasProximal() {
         return proximal != null;
     }
 
-    float[] requireBehavior(String objective) {
+    /**
+     * Log-probs of the policy that sampled, one per packed token, which {@code objective} cannot do without; not to be written.
+     *
+     * @throws IllegalArgumentException if they are not given
+     */
+    public float[] requireBehavior(String objective) {
         if (behavior == null) {
             throw new IllegalArgumentException(
                     objective + " weighs tokens by how they were sampled: " + "give behavior log-probs");
@@ -119,12 +131,13 @@ public final class ObjectiveInput {
         return behavior;
     }
 
-    boolean hasWeights() {
+    /** Whether importance weights are given. */
+    public boolean hasWeights() {
         return weights != null;
     }
 
     /** The importance weight of a packed token, 1 where none are given. */
-    double weight(int token) {
+    public double weight(int token) {
         return weights == null ? 1.0 : weights[token];
     }
 }

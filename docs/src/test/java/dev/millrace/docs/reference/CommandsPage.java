@@ -18,7 +18,8 @@ final class CommandsPage {
         CommandLine millrace = Main.commandLine();
         StringBuilder page = new StringBuilder(
                         "# Command line\n\nEvery command answers to `--help` with this and more. Exit codes are in "
-                                + "[Outcomes, dead letters, exit codes](outcomes.md#exit-codes).\n\n")
+                                + "[Outcomes, dead letters, exit codes](outcomes.md#exit-codes). Every command\ntakes "
+                                + "`--plugin-path PATH`, more [plug-ins](plugins.md) than those of the installation.\n\n")
                 .append(Tables.head("command", "what it does"));
         List<CommandLine> all = new ArrayList<>();
         commands(millrace, all);
@@ -56,7 +57,7 @@ final class CommandsPage {
             rows.append(Tables.row(Tables.code(positional.paramLabel()), "", text(positional)));
         }
         for (OptionSpec option : spec.options()) {
-            if (!option.hidden() && !option.usageHelp() && !option.versionHelp()) {
+            if (!option.hidden() && !option.inherited() && !option.usageHelp() && !option.versionHelp()) {
                 String label =
                         option.paramLabel().isEmpty() || option.arity().max() == 0 ? "" : " " + option.paramLabel();
                 rows.append(Tables.row(

@@ -33,6 +33,11 @@ class ReferencePagesTest {
     }
 
     @Test
+    void shouldTellEveryDoorAndKind() throws IOException {
+        requireCurrent("plugins.md", PluginsPage.text());
+    }
+
+    @Test
     void shouldTellEveryMethodOfTheLibrary() throws IOException {
         requireCurrent("methods.md", MethodsPage.text());
     }

@@ -1,5 +1,6 @@
 package dev.millrace.workloads.topology;
 
+import dev.millrace.api.catalogue.Catalogue;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.run.RunIdentity;
@@ -89,6 +90,7 @@ public final class InstanceProcess implements AutoCloseable {
         Arrays.stream(System.getProperty(OPTIONS, "").split(" "))
                 .filter(option -> !option.isEmpty())
                 .forEach(command::add);
+        command.add("-D" + Catalogue.PATH + "=" + Catalogue.current().path());
         command.addAll(List.of(
                 "-Xmx" + heapMegabytes + "m",
                 "-cp",

@@ -1,0 +1,28 @@
+package dev.millrace.api.catalogue;
+
+import dev.millrace.api.plugin.Kind;
+import java.util.List;
+
+/** Opens a door for the tests and brings one kind through it. */
+public final class TestDoor implements BuiltIn {
+    /** What comes through it. */
+    public interface Bell {}
+
+    public record Chime(int times) implements Bell {}
+
+    @Override
+    public String name() {
+        return "bells";
+    }
+
+    @Override
+    public List<Door> doors() {
+        return List.of(new Door("bell", Bell.class, "bells", "rings"));
+    }
+
+    @Override
+    public List<Kind> kinds() {
+        return List.of(
+                Kind.of(Bell.class, "chime", new Chime(3), "Rings some times.").also("ding"));
+    }
+}

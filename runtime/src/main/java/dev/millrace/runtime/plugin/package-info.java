@@ -1,0 +1,5 @@
+/** Takes plug-ins into the process. */
+@NullMarked
+package dev.millrace.runtime.plugin;
+
+import org.jspecify.annotations.NullMarked;
