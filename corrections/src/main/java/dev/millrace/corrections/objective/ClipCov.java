@@ -62,6 +62,11 @@ public record ClipCov(
     }
 
     @Override
+    public boolean isPolicyGradientAtAnchor() {
+        return false;
+    }
+
+    @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         float[] proximal = input.requireProximal("Clip-Cov");
         ClipRange range = new ClipRange(clipRatioLow, clipRatioHigh);

@@ -50,6 +50,11 @@ public record Oapl(double beta) implements Objective {
     }
 
     @Override
+    public boolean isPolicyGradientAtAnchor() {
+        return false;
+    }
+
+    @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         float[] behavior = input.requireBehavior("OAPL");
         return new SequencewiseLoss(input, facts.coefficients(input.batch()))

@@ -39,6 +39,15 @@ public interface Objective {
         return false;
     }
 
+    /**
+     * True if nothing but the plain policy gradient is left where the current policy is the anchor: all that the objective
+     * does is about the distance between the two. Clipping, gates and leashes are so; an objective that picks tokens,
+     * lengths or targets of its own is not.
+     */
+    default boolean isPolicyGradientAtAnchor() {
+        return true;
+    }
+
     /** True if a decision is about whole groups, so that no group may be cut into minibatches. */
     default boolean needsWholeGroups() {
         return false;

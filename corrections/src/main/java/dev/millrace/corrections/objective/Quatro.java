@@ -61,6 +61,11 @@ public record Quatro(double budget, double smallestMultiplier) implements Object
     }
 
     @Override
+    public boolean isPolicyGradientAtAnchor() {
+        return false;
+    }
+
+    @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         TokenBatch batch = input.batch();
         float[] behavior = input.requireBehavior("QUATRO");

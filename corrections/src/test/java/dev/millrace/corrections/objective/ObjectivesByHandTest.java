@@ -204,6 +204,79 @@ class ObjectivesByHandTest {
     }
 
     @Test
+    void shouldDropATokenWhoseProbabilityMovedWhicheverWayInIpo() {
+        // moved by +0.4 and −0.4, with an advantage along the move and against it; then by 0.2 and 0.099, both kept
+        ObjectiveInput in = input(
+                new float[] {1, 1, 2, -1}, new double[] {0.6, 0.1, 0.4, 0.1}, new double[] {0.2, 0.5, 0.2, 0.001});
+
+        ObjectiveResult result = new Ipo(0.3, 0).evaluate(in, SUM);
+        float[] pulled = new Ipo(0.3, 0.5).evaluate(in, SUM).gradient();
+
+        assertThat(result.gradient()).containsExactly(new float[] {0, 0, -4, 100}, within(1e-3f));
+        assertThat(result.metrics()).containsEntry(ObjectiveResult.CLIPPED_FRACTION, 0.5);
+        assertThat(result.actedOn()).isEqualTo(new ActedOn(2, 1));
+        // 2 β log r = log 2
+        assertThat(pulled[2]).isCloseTo((float) (-4 + Math.log(2)), within(1e-5f));
+    }
+
+    @Test
+    void shouldGiveATokenOfALongAnswerAsMuchAsOneOfAShortOneInLuspo() {
+        TokenBatch ragged = new TokenBatch(new int[] {0, 3, 4}, new byte[] {1, 1, 1, 1});
+        float[] same = {-1, -1, -1, -1};
+        ObjectiveInput in =
+                ObjectiveInput.of(ragged, same, new float[] {1, 1, 1, 1}).withProximal(same);
+
+        assertThat(Gspo.defaults().evaluate(in, SEQUENCES).gradient())
+                .containsExactly(new float[] {-1 / 6f, -1 / 6f, -1 / 6f, -0.5f}, within(1e-6f));
+        assertThat(Luspo.defaults().evaluate(in, SEQUENCES).gradient())
+                .containsExactly(new float[] {-0.5f, -0.5f, -0.5f, -0.5f}, within(1e-6f));
+    }
+
+    @Test
+    void shouldCapAndPullBackAsTheSampleSizeFallsInP3o() {
+        double[] same = {0.2, 0.3, 0.4, 0.5};
+        ObjectiveResult onPolicy = P3o.defaults().evaluate(input(new float[] {1, -2, 3, 4}, same, same), SUM);
+        // ratios 3, 1, 1, 1: effective share 6² / (4 · 12) = 0.75
+        ObjectiveResult off = P3o.defaults()
+                .evaluate(
+                        input(new float[] {1, 1, 1, 0}, new double[] {0.6, 0.2, 0.2, 0.2}, new double[] {
+                            0.2, 0.2, 0.2, 0.2
+                        }),
+                        SUM);
+
+        assertThat(onPolicy.gradient()).containsExactly(new float[] {-1, 2, -3, -4}, within(1e-5f));
+        assertThat(onPolicy.actedOn()).isEqualTo(new ActedOn(0, 0));
+        assertThat(off.metrics().get(P3o.ESS)).isCloseTo(0.75, within(1e-6));
+        // −0.75 + 0.25 (1 − 1/3) for the first; nothing pulls where the ratio is 1
+        assertThat(off.gradient())
+                .containsExactly(new float[] {-0.75f + 0.25f * 2 / 3, -0.75f, -0.75f, 0}, within(1e-5f));
+    }
+
+    @Test
+    void shouldLeaveAnAnswerAloneThatHasMovedFarEitherWayInVespo() {
+        // whole answers at ratio 1 and 2 (up), then at ratio 1/2 and 2 with negative advantages
+        ObjectiveResult up = Vespo.defaults()
+                .evaluate(
+                        input(new float[] {1, 1, 1, 1}, new double[] {0.2, 0.2, 0.4, 0.2}, new double[] {
+                            0.2, 0.2, 0.2, 0.2
+                        }),
+                        SUM);
+        ObjectiveResult down = Vespo.defaults()
+                .evaluate(
+                        input(new float[] {-1, -1, -1, -1}, new double[] {0.1, 0.2, 0.4, 0.2}, new double[] {
+                            0.2, 0.2, 0.2, 0.2
+                        }),
+                        SUM);
+
+        float likelier = (float) (4 * Math.exp(-3)); // W² e^(3 − 3 W) at 2
+        assertThat(up.gradient()).containsExactly(new float[] {-1, -1, -likelier, -likelier}, within(1e-5f));
+        float half = (float) (Math.E / 8); // W³ e^(2 − 2 W) at a half
+        float twice = (float) (8 * Math.exp(-2)); // and at 2
+        assertThat(down.gradient()).containsExactly(new float[] {half, half, twice, twice}, within(1e-5f));
+        assertThat(up.actedOn()).isEqualTo(new ActedOn(2, 1));
+    }
+
+    @Test
     void shouldRefuseAGradientThatOverflows() {
         TokenBatch one = new TokenBatch(new int[] {0, 1}, new byte[] {1});
         ObjectiveInput in =
@@ -228,7 +301,13 @@ class ObjectivesByHandTest {
                 () -> new KlCov(Anchor.OLD, 0.5, -1),
                 () -> new ClipCov(Anchor.OLD, 0.2, 0.2, 0, 1, 5),
                 () -> new ClipCov(Anchor.OLD, 0.2, 0.2, 1, 5, 1),
-                () -> new Gspo(Anchor.OLD, 0.2, 0.2, 1));
+                () -> new Gspo(Anchor.OLD, 0.2, 0.2, 1),
+                () -> new Ipo(0, 0),
+                () -> new Ipo(1.5, 0),
+                () -> new Ipo(0.3, -1),
+                () -> new Luspo(Anchor.OLD, -1, 0.2),
+                () -> new Vespo(2, 3, 0, 2),
+                () -> new Vespo(2, Double.POSITIVE_INFINITY, 3, 2));
     }
 
     @ParameterizedTest
@@ -251,10 +330,12 @@ class ObjectivesByHandTest {
                 Gmpo.defaults(),
                 KlCov.defaults(),
                 ClipCov.defaults(),
+                Luspo.defaults(),
+                P3o.defaults(),
                 M2poSurrogate.defaults())) {
             assertThatThrownBy(() -> objective.evaluate(bare, SUM)).hasMessageContaining("give proximal log-probs");
         }
-        for (Objective objective : List.of(new Topr(), Oapl.defaults())) {
+        for (Objective objective : List.of(new Topr(), Ipo.defaults(), Vespo.defaults(), Oapl.defaults())) {
             assertThatThrownBy(() -> objective.evaluate(bare, SUM)).hasMessageContaining("give behavior log-probs");
         }
     }

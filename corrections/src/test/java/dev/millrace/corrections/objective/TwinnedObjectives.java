@@ -122,6 +122,19 @@ final class TwinnedObjectives {
         all.add(topr());
         all.add(aspo());
         all.add(dispo());
+        all.add(ipo());
+        all.add(new TwinnedObjective(
+                "LUSPO",
+                new Luspo(ANY, 0.2, 0.28),
+                SEQUENCES,
+                sequencewise(
+                        SEQUENCES,
+                        (s, n, a) -> n * surrogate(Math.exp(s / n), a, Double.POSITIVE_INFINITY),
+                        RandomInput::proximal),
+                false,
+                false));
+        all.add(p3o());
+        all.add(vespo());
         all.add(covariance(
                 "KL-Cov",
                 new KlCov(ANY, 0.3, 0.1),
@@ -368,6 +381,68 @@ final class TwinnedObjectives {
             return loss / in.batch().trainedTokens();
         };
         return new TwinnedObjective(name, objective, MEAN, twin, true, false);
+    }
+
+    private static TwinnedObjective ipo() {
+        NaiveLoss twin = (in, current, detached) -> {
+            double loss = 0;
+            for (int s = 0; s < in.batch().sequenceCount(); s++) {
+                for (int t : trained(in, s)) {
+                    double logRatio = current[t] - in.behavior()[t];
+                    boolean kept = Math.abs(Math.exp(detached[t]) - Math.exp(in.behavior()[t])) <= 0.1;
+                    double token = -in.advantages()[t] * Math.exp(logRatio) + 0.2 * logRatio * logRatio;
+                    loss += kept ? in.weights()[t] * token : 0;
+                }
+            }
+            return loss / in.batch().trainedTokens();
+        };
+        return new TwinnedObjective("IPO", new Ipo(0.1, 0.2), MEAN, twin, true, false);
+    }
+
+    private static TwinnedObjective p3o() {
+        NaiveLoss twin = (in, current, detached) -> {
+            int[] trained = IntStream.range(0, current.length)
+                    .filter(in.batch()::isTrained)
+                    .toArray();
+            double sum = Arrays.stream(trained)
+                    .mapToDouble(t -> Math.exp(detached[t] - in.proximal()[t]))
+                    .sum();
+            double squares = Arrays.stream(trained)
+                    .mapToDouble(t -> Math.exp(2 * (detached[t] - in.proximal()[t])))
+                    .sum();
+            double ess = sum * sum / squares / trained.length;
+            double loss = 0;
+            for (int t : trained) {
+                double weight = Math.min(Math.exp(detached[t] - in.proximal()[t]), ess);
+                double x = current[t] - in.proximal()[t];
+                loss += in.weights()[t]
+                        * (-weight * in.advantages()[t] * current[t] + (1 - ess) * (x + Math.exp(-x) - 1));
+            }
+            return loss / trained.length;
+        };
+        return new TwinnedObjective("P3O", new P3o(ANY), MEAN, twin, true, false);
+    }
+
+    private static TwinnedObjective vespo() {
+        NaiveLoss twin = (in, current, detached) -> {
+            double loss = 0;
+            for (int s = 0; s < in.batch().sequenceCount(); s++) {
+                double weight = 1;
+                for (int t : trained(in, s)) {
+                    weight *= Math.exp(detached[t] - in.behavior()[t]);
+                }
+                weight = Math.max(1e-8, weight);
+                boolean up = in.batch().trainedTokens(s) > 0 && meanAdvantage(in, s) >= 0;
+                double k = up ? 2 : 3;
+                double lambda = up ? 3 : 2;
+                double shaped = Math.exp(lambda) * Math.pow(weight, k) * Math.exp(-lambda * weight);
+                for (int t : trained(in, s)) {
+                    loss -= in.weights()[t] * shaped * in.advantages()[t] * current[t];
+                }
+            }
+            return loss / in.batch().trainedTokens();
+        };
+        return new TwinnedObjective("VESPO", Vespo.defaults(), MEAN, twin, true, false);
     }
 
     interface CovarianceToken {

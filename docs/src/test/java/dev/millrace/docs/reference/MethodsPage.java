@@ -75,7 +75,9 @@ final class MethodsPage {
             "Objective",
             "ObjectiveInput",
             "ObjectiveResult",
-            "UpdateFacts");
+            "ObjectiveInForce",
+            "UpdateFacts",
+            "VerlNames");
 
     /** What chooses a method in a configuration. A class without an entry has no key. */
     private static final Map<String, String> KEYS = keys();
@@ -206,6 +208,10 @@ final class MethodsPage {
         keys.put("Topr", OBJECTIVE + "topr");
         keys.put("Aspo", OBJECTIVE + "aspo");
         keys.put("Dispo", OBJECTIVE + "dispo");
+        keys.put("Ipo", OBJECTIVE + "ipo");
+        keys.put("Luspo", OBJECTIVE + "luspo");
+        keys.put("P3o", OBJECTIVE + "p3o");
+        keys.put("Vespo", OBJECTIVE + "vespo");
         keys.put("BypassPpoClip", OBJECTIVE + "bypass_ppo_clip");
         keys.put("BypassReinforce", OBJECTIVE + "bypass_reinforce");
         keys.put("LossAggregation", "learner.step.aggregation.kind");

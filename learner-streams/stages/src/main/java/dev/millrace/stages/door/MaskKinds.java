@@ -13,7 +13,10 @@ final class MaskKinds {
     static List<Kind> all() {
         return List.of(
                 kind("m2po", M2po.defaults(), "the fewest tokens that keep the second moment of the ratio in bounds"),
-                kind("sequence_mask", SequenceMask.defaults(), "sequences of negative advantage from which the policy has drifted"));
+                kind(
+                        "sequence_mask",
+                        SequenceMask.defaults(),
+                        "sequences of negative advantage from which the policy has drifted"));
     }
 
     private static Kind kind(String name, Record defaults, String meaning) {

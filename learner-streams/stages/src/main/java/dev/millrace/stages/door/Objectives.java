@@ -14,10 +14,13 @@ import dev.millrace.corrections.objective.Dro;
 import dev.millrace.corrections.objective.Gmpo;
 import dev.millrace.corrections.objective.Gspo;
 import dev.millrace.corrections.objective.GspoToken;
+import dev.millrace.corrections.objective.Ipo;
 import dev.millrace.corrections.objective.KlCov;
+import dev.millrace.corrections.objective.Luspo;
 import dev.millrace.corrections.objective.M2poSurrogate;
 import dev.millrace.corrections.objective.Oapl;
 import dev.millrace.corrections.objective.Objective;
+import dev.millrace.corrections.objective.P3o;
 import dev.millrace.corrections.objective.PpoClip;
 import dev.millrace.corrections.objective.Quatro;
 import dev.millrace.corrections.objective.R2vpo;
@@ -25,6 +28,7 @@ import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.corrections.objective.Sapo;
 import dev.millrace.corrections.objective.SequenceSapo;
 import dev.millrace.corrections.objective.Topr;
+import dev.millrace.corrections.objective.Vespo;
 import java.util.List;
 
 /** The library's objectives by name, and by verl's where it has another. Their order is that of the configuration's reference. */
@@ -97,6 +101,17 @@ final class Objectives {
                         "dispo",
                         Dispo.defaults(),
                         "The ratio to the behavior policy, bounded differently for correct and for incorrect answers."),
+                objective(
+                        "ipo",
+                        Ipo.defaults(),
+                        "The surrogate on tokens whose probability has not moved far, either way."),
+                objective("luspo", Luspo.defaults(), "GSPO times the sequence's length."),
+                objective(
+                        "p3o",
+                        P3o.defaults(),
+                        "Weights capped at the effective sample size, and a pull back that grows as it falls."),
+                objective(
+                        "vespo", Vespo.defaults(), "The policy gradient under a reshaped weight of the whole answer."),
                 objective(
                         "bypass_ppo_clip",
                         BypassPpoClip.defaults(),

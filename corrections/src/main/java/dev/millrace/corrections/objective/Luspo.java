@@ -1,0 +1,63 @@
+package dev.millrace.corrections.objective;
+
+import static dev.millrace.corrections.objective.Bounds.atLeastZero;
+
+import dev.millrace.corrections.CorrectionUnit;
+
+/**
+ * LUSPO: {@link Gspo}'s objective times the sequence's length, {@code ℓ = n · max(−A s, −A clip(s))} with the geometric
+ * mean {@code s = exp(mean_t(current_t − anchor_t))} over its n trained tokens.
+ *
+ * <p>Unit of correction: sequence. GSPO's mean over sequences gives a token of a long answer less, which teaches short
+ * answers; times n, every trained token receives {@code −A s} whatever the length. The factor is a constant. Under {@link
+ * LossAggregation.SeqMeanTokenMean}, the paper's, this is GSPO under {@link LossAggregation.SeqMeanTokenSum}. Metrics as
+ * {@link PpoClip}; there is no dual clip.
+ *
+ * <p>Source: arXiv 2602.05261, of which the abstract was read, and its implementation in TRL.
+ *
+ * @param anchor the policy that the trust region is around
+ * @param clipRatioLow the sequence's ratio moves freely down to {@code 1 - clip_ratio_low}; far narrower than a token's
+ * @param clipRatioHigh and up to {@code 1 + clip_ratio_high}
+ */
+public record Luspo(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements Objective {
+    public Luspo {
+        atLeastZero("clip_ratio_low", clipRatioLow);
+        atLeastZero("clip_ratio_high", clipRatioHigh);
+    }
+
+    /** GSPO's range. */
+    public static Luspo defaults() {
+        return new Luspo(Anchor.PROXIMAL, 3e-4, 4e-4);
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.SEQUENCE;
+    }
+
+    @Override
+    public LossAggregation publishedAggregation() {
+        return new LossAggregation.SeqMeanTokenMean();
+    }
+
+    @Override
+    public boolean isPolicyGradientAtAnchor() {
+        return false;
+    }
+
+    @Override
+    public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
+        ClippedSurrogate surrogate =
+                new ClippedSurrogate(new ClipRange(clipRatioLow, clipRatioHigh), Double.POSITIVE_INFINITY);
+        return new SequencewiseLoss(input, facts.coefficients(input.batch()))
+                .apply(
+                        (x, advantage, term) -> {
+                            surrogate.apply(Math.exp(x), advantage, term);
+                            int length = input.batch().trainedTokens(term.sequence);
+                            term.loss *= length;
+                            term.derivative *= length;
+                        },
+                        input.requireProximal("LUSPO"))
+                .withClipMetrics();
+    }
+}
