@@ -1,7 +1,7 @@
 package dev.millrace.corrections.objective;
 
-import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 import static dev.millrace.corrections.objective.Bounds.inUnit;
+import static dev.millrace.corrections.objective.Bounds.positive;
 
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
@@ -22,7 +22,7 @@ import java.util.BitSet;
  *
  * @param anchor the policy that ratio and penalty are taken to
  * @param klCovRatio share of the trained tokens that are held
- * @param ppoKlCoef penalty on the absolute log ratio of a held token
+ * @param ppoKlCoef penalty on the absolute log ratio of a held token; positive
  */
 public record KlCov(Anchor anchor, double klCovRatio, double ppoKlCoef) implements Objective {
     /** verl's default share. */
@@ -32,7 +32,7 @@ public record KlCov(Anchor anchor, double klCovRatio, double ppoKlCoef) implemen
 
     public KlCov {
         inUnit("kl_cov_ratio", klCovRatio);
-        atLeastZero("ppo_kl_coef", ppoKlCoef);
+        positive("ppo_kl_coef", ppoKlCoef);
     }
 
     public static KlCov defaults() {

@@ -56,6 +56,14 @@ public record ObjectiveInForce(
                     "objective " + kind + " clips no ratio, since the second-moment mask is its trust region, and"
                             + " there is none among the masks; add the mask m2po, or choose objective.kind=ppo_clip");
         }
+        if (objective instanceof BypassReinforce bypass
+                && bypass.rolloutIs().isEmpty()
+                && bypass.rolloutRs().isEmpty()) {
+            return Optional.of(
+                    "objective " + kind + " corrects by its own weights and rejections, and both rollout_is and"
+                            + " rollout_rs are empty, so it is REINFORCE on stale data, uncorrected; set one of them, or choose"
+                            + " objective.kind=reinforce if that is wanted");
+        }
         if (!weighs && !masks && whyItCannotAct().isPresent()) {
             return Optional.of(
                     whyItCannotAct().get() + "; and with neither weights nor masks this would be REINFORCE on"

@@ -115,6 +115,29 @@ class ObjectiveGradientTest {
         }
     }
 
+    @ParameterizedTest
+    @MethodSource("dev.millrace.corrections.objective.TwinnedObjectives#all")
+    void shouldCountEveryTokenThatItFlagsAmongThoseItActedOn(TwinnedObjective twinned) {
+        for (int seed = 0; seed < SEEDS; seed++) {
+            RandomInput in = twinned.input(seed);
+            ObjectiveResult result = twinned.evaluate(in);
+            TokenBatch batch = in.batch();
+            int flagged = 0;
+            int sequences = 0;
+            for (int s = 0; s < batch.sequenceCount(); s++) {
+                int of = (int) IntStream.range(batch.start(s), batch.end(s))
+                        .filter(t -> result.clipFlags()[t] != 0)
+                        .count();
+                flagged += of;
+                sequences += of > 0 ? 1 : 0;
+            }
+
+            assertThat(result.actedOn().tokens()).isBetween(flagged, batch.trainedTokens());
+            assertThat(result.actedOn().sequences())
+                    .isBetween(sequences, Math.min(result.actedOn().tokens(), batch.sequenceCount()));
+        }
+    }
+
     private static double loss(TwinnedObjective twinned, RandomInput in) {
         return twinned.evaluate(in).loss();
     }

@@ -99,6 +99,12 @@ class ObjectiveInForceTest {
         assertThat(once(Cispo.defaults(), false, false, false).refusal().orElseThrow())
                 .contains("uncorrected")
                 .endsWith("choose objective.kind=reinforce");
+        assertThat(once(new BypassReinforce("", "", false, "", ""), false, false, false)
+                        .refusal()
+                        .orElseThrow())
+                .contains("rollout_is and rollout_rs are empty");
+        assertThat(once(BypassReinforce.defaults(), false, false, false).refusal())
+                .isEmpty();
         assertThat(once(Cispo.defaults(), true, false, false).refusal()).isEmpty();
         assertThat(once(new Reinforce(), false, false, false).refusal())
                 .as("asked for by name")
