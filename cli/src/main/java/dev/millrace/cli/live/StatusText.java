@@ -1,6 +1,7 @@
 package dev.millrace.cli.live;
 
 import dev.millrace.runtime.live.RunStatus;
+import dev.millrace.runtime.report.StepRow;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -39,8 +40,7 @@ final class StatusText {
                 + (narrow || status.serving().isEmpty()
                         ? ""
                         : dot + "served by " + roles(status.serving(), String::valueOf, true)));
-        lines.add(label("staleness", narrow) + number(status.stalenessMean()) + " mean, " + status.stalenessMax()
-                + (narrow ? " max" : " max versions") + dot + "ESS " + number(status.essRatio()));
+        lines.addAll(figures(status, narrow, dot));
         lines.add(label("tokens/s", narrow) + roles(status.tokensPerSecond(), StatusText::thousands, narrow));
         lines.add(label("idle", narrow)
                 + roles(status.idle(), idle -> String.format(Locale.ROOT, "%.0f%%", 100 * idle), narrow));
@@ -72,7 +72,7 @@ final class StatusText {
         }
         return String.format(
                 Locale.ROOT,
-                "%s  step %d  version %d  reward %.3f%s  staleness %.2f/%d  ESS %.3f  tokens/s %s  behind %s%s%s%s",
+                "%s  step %d  version %d  reward %.3f%s  %s  tokens/s %s  behind %s%s%s%s",
                 clock(status.elapsedSeconds()),
                 status.steps(),
                 status.version(),
@@ -80,9 +80,7 @@ final class StatusText {
                 Double.isNaN(status.goal())
                         ? ""
                         : String.format(Locale.ROOT, " (%.3f of %.2f)", status.rewardMean(), status.goal()),
-                status.stalenessMean(),
-                status.stalenessMax(),
-                status.essRatio(),
+                figures(status),
                 roles(status.tokensPerSecond(), StatusText::thousands, false),
                 roles(status.recordsBehind(), String::valueOf, false),
                 status.unserved().isEmpty()
@@ -90,6 +88,55 @@ final class StatusText {
                         : "  unserved for " + roles(status.unserved(), StatusText::seconds, false),
                 status.lost().isEmpty() ? "" : "  lost " + roles(status.lost(), String::valueOf, false),
                 alarms(status));
+    }
+
+    /** Staleness at the step and what it did to the batch: raw, and as it was trained on. */
+    private static List<String> figures(RunStatus status, boolean narrow, String dot) {
+        StepRow step = status.newest();
+        if (step == null) {
+            return List.of(label("staleness", narrow) + "-");
+        }
+        List<String> lines = new ArrayList<>();
+        if (step.starved()) {
+            lines.add(label("starved", narrow) + starved(status));
+            return lines;
+        }
+        lines.add(label("staleness", narrow) + number(step.stalenessMean()) + " mean, " + whole(step.stalenessMax())
+                + (narrow ? " max" : " max versions") + dot + "ESS " + number(step.essRatio())
+                + (narrow ? "" : " raw, " + number(step.essRatioTruncated()) + " truncated"));
+        if (!narrow) {
+            lines.add(label("off policy", false) + "second moment " + number(step.secondMoment()) + " raw, "
+                    + number(step.secondMomentTrained()) + " trained on" + dot + "KL " + number(step.kl()) + dot
+                    + share(step.trainedShare()) + " of the tokens");
+        }
+        return lines;
+    }
+
+    private static String figures(RunStatus status) {
+        StepRow step = status.newest();
+        return step == null || step.starved()
+                ? starved(status)
+                : String.format(
+                        Locale.ROOT,
+                        "staleness %.2f/%s  ESS %s (%s truncated)  trained %s",
+                        step.stalenessMean(),
+                        whole(step.stalenessMax()),
+                        number(step.essRatio()),
+                        number(step.essRatioTruncated()),
+                        share(step.trainedShare()));
+    }
+
+    private static String starved(RunStatus status) {
+        return "no token left in " + status.starvedInARow()
+                + (status.starvedInARow() == 1 ? " batch" : " batches in a row");
+    }
+
+    private static String whole(double value) {
+        return Double.isNaN(value) ? "-" : String.valueOf((long) value);
+    }
+
+    private static String share(double value) {
+        return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, "%.0f%%", 100 * value);
     }
 
     private static String alarms(RunStatus status) {

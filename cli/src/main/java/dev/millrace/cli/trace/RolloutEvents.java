@@ -235,14 +235,14 @@ final class RolloutEvents {
         List<String> details = new ArrayList<>();
         details.add("batch " + batch.getBatchId() + ", assembled at version " + batch.getAssembledVersion()
                 + "; advantage " + number(entry.getAdvantage()));
-        long staleness = batch.getAssembledVersion() - entry.getOldestVersion();
+        long staleness = expectedVersion(batch) - entry.getOldestVersion();
         if (trajectory.isPresent()) {
             long inFlight = trajectory.get().getProximalVersion() - entry.getOldestVersion();
             data.put("staleness_in_flight", inFlight).put("staleness_in_queue", staleness - inFlight);
-            details.add("staleness " + staleness + ": " + inFlight + " in flight until it was scored, "
-                    + (staleness - inFlight) + " in the queue after");
+            details.add("staleness expected at its step " + staleness + ": " + inFlight
+                    + " in flight until it was scored, " + (staleness - inFlight) + " in the queue after");
         } else {
-            details.add("staleness " + staleness);
+            details.add("staleness expected at its step " + staleness);
         }
         data.put("staleness", staleness);
         details.add(
@@ -256,13 +256,20 @@ final class RolloutEvents {
         trace.stepOf(found).ifPresent(step -> trained(step, trace.lastWord(found, step)));
     }
 
+    private static long expectedVersion(LearnerBatch batch) {
+        return batch.getExpectedVersion() < 0 ? batch.getAssembledVersion() : batch.getExpectedVersion();
+    }
+
     private void trained(TrainingStep step, StepEntry word) {
         Found<TrainingStep> found = trace.steps().stream()
                 .filter(it -> it.value().equals(step))
                 .findFirst()
                 .orElseThrow();
         List<String> details = new ArrayList<>();
-        details.add("batch " + step.getBatchId() + " made version " + step.getVersion() + " with "
+        details.add("batch " + step.getBatchId()
+                + (step.getStarved()
+                        ? " was starved, and left version " + step.getVersion() + " as it was: "
+                        : " made version " + step.getVersion() + " with ")
                 + (step.getRolloutsTrained() + step.getRolloutsMasked()) + " rollouts, learning rate "
                 + number(step.getLearningRate()));
         if (step.getEntries() != null) {

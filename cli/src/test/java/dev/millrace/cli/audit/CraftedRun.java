@@ -208,7 +208,15 @@ final class CraftedRun implements AutoCloseable {
                 Map.of(),
                 System.currentTimeMillis(),
                 System.currentTimeMillis(),
-                null);
+                null,
+                0.0,
+                0.0,
+                1.0,
+                0.0,
+                0.0,
+                3L * rollouts,
+                false,
+                (batchId + 1) * rollouts);
         send(topics().trainingLog(), "policy", encode(topics().trainingLog(), TrainingStep.class, step));
     }
 

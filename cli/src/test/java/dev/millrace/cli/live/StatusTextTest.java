@@ -3,6 +3,8 @@ package dev.millrace.cli.live;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.runtime.live.RunStatus;
+import dev.millrace.runtime.report.StepRow;
+import dev.millrace.schemas.TrainingStep;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
@@ -10,6 +12,8 @@ import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
 class StatusTextTest {
+    private static final StepRow STEP = StepRow.of(step().build());
+
     private static final RunStatus RUNNING = new RunStatus(
             "inc-1",
             72.9,
@@ -21,9 +25,8 @@ class StatusTextTest {
             57,
             List.of(0.1, 0.5, 0.99),
             0.45,
-            1.25,
-            3,
-            0.981,
+            STEP,
+            0,
             new TreeMap<>(Map.of("generator", 12345.0, "learner", 9.0)),
             new TreeMap<>(Map.of("generator", 0.14)),
             new TreeMap<>(Map.of("learner", 1L)),
@@ -39,7 +42,7 @@ class StatusTextTest {
         assertThat(StatusText.line(RUNNING))
                 .isEqualTo(
                         "00:01:12  step 57  version 57  reward 0.990 (0.450 of 0.90)  "
-                                + "staleness 1.25/3  ESS 0.981  tokens/s generator 12.3k, learner 9  behind learner 1  lost duplicate 8");
+                                + "staleness 1.25/3  ESS 0.981 (0.990 truncated)  trained 80%  tokens/s generator 12.3k, learner 9  behind learner 1  lost duplicate 8");
     }
 
     @Test
@@ -55,9 +58,8 @@ class StatusTextTest {
                 57,
                 List.of(0.1),
                 0.45,
-                1.25,
-                3,
-                0.981,
+                STEP,
+                0,
                 Map.of(),
                 Map.of(),
                 Map.of(),
@@ -81,9 +83,8 @@ class StatusTextTest {
                 57,
                 List.of(0.1),
                 0.45,
-                1.25,
-                3,
-                0.981,
+                STEP,
+                0,
                 Map.of(),
                 Map.of(),
                 Map.of(),
@@ -149,9 +150,8 @@ class StatusTextTest {
                 0,
                 List.of(),
                 Double.NaN,
-                Double.NaN,
+                null,
                 0,
-                Double.NaN,
                 Map.of(),
                 Map.of(),
                 Map.of(),
@@ -163,5 +163,71 @@ class StatusTextTest {
                 .isEqualTo("00:00:03  waiting for the first step" + "  alarm: queue, partition 0: 8 of 256 sequences");
         assertThat(StatusText.panel(starting, 80, BLOCKS))
                 .contains("alarm       queue, partition 0: 8 of 256 sequences");
+    }
+
+    private static TrainingStep.Builder step() {
+        return TrainingStep.newBuilder()
+                .setRunId("inc-1")
+                .setEpoch(0)
+                .setPolicyId("policy")
+                .setBatchId(56)
+                .setVersion(57)
+                .setWeightsSha256("ab")
+                .setRolloutsTrained(8)
+                .setRolloutsMasked(0)
+                .setTokensTrainable(50)
+                .setTokensTrained(40)
+                .setRewardMean(0.99)
+                .setStalenessMean(1.25)
+                .setStalenessMax(3L)
+                .setEssRatio(0.981)
+                .setEssRatioTruncated(0.99)
+                .setSecondMoment(0.02)
+                .setSecondMomentTrained(0.01)
+                .setLearningRate(1e-3)
+                .setMetrics(Map.of("approx_kl_behavior", 0.003))
+                .setStartedAtMs(0)
+                .setFinishedAtMs(1);
+    }
+
+    @Test
+    void shouldShowRawFiguresBesideThoseOfWhatWasTrainedOn() {
+        assertThat(StatusText.panel(RUNNING, 100, BLOCKS))
+                .contains(
+                        "staleness   1.250 mean, 3 max versions · ESS 0.981 raw, 0.990 truncated",
+                        "off policy  second moment 0.020 raw, 0.010 trained on · KL 0.003 · 80% of the tokens");
+    }
+
+    @Test
+    void shouldSayThatBatchesAreStarved() {
+        StepRow starved = StepRow.of(step().setStarved(true)
+                .setTokensTrained(0)
+                .setStalenessMean(null)
+                .setStalenessMax(null)
+                .setEssRatio(null)
+                .setEssRatioTruncated(null)
+                .build());
+        RunStatus status = new RunStatus(
+                "inc-1",
+                72.9,
+                "",
+                0.9,
+                0.5,
+                57,
+                0,
+                57,
+                List.of(0.1),
+                0.45,
+                starved,
+                12,
+                Map.of(),
+                Map.of(),
+                Map.of(),
+                Map.of(),
+                Map.of(),
+                List.of(),
+                Map.of());
+        assertThat(StatusText.line(status)).contains("  no token left in 12 batches in a row  ");
+        assertThat(StatusText.panel(status, 80, BLOCKS)).contains("starved     no token left in 12 batches in a row");
     }
 }

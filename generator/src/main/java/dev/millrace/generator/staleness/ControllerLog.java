@@ -22,7 +22,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serializer;
 
 /**
- * Admission's side of the log: writes prompts, reads outcomes and dead letters, and keeps the state that joins them.
+ * Admission's side of the log: writes prompts, reads outcomes, dead letters and the training log, and keeps the state that joins them.
  *
  * <p>Prompts and state are committed in one transaction, so none is released twice and none is counted that was not
  * released. A second admission of the same run fences the first by its transactional id. Owned by one thread, except
@@ -49,11 +49,12 @@ final class ControllerLog implements AutoCloseable {
         this.prompts = AvroSerde.of(PromptRequest.class, connection.registry()).serializer();
         this.followed = new ArrayList<>(log.partitionsOf(connection.topics().outcomes()));
         followed.addAll(log.partitionsOf(connection.topics().deadLetters()));
+        followed.addAll(log.partitionsOf(connection.topics().trainingLog()));
     }
 
     /**
      * The state that the last admission of this run and epoch left, or a fresh one; from here on, {@link #poll} gives
-     * what was written to outcomes and dead letters after it.
+     * what was written to outcomes, dead letters and training log after it.
      *
      * @param consumedSamples what the policy has consumed so far, from which a fresh admission counts on
      * @throws IllegalStateException if there was one whose state is gone
@@ -76,7 +77,11 @@ final class ControllerLog implements AutoCloseable {
         if (state != null) {
             return state;
         }
-        boolean complete = consumer.beginningOffsets(followed).values().stream().allMatch(first -> first == 0);
+        List<TopicPartition> losses = followed.stream()
+                .filter(partition ->
+                        !partition.topic().equals(connection.topics().trainingLog()))
+                .toList();
+        boolean complete = consumer.beginningOffsets(losses).values().stream().allMatch(first -> first == 0);
         return PriorPrompts.read(connection).state(consumedSamples, complete);
     }
 

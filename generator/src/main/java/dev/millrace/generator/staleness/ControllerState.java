@@ -15,38 +15,44 @@ import java.util.stream.Collectors;
  *
  * @param nextOrdinal ordinal of the next request
  * @param released samples asked for, lost ones included; begins at what the policy had consumed before the run
+ * @param consumed samples in batches that the learner has consumed, as far as the training log was read
  * @param lost samples that will never reach a batch; below 0 where one that was lost before this counts was redriven
  * @param again prompts to be released once more, in this order, before new ones; at most {@value #MAX_AGAIN}
  */
-record ControllerState(long nextOrdinal, long released, long lost, List<ResampleRequest> again) {
+record ControllerState(long nextOrdinal, long released, long lost, long consumed, List<ResampleRequest> again) {
     /** A committed offset's metadata holds 4096 bytes. */
     static final int MAX_AGAIN = 100;
 
-    private static final Pattern TEXT =
-            Pattern.compile("ordinal=(\\d{1,18}) released=(\\d{1,18}) lost=(-?\\d{1,18})(?: again=([0-9:,]+))?");
+    private static final Pattern TEXT = Pattern.compile(
+            "ordinal=(\\d{1,18}) released=(\\d{1,18}) lost=(-?\\d{1,18}) consumed=(\\d{1,18})(?: again=([0-9:,]+))?");
 
     ControllerState {
         again = List.copyOf(again);
     }
 
-    ControllerState(long nextOrdinal, long released, long lost) {
-        this(nextOrdinal, released, lost, List.of());
+    ControllerState(long nextOrdinal, long released, long lost, long consumed) {
+        this(nextOrdinal, released, lost, consumed, List.of());
     }
 
     ControllerState withReleased(long groups, int groupSize) {
         List<ResampleRequest> left = again.subList((int) Math.min(groups, again.size()), again.size());
-        return new ControllerState(nextOrdinal + groups, released + groups * groupSize, lost, left);
+        return new ControllerState(nextOrdinal + groups, released + groups * groupSize, lost, consumed, left);
     }
 
     ControllerState withLost(long samples) {
-        return new ControllerState(nextOrdinal, released, lost + samples, again);
+        return new ControllerState(nextOrdinal, released, lost + samples, consumed, again);
+    }
+
+    /** At least so many were consumed; what two records say in two orders is one. */
+    ControllerState withConsumed(long samples) {
+        return new ControllerState(nextOrdinal, released, lost, Math.max(consumed, samples), again);
     }
 
     /** One more prompt is to be released once more; there is room for it. */
     ControllerState sampling(ResampleRequest prompt) {
         List<ResampleRequest> more = new ArrayList<>(again);
         more.add(prompt);
-        return new ControllerState(nextOrdinal, released, lost, more);
+        return new ControllerState(nextOrdinal, released, lost, consumed, more);
     }
 
     boolean hasRoomToSampleAgain() {
@@ -54,7 +60,7 @@ record ControllerState(long nextOrdinal, long released, long lost, List<Resample
     }
 
     String text() {
-        return "ordinal=" + nextOrdinal + " released=" + released + " lost=" + lost
+        return "ordinal=" + nextOrdinal + " released=" + released + " lost=" + lost + " consumed=" + consumed
                 + (again.isEmpty()
                         ? ""
                         : " again="
@@ -71,7 +77,7 @@ record ControllerState(long nextOrdinal, long released, long lost, List<Resample
         }
         List<ResampleRequest> again = new ArrayList<>();
         for (String prompt :
-                matcher.group(4) == null ? new String[0] : matcher.group(4).split(",", -1)) {
+                matcher.group(5) == null ? new String[0] : matcher.group(5).split(",", -1)) {
             String[] parts = prompt.split(":", -1);
             again.add(new ResampleRequest(Long.parseLong(parts[0]), Integer.parseInt(parts[1])));
         }
@@ -79,6 +85,7 @@ record ControllerState(long nextOrdinal, long released, long lost, List<Resample
                 Long.parseLong(matcher.group(1)),
                 Long.parseLong(matcher.group(2)),
                 Long.parseLong(matcher.group(3)),
+                Long.parseLong(matcher.group(4)),
                 again);
     }
 }

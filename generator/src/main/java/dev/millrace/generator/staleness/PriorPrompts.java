@@ -69,7 +69,7 @@ record PriorPrompts(long nextOrdinal, long samples, boolean complete, int epoch)
      */
     ControllerState state(long consumedSamples, boolean lossesComplete) {
         if (samples == 0) {
-            return new ControllerState(nextOrdinal, consumedSamples, 0);
+            return new ControllerState(nextOrdinal, consumedSamples, 0, consumedSamples);
         }
         if (!complete || !lossesComplete || epoch > 0) {
             throw new IllegalStateException(
@@ -77,7 +77,7 @@ record PriorPrompts(long nextOrdinal, long samples, boolean complete, int epoch)
                             + " gone and the log is no longer whole (" + samples + " samples in epoch " + epoch
                             + " are known). Begin a new epoch or a new run from the newest weights");
         }
-        return new ControllerState(nextOrdinal, samples, 0);
+        return new ControllerState(nextOrdinal, samples, 0, consumedSamples);
     }
 
     private static @Nullable PromptRequest decoded(

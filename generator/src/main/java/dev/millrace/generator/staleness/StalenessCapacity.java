@@ -4,8 +4,8 @@ package dev.millrace.generator.staleness;
  * Decides how many prompts may be released: as long as {@code floor((N - C - 1) / B) <= eta}.
  *
  * <p>N counts the samples asked for so far, the next group included, less those that were lost on the way; C the samples
- * that the newest policy version and those before it have consumed; B the samples of a batch. N - C samples are thus
- * under way, and a sample released now is trained on when at most eta more batches have gone before it, so its staleness
+ * that the learner has consumed, in batches that made a version and in starved ones; B the samples of a batch. N - C
+ * samples are thus under way, and a sample released now is trained on when at most eta more batches have gone before it, so its staleness
  * is at most eta versions. Where every batch has exactly B samples, C = version * B and this is AReaL's rule
  * {@code floor((N - 1) / B) <= version + eta} (Fu et al. 2025, arXiv 2505.24298, section 5.1); counting samples in place
  * of versions keeps it right when a batch is larger or smaller.

@@ -30,7 +30,7 @@ import org.slf4j.LoggerFactory;
  * transaction was committed.
  *
  * <p>Meters: gauges {@code millrace.admission.released.samples}, {@code millrace.admission.lost.samples} and
- * {@code millrace.admission.settled.samples} (consumed by a policy version, or lost); counter
+ * {@code millrace.admission.settled.samples} (consumed by the learner, or lost); counter
  * {@code millrace.admission.resampled} (prompts released once more).
  */
 public final class StalenessController implements AutoCloseable {
@@ -48,8 +48,8 @@ public final class StalenessController implements AutoCloseable {
     private final ControllerLog log;
     private final LostSamples lostSamples;
     private volatile boolean stopped;
-    private volatile ControllerState state = new ControllerState(0, 0, 0);
-    private volatile long consumedSamples;
+    private final ConsumedSamples consumedSamples;
+    private volatile ControllerState state = new ControllerState(0, 0, 0, 0);
     private long deadLetteredSinceVersion;
     private long alikeSinceVersion;
     private final Counter resampled;
@@ -74,14 +74,15 @@ public final class StalenessController implements AutoCloseable {
         this.gate = new StalenessCapacity(config.eta(), config.batchSequences(), config.groupSize());
         this.log = new ControllerLog(connection);
         this.lostSamples = new LostSamples(connection);
+        this.consumedSamples = new ConsumedSamples(connection);
         Gauge.builder("millrace.admission.released.samples", this, a -> a.state.released())
                 .description("samples asked for, lost ones included")
                 .register(meters);
         Gauge.builder("millrace.admission.lost.samples", this, a -> a.state.lost())
                 .description("samples that will never reach a batch")
                 .register(meters);
-        Gauge.builder("millrace.admission.settled.samples", this, a -> a.consumedSamples + a.state.lost())
-                .description("samples that a policy version consumed or that were lost")
+        Gauge.builder("millrace.admission.settled.samples", this, a -> a.state.consumed() + a.state.lost())
+                .description("samples that the learner consumed or that were lost")
                 .register(meters);
         this.resampled = Counter.builder("millrace.admission.resampled")
                 .description("prompts released once more because their samples were rewarded alike")
@@ -113,17 +114,20 @@ public final class StalenessController implements AutoCloseable {
                 return;
             }
             PolicyVersion newest = first.get();
-            consumedSamples = newest.getRolloutsConsumed();
-            state = log.recover(consumedSamples);
+            state = log.recover(newest.getRolloutsConsumed()).withConsumed(newest.getRolloutsConsumed());
             LOG.info(
                     "admission goes on with request {}: {} samples released, {} lost, {} consumed",
                     state.nextOrdinal(),
                     state.released(),
                     state.lost(),
-                    consumedSamples);
+                    state.consumed());
             while (!stopped) {
                 for (ConsumerRecord<byte[], byte[]> record : log.poll(POLL)) {
-                    countLost(record);
+                    if (consumedSamples.tells(record)) {
+                        consumedSamples.in(record).ifPresent(this::consumed);
+                    } else {
+                        countLost(record);
+                    }
                 }
                 newest = follow(newest);
                 release(newest.getVersion());
@@ -133,6 +137,10 @@ public final class StalenessController implements AutoCloseable {
                 throw e;
             }
         }
+    }
+
+    private void consumed(long samples) {
+        state = state.withConsumed(samples);
     }
 
     private void countLost(ConsumerRecord<byte[], byte[]> record) {
@@ -176,7 +184,7 @@ public final class StalenessController implements AutoCloseable {
     private PolicyVersion follow(PolicyVersion known) {
         PolicyVersion newest = feed.newest().orElse(known);
         if (newest.getVersion() != known.getVersion()) {
-            consumedSamples = newest.getRolloutsConsumed();
+            consumed(newest.getRolloutsConsumed()); // of a trainer that does not say it in its training log
             deadLetteredSinceVersion = 0;
             alikeSinceVersion = 0;
         }
@@ -185,7 +193,7 @@ public final class StalenessController implements AutoCloseable {
 
     private void release(long admittedVersion) {
         long groups = Math.min(
-                MAX_PROMPTS_PER_TRANSACTION, gate.releasableGroups(state.released(), state.lost(), consumedSamples));
+                MAX_PROMPTS_PER_TRANSACTION, gate.releasableGroups(state.released(), state.lost(), state.consumed()));
         if (groups == 0) {
             return;
         }

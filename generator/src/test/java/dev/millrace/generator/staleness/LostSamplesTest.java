@@ -70,7 +70,7 @@ class LostSamplesTest {
 
     @Test
     void shouldKeepALossThatIsBelowNothing() {
-        ControllerState state = new ControllerState(4, 32, 0).withLost(-1);
+        ControllerState state = new ControllerState(4, 32, 0, 8).withLost(-1);
         assertThat(ControllerState.parse(state.text())).isEqualTo(state);
     }
 }

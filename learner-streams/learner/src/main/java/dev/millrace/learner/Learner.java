@@ -12,8 +12,8 @@ import dev.millrace.learner.step.StepReport;
 import dev.millrace.learner.versions.VersionRetention;
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.schemas.TrainingStep;
 import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.weights.VersionFacts;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
@@ -29,7 +29,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The learner: takes batch n, makes version n+1 of the policy, and commits both in one transaction.
+ * The learner: takes the batches in their order, makes a version of the policy of each, and commits both in one transaction.
+ * A batch without a token left is starved: it is consumed, and makes none.
  *
  * <p>Everything that a step leaves behind (chunks of weights and optimiser state, manifest, training-log record, the
  * batch's offset) is written in one Kafka transaction under one transactional id per run. Killed at any moment, a
@@ -129,8 +130,7 @@ public final class Learner implements AutoCloseable {
             keepReference(state);
             try (VersionRetention care =
                             new VersionRetention(connection, weightsConfig, fixedVersions(), registry, clock);
-                    BatchReader reader =
-                            new BatchReader(connection, state.newest().getBatchId());
+                    BatchReader reader = new BatchReader(connection, state.progress());
                     TrajectoryFetcher trajectories = new TrajectoryFetcher(
                             connection,
                             config.keptTrajectoryBytes(),
@@ -242,25 +242,33 @@ public final class Learner implements AutoCloseable {
 
         StepReport report = optimizer.train(
                 batch, state.newest().getVersion(), state.controls(), state.weights(), state.optimizer());
-        TrainingRecord record = new TrainingRecord(batch, report, seconds);
-        observer.stepMade(
-                new MadeStep(incoming.batch().getBatchId(), state.newest().getVersion() + 1, record.numbers()));
+        long startVersion = state.newest().getVersion();
+        TrainingRecord record = new TrainingRecord(batch, report, seconds, startVersion, incoming.rolloutsConsumed());
+        observer.stepMade(new MadeStep(
+                incoming.batch().getBatchId(), report.isStarved() ? startVersion : startVersion + 1, record.numbers()));
         meters.progress();
 
         long commitStart = System.nanoTime();
         long finishedAtMs = clock.millis();
-        VersionFacts facts = state.next(batch, report, finishedAtMs);
-        VersionCommitter.Committed committed = committer.commit(
-                facts,
-                state.weights(),
-                state.optimizer().state(),
-                manifest -> record.of(manifest, startedAtMs, finishedAtMs),
-                incoming,
-                reader.group());
+        TrainingStep step;
+        if (report.isStarved()) {
+            step = record.of(state.newest(), startedAtMs, finishedAtMs);
+            committer.commitStarved(state.newest(), step, incoming, reader.group());
+            LOG.info("batch {} was starved: no token was left to train on", step.getBatchId());
+        } else {
+            VersionCommitter.Committed committed = committer.commit(
+                    state.next(incoming, report, finishedAtMs),
+                    state.weights(),
+                    state.optimizer().state(),
+                    manifest -> record.of(manifest, startedAtMs, finishedAtMs),
+                    incoming,
+                    reader.group());
+            state.published(committed.manifest());
+            step = committed.step();
+        }
         commitSeconds = (System.nanoTime() - commitStart) / 1e9;
-        state.published(committed.manifest());
         reader.trained(incoming);
-        meters.committed(committed.step());
+        meters.committed(step);
         meters.progress();
     }
 

@@ -14,6 +14,7 @@ final class LearnerMeters {
     private final MeterRegistry registry;
     private final Counter steps;
     private final Counter tokens;
+    private final Counter starved;
     private final Counter idleSeconds;
     private final AtomicLong version = new AtomicLong(-1);
     private volatile long lastProgressNanos = System.nanoTime();
@@ -22,10 +23,13 @@ final class LearnerMeters {
     LearnerMeters(MeterRegistry registry) {
         this.registry = registry;
         this.steps = Counter.builder("millrace.learner.steps")
-                .description("Batches trained on and committed")
+                .description("Batches consumed and committed, starved ones included")
                 .register(registry);
         this.tokens = Counter.builder("millrace.learner.tokens")
                 .description("Tokens trained on")
+                .register(registry);
+        this.starved = Counter.builder("millrace.learner.starved")
+                .description("Batches without a token left to train on, which made no version")
                 .register(registry);
         this.idleSeconds = Counter.builder("millrace.learner.idle.seconds")
                 .description("Wall-clock seconds spent waiting for batches")
@@ -66,6 +70,7 @@ final class LearnerMeters {
     void committed(TrainingStep step) {
         steps.increment();
         tokens.increment(step.getTokensTrained());
+        starved.increment(step.getStarved() ? 1 : 0);
         step.getMetrics().forEach((name, value) -> {
             if (name.startsWith(PHASE_PREFIX)) {
                 Counter.builder("millrace.learner.phase.seconds")

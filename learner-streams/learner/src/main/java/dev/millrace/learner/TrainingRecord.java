@@ -1,28 +1,48 @@
 package dev.millrace.learner;
 
+import dev.millrace.corrections.staleness.StepStaleness;
 import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.step.StepFigures;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.TrainingStep;
 import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /** Makes the training-log record of a step: what the batch was, what it did, and how long each phase took. */
 final class TrainingRecord {
     private final TrainingBatch training;
     private final StepReport report;
     private final Map<String, Double> seconds;
+    private final long startVersion;
+    private final long rolloutsConsumed;
 
-    /** @param seconds by metric name, each beginning with {@code seconds_} */
-    TrainingRecord(TrainingBatch training, StepReport report, Map<String, Double> seconds) {
+    /**
+     * @param seconds by metric name, each beginning with {@code seconds_}
+     * @param startVersion from which the step started
+     * @param rolloutsConsumed in all batches up to this one
+     */
+    TrainingRecord(
+            TrainingBatch training,
+            StepReport report,
+            Map<String, Double> seconds,
+            long startVersion,
+            long rolloutsConsumed) {
+        this.startVersion = startVersion;
+        this.rolloutsConsumed = rolloutsConsumed;
         this.training = training;
         this.report = report;
         this.seconds = seconds;
     }
 
+    /** @param manifest of the version that the step made; if it was starved, of the one that stays */
     TrainingStep of(PolicyVersion manifest, long startedAtMs, long finishedAtMs) {
         LearnerBatch batch = training.batch();
+        StepFigures figures = report.figures();
+        Optional<StepStaleness> staleness = figures.staleness();
         return TrainingStep.newBuilder()
                 .setRunId(manifest.getRunId())
                 .setEpoch(manifest.getEpoch())
@@ -34,9 +54,19 @@ final class TrainingRecord {
                 .setRolloutsMasked(training.members().size() - report.rolloutsTrained())
                 .setTokensTrained(report.tokensTrained())
                 .setRewardMean(training.meanReward())
-                .setStalenessMean(batch.getStalenessMean())
-                .setStalenessMax(batch.getStalenessMax())
-                .setEssRatio(report.essRatio())
+                .setStalenessMean(staleness.map(StepStaleness::mean).orElse(null))
+                .setStalenessMax(staleness.map(StepStaleness::max).orElse(null))
+                .setStalenessInFlightMean(
+                        staleness.map(StepStaleness::inFlightMean).orElse(null))
+                .setStalenessInQueueMean(
+                        staleness.map(StepStaleness::inQueueMean).orElse(null))
+                .setEssRatio(orAbsent(figures.essRatio()))
+                .setEssRatioTruncated(orAbsent(figures.essRatioTruncated()))
+                .setSecondMoment(orAbsent(figures.secondMoment()))
+                .setSecondMomentTrained(orAbsent(figures.secondMomentTrained()))
+                .setTokensTrainable(figures.tokensTrainable())
+                .setStarved(report.isStarved())
+                .setRolloutsConsumed(rolloutsConsumed)
                 .setLearningRate(report.learningRate())
                 .setMetrics(metrics(manifest))
                 .setStartedAtMs(startedAtMs)
@@ -54,6 +84,7 @@ final class TrainingRecord {
         numbers.put("tokens_trained", (double) report.tokensTrained());
         numbers.put("learning_rate", report.learningRate());
         numbers.put("updates", (double) report.updates());
+        report.figures().byName().forEach(numbers::put);
         report.stages().forEach(stage -> put("stage.", stage, numbers));
         return numbers;
     }
@@ -63,14 +94,17 @@ final class TrainingRecord {
         Map<String, Double> metrics = report.metrics().byName();
         metrics.putAll(seconds);
         metrics.put("updates", (double) report.updates());
-        metrics.put("skipped_update", report.updates() == 0 ? 1.0 : 0.0);
         metrics.put("optimizer_steps", (double) manifest.getOptimizerSteps());
-        metrics.put("versions_behind_assembly", (double) (manifest.getParentVersion() - batch.getAssembledVersion()));
+        metrics.put("versions_behind_assembly", (double) (startVersion - batch.getAssembledVersion()));
         report.stages().forEach(stage -> put("stage.", stage, metrics));
         if (report.entries() != null) { // decided anew: what the batch's own stages said, beside
             batch.getStages().forEach(stage -> put("recorded.stage.", stage, metrics));
         }
         return metrics;
+    }
+
+    private static @Nullable Double orAbsent(double value) {
+        return Double.isNaN(value) ? null : value;
     }
 
     private static void put(String kind, StageReport stage, Map<String, Double> metrics) {

@@ -1,8 +1,9 @@
 package dev.millrace.learner;
 
 import dev.millrace.corrections.control.ControlState;
+import dev.millrace.learner.batch.BatchProgress;
+import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.learner.batch.InconsistentBatchException;
-import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.weights.Weights;
@@ -43,6 +44,11 @@ final class TrainingState {
         return new ControlState(newest.getControls());
     }
 
+    /** How far the batches are consumed, as the newest version says. */
+    BatchProgress progress() {
+        return new BatchProgress(newest.getBatchId(), newest.getRolloutsConsumed());
+    }
+
     void published(PolicyVersion manifest) {
         newest = manifest;
     }
@@ -61,12 +67,12 @@ final class TrainingState {
     }
 
     /** What the version that a batch makes says of itself. */
-    VersionFacts next(TrainingBatch batch, StepReport report, long publishedAtMs) {
+    VersionFacts next(IncomingBatch batch, StepReport report, long publishedAtMs) {
         return new VersionFacts(
                 newest.getVersion() + 1,
                 batch.batch().getBatchId(),
                 newest.getTokenizerHash(),
-                newest.getRolloutsConsumed() + batch.members().size(),
+                batch.rolloutsConsumed(),
                 newest.getTokensTrained() + report.tokensTrained(),
                 publishedAtMs,
                 report.controls().values());

@@ -37,6 +37,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -128,7 +129,7 @@ class LearnerIT {
                             "seconds_previous_commit",
                             "stage.m2po.tokens_changed",
                             "stage.m2po.threshold");
-            assertThat(step.getMetrics().get("skipped_update")).isZero();
+            assertThat(step.getStarved()).isFalse();
         });
         assertThat(steps.get(1).getLearningRate())
                 .as("step scale 0.9 of batch 1")
@@ -249,22 +250,59 @@ class LearnerIT {
     }
 
     @Test
-    void shouldPublishUnchangedWeightsForBatchesWithNothingToTrainOn() {
+    void shouldConsumeABatchWithNothingToTrainOnAndMakeNoVersionOfIt() {
         log.produce(1, 6);
         log.produce(List.of());
         log.produce(1, 6);
 
-        run(3);
+        run(2);
 
-        List<String> hashes = log.hashes();
-        assertThat(hashes.get(2)).isEqualTo(hashes.get(1));
-        assertThat(hashes.get(3)).isNotEqualTo(hashes.get(2));
-        assertThat(log.optimizerHashes().get(2)).isEqualTo(log.optimizerHashes().get(1));
-        assertThat(log.versions()).extracting(PolicyVersion::getOptimizerSteps).containsExactly(0L, 1L, 1L, 2L);
-        TrainingStep skipped = log.steps().get(1);
-        assertThat(skipped.getMetrics().get("skipped_update")).isEqualTo(1);
-        assertThat(skipped.getTokensTrained()).isZero();
+        assertThat(log.hashes()).hasSize(3).doesNotHaveDuplicates();
+        assertThat(log.versions()).extracting(PolicyVersion::getOptimizerSteps).containsExactly(0L, 1L, 2L);
+        assertThat(log.versions()).extracting(PolicyVersion::getBatchId).containsExactly(-1L, 0L, 2L);
+        assertThat(log.versions())
+                .extracting(PolicyVersion::getRolloutsConsumed)
+                .containsExactly(0L, 6L, 12L);
+        assertThat(log.steps()).extracting(TrainingStep::getVersion).containsExactly(1L, 1L, 2L);
+        assertThat(log.steps()).extracting(TrainingStep::getRolloutsConsumed).containsExactly(6L, 6L, 12L);
+        TrainingStep starved = log.steps().get(1);
+        assertThat(starved.getStarved()).isTrue();
+        assertThat(starved.getTokensTrained()).isZero();
+        assertThat(starved.getEssRatio()).isNull();
+        assertThat(starved.getSecondMoment()).isNull();
+        assertThat(starved.getStalenessMean()).isNull();
+        assertThat(starved.getStalenessMax()).isNull();
+        assertThat(starved.getWeightsSha256()).isEqualTo(log.hashes().get(1));
         assertThat(log.committedOffset()).isEqualTo(3);
+    }
+
+    @Test
+    void shouldGoOnAmongStarvedBatchesAfterARestart() {
+        int starved = 100;
+        log.produce(1, 6);
+        for (int i = 0; i < starved; i++) {
+            log.produce(List.of());
+        }
+        log.produce(1, 6);
+        try (Learner stopped = learner(log, 2, new SimpleMeterRegistry(), VersionCommitter.Producers.kafka())) {
+            stopped.observe(step -> {
+                if (step.batchId() == starved / 2) {
+                    stopped.stop();
+                }
+            });
+            stopped.run();
+        }
+        assertThat(log.committedOffset()).isEqualTo(starved / 2 + 1);
+        assertThat(log.hashes()).hasSize(2);
+
+        run(2);
+
+        assertThat(log.hashes()).hasSize(3);
+        assertThat(log.steps())
+                .extracting(TrainingStep::getBatchId)
+                .containsExactlyElementsOf(
+                        LongStream.rangeClosed(0, starved + 1).boxed().toList());
+        assertThat(log.steps().get(starved + 1).getRolloutsConsumed()).isEqualTo(12);
     }
 
     @Test

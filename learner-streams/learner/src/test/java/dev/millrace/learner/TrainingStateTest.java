@@ -5,8 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.corrections.control.ControlState;
+import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.learner.batch.InconsistentBatchException;
-import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.learner.step.StepFigures;
 import dev.millrace.learner.step.StepMetrics;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.policy.optimizer.AdamW;
@@ -18,6 +19,9 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.weights.VersionFacts;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.Test;
 
 class TrainingStateTest {
@@ -35,14 +39,15 @@ class TrainingStateTest {
                     3, List.of(SyntheticRollouts.entry(first, 0, 0), SyntheticRollouts.masked(second, 0, 1)));
 
             VersionFacts next = state.next(
-                    TrainingBatch.of(batch, List.of(first, second)),
+                    new IncomingBatch(
+                            batch, new TopicPartition("batches", 0), new OffsetAndMetadata(1), 102, List.of()),
                     new StepReport(
                             1,
                             0.1,
                             1,
                             5,
                             List.of(),
-                            1,
+                            new StepFigures(5, Optional.empty(), 1, 1, 0, 0),
                             List.of(),
                             new ControlState(Map.of("a", 2.0)),
                             StepMetrics.NONE),

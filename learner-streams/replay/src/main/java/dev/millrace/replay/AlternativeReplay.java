@@ -26,6 +26,7 @@ import java.util.Objects;
 import java.util.OptionalDouble;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 
 /** Decides about recorded batches by one alternative; the same classes that the topology decides by. Thread-safe. */
 final class AlternativeReplay {
@@ -59,12 +60,17 @@ final class AlternativeReplay {
         return corrections.decide(input);
     }
 
+    /** NaN and null are the same: what was not computed. */
+    private static boolean isSame(double decided, @Nullable Double recorded) {
+        return recorded == null ? Double.isNaN(decided) : decided == recorded;
+    }
+
     /** Whether a verdict is what the batch says. */
     static boolean isRecorded(BatchVerdict verdict, LearnerBatch batch) {
         if (verdict.tokens().trainedTokens() != batch.getTrainedTokens()
-                || verdict.essRatio() != batch.getEssRatio()
+                || !isSame(verdict.essRatio(), batch.getEssRatio())
                 || verdict.stepScale() != batch.getStepScale()
-                || verdict.secondMoment() != batch.getSecondMoment()) {
+                || !isSame(verdict.secondMoment(), batch.getSecondMoment())) {
             return false;
         }
         for (int s = 0; s < batch.getEntries().size(); s++) {
@@ -81,9 +87,9 @@ final class AlternativeReplay {
     static boolean isTrained(BatchVerdict verdict, TrainingStep step) {
         Map<String, Double> metrics = step.getMetrics();
         if (verdict.tokens().trainedTokens() != step.getTokensTrained()
-                || verdict.essRatio() != step.getEssRatio()
+                || !isSame(verdict.essRatio(), step.getEssRatio())
                 || verdict.stepScale() != metrics.getOrDefault("step_scale", verdict.stepScale())
-                || verdict.secondMoment() != metrics.getOrDefault("second_moment", verdict.secondMoment())) {
+                || !isSame(verdict.secondMoment(), step.getSecondMoment())) {
             return false;
         }
         for (int s = 0; step.getEntries() != null && s < step.getEntries().size(); s++) {
@@ -162,6 +168,7 @@ final class AlternativeReplay {
                         new RunIdentity(recorded.getRunId(), recorded.getEpoch(), recorded.getPolicyId()),
                         recorded.getBatchId(),
                         recorded.getAssembledAtMs(),
+                        recorded.getAssembledVersion(),
                         recorded.getEntries(),
                         recorded.getStages().subList(0, 1),
                         input,

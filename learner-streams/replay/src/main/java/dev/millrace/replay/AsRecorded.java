@@ -9,8 +9,10 @@ import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyTasks;
 import dev.millrace.topology.ingress.AssemblyArrival;
+import dev.millrace.topology.ingress.StarvedArrival;
 import dev.millrace.topology.ingress.VersionArrival;
 import dev.millrace.topology.journal.Observation;
+import dev.millrace.topology.journal.TaskEvent;
 import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.task.TaskFactory;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
@@ -98,7 +100,7 @@ public final class AsRecorded {
             all.add(replayOf(tasks.join(), tasks.joinInputs(), AsRecorded::nothingIsTold, partition.partition()));
         }
         for (TopicPartition partition : run.partitions(run.topics().trajectories())) {
-            all.add(replayOf(tasks.assembly(), tasks.assemblyInputs(), AsRecorded::version, partition.partition()));
+            all.add(replayOf(tasks.assembly(), tasks.assemblyInputs(), AsRecorded::told, partition.partition()));
         }
         ExecutorService workers = Executors.newFixedThreadPool(threads, runnable -> new Thread(runnable, "replay"));
         try {
@@ -117,18 +119,23 @@ public final class AsRecorded {
     private <A extends Observation> Callable<TaskVerdict> replayOf(
             TaskFactory<A> factory,
             List<TopologyTasks.Input<A>> inputs,
-            java.util.function.Function<long[], Taken<A>> told,
+            java.util.function.Function<TaskEvent.Told, Taken<A>> told,
             int partition) {
         return () ->
                 new TaskReplay<>(run, factory, inputs, told, partition, tasks.settings(), comparison, progress).run();
     }
 
-    private static <A> Taken<A> nothingIsTold(long... facts) {
-        throw new UnprovableReplayException("a header tells of an input that the join does not have");
+    private static <A> Taken<A> nothingIsTold(TaskEvent.Told told) {
+        throw new UnprovableReplayException(
+                "a header tells of input " + told.input() + ", which the join does not have");
     }
 
-    private static Taken<AssemblyArrival> version(long... facts) {
-        VersionArrival version = VersionArrival.of(facts);
+    private static Taken<AssemblyArrival> told(TaskEvent.Told told) {
+        if (told.input() == StarvedArrival.INPUT) {
+            StarvedArrival starved = StarvedArrival.of(told.facts());
+            return new Taken<>(starved, starved.timestampMs());
+        }
+        VersionArrival version = VersionArrival.of(told.facts());
         return new Taken<>(version, version.timestampMs());
     }
 }

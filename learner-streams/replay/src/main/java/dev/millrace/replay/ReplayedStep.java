@@ -11,7 +11,7 @@ import java.util.Optional;
  * @param version the version that it was assembled against
  * @param assembledAtMs when, Unix milliseconds
  * @param reward mean over its sequences
- * @param stalenessMean in versions, over trainable tokens
+ * @param stalenessMean in versions at the step, as the recorded batch expected it, over trainable tokens
  * @param isAsRecorded whether the run's own corrections, decided again, give the recorded batch
  * @param rescored what came of computing log-probs again; empty if nobody did
  * @param figures one for each alternative, in their order

@@ -17,6 +17,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
@@ -40,7 +41,7 @@ final class TaskReplay<A extends Observation> {
     private final RecordedRun run;
     private final TaskFactory<A> factory;
     private final List<Input<A>> inputs;
-    private final Function<long[], Taken<A>> told;
+    private final Function<TaskEvent.Told, Taken<A>> told;
     private final int partition;
     private final String name;
     private final CanonicalSettings settings;
@@ -75,7 +76,7 @@ final class TaskReplay<A extends Observation> {
             RecordedRun run,
             TaskFactory<A> factory,
             List<Input<A>> inputs,
-            Function<long[], Taken<A>> told,
+            Function<TaskEvent.Told, Taken<A>> told,
             int partition,
             CanonicalSettings settings,
             RecordComparison comparison,
@@ -120,7 +121,9 @@ final class TaskReplay<A extends Observation> {
         outputs = new OutputReader(run, name, factory.outputs());
         for (Input<A> input : inputs) {
             TopicPartition source = new TopicPartition(input.topic(), partition);
-            boolean isNeeded = !input.topic().equals(run.topics().policyVersions()); // which its journal was told of
+            boolean isNeeded = !Set.of(
+                            run.topics().policyVersions(), run.topics().trainingLog())
+                    .contains(input.topic()); // of which its journal was told
             if (isNeeded && run.range(source).from() > 0 && outputs.peek().isPresent()) {
                 throw new UnprovableReplayException(
                         "the log no longer holds the first " + run.range(source).from() + " records of " + source
@@ -164,7 +167,7 @@ final class TaskReplay<A extends Observation> {
             }
         } else if (event instanceof TaskEvent.Told fact) {
             isLastEvent = isLast;
-            take(told.apply(fact.facts()), -1);
+            take(told.apply(fact), -1);
         } else if (event instanceof TaskEvent.Idled idled) {
             isLastEvent = isLast;
             task.idle(idled.countedMs(), idled.wallClockMs());

@@ -37,7 +37,7 @@ public final class AssembledInput {
                 trajectories.stream()
                         .mapToLong(trajectory -> batch.getAssembledAtMs() - trajectory.getFinishedAtMs())
                         .toArray(),
-                batch.getAssembledVersion());
+                batch.getExpectedVersion() < 0 ? batch.getAssembledVersion() : batch.getExpectedVersion());
     }
 
     private static TokenBatch layout(List<Trajectory> trajectories) {

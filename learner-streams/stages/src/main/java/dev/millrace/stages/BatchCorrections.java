@@ -57,8 +57,9 @@ public final class BatchCorrections {
             maskSequences(input, advantages, ledger);
         }
         // over all trained tokens, whatever the mask goes by
-        double secondMoment =
-                SecondMomentMask.mean(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR));
+        double secondMoment = ledger.left().trainedTokens() == 0
+                ? Double.NaN
+                : SecondMomentMask.mean(ledger.left(), input.logProbs().ratio(ComparedPolicies.ANCHOR));
         if (config.m2po().enabled()) {
             maskMoments(input, advantages, ledger);
         }
@@ -195,15 +196,20 @@ public final class BatchCorrections {
         ledger.masked("m2po", mask, values);
     }
 
-    private record EssRatios(double raw, double truncated, double stepScale) {}
+    private record EssRatios(double raw, double truncated, double stepScale) {
+        /** Of a batch without a token: no sample has no size. */
+        static final EssRatios STARVED = new EssRatios(Double.NaN, Double.NaN, 1);
+    }
 
     private EssRatios sampleSize(BatchInput input, MaskLedger ledger) {
         double[] logWeights = SequenceLogWeights.ofTrainedSequences(
                 ledger.left(), input.logProbs().ratio(config.rolloutCorrection().compare()));
-        EssRatios ess = logWeights.length == 0 ? new EssRatios(1, 1, 1) : essOf(logWeights);
+        EssRatios ess = logWeights.length == 0 ? EssRatios.STARVED : essOf(logWeights);
         Map<String, Double> values = new TreeMap<>();
-        values.put("ess_ratio", ess.raw());
-        values.put("ess_ratio_truncated", ess.truncated());
+        if (logWeights.length > 0) {
+            values.put("ess_ratio", ess.raw());
+            values.put("ess_ratio_truncated", ess.truncated());
+        }
         values.put("base_ratio", config.ess().baseRatio());
         values.put("step_scale", ess.stepScale());
         ledger.observed("ess", values);

@@ -11,9 +11,9 @@ import java.util.List;
  * @param advantages one per sequence
  * @param maskedBy one per sequence: the stage that masked the last of its tokens; null where some are trained on
  * @param reports one per stage, in order
- * @param essRatio of the raw sequence weights
+ * @param essRatio of the raw sequence weights; NaN where no token is left
  * @param essRatioTruncated of the truncated ones
- * @param secondMoment before the second-moment mask
+ * @param secondMoment before the second-moment mask; NaN where there is no token
  * @param stepScale factor on the learning rate
  * @param stalenessMean in versions, over trained tokens before masking
  * @param stalenessMax the largest

@@ -8,6 +8,7 @@ import dev.millrace.schemas.run.RunIdentity;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** The record of a batch: its members, and what the corrections decided about them. */
 public final class DecidedBatch {
@@ -18,6 +19,8 @@ public final class DecidedBatch {
      *
      * @param members one for each sequence: who it is, where it lies, its reward and oldest version; whatever else it says is
      *     of no account
+     * @param assembledVersion the newest version when it was assembled; that of the input is the one at which its step is
+     *     expected to start
      * @param choice how they were chosen, which stands before what the corrections report
      * @param input what was decided about
      */
@@ -25,6 +28,7 @@ public final class DecidedBatch {
             RunIdentity run,
             long batchId,
             long assembledAtMs,
+            long assembledVersion,
             List<BatchEntry> members,
             List<StageReport> choice,
             BatchInput input,
@@ -40,17 +44,22 @@ public final class DecidedBatch {
                 run.epoch(),
                 run.policyId(),
                 batchId,
+                assembledVersion,
                 input.currentVersion(),
                 entries,
                 reports,
                 (long) verdict.tokens().trainedTokens(),
-                verdict.essRatio(),
-                verdict.essRatioTruncated(),
-                verdict.secondMoment(),
+                orAbsent(verdict.essRatio()),
+                orAbsent(verdict.essRatioTruncated()),
+                orAbsent(verdict.secondMoment()),
                 verdict.stepScale(),
                 verdict.stalenessMean(),
                 verdict.stalenessMax(),
                 assembledAtMs);
+    }
+
+    private static @Nullable Double orAbsent(double value) {
+        return Double.isNaN(value) ? null : value;
     }
 
     /** A mask is written only where it is another than the trajectory's own. */

@@ -33,6 +33,7 @@ import org.apache.kafka.streams.Topology;
  *   rollouts ─> check-rollouts ─┐                ┌─> trajectories ─> check-trajectories ─┐                 ┌─> batches
  *                               ├─> join ────────┤                                       ├─> assemble ─────┤
  *   scores ───> check-scores ───┘                └─> outcomes    versions ─> check-versions ┘              └─> outcomes
+ *                                                        training-log ─> check-steps ┘
  * (rewards, reference-scores and teacher-scores likewise, where they are configured)
  *                    whatever is refused on the way goes to dead-letters
  * </pre>
@@ -59,7 +60,8 @@ public final class MillraceTopology {
      *
      * <p>Its sources bring their own serdes and {@link RecordTimestampExtractor}, so the program's defaults for these may be
      * what they like. What a program must keep from: the names of nodes and stores here, and the topics that are read here
-     * ({@code rollouts}, {@code scores}, {@code trajectories}, {@code policy-versions} and the configured partners), for the
+     * ({@code rollouts}, {@code scores}, {@code trajectories}, {@code policy-versions}, {@code training-log} and the configured
+     * partners), for the
      * engine reads a topic once. {@code batches} and {@code outcomes} are free to be read. Run it with {@link #settings}.
      *
      * @param builder is built here, and must not be changed afterwards

@@ -20,6 +20,8 @@ import dev.millrace.topology.ingress.RewardReader;
 import dev.millrace.topology.ingress.RolloutReader;
 import dev.millrace.topology.ingress.ScoreCheck;
 import dev.millrace.topology.ingress.ScoreReader;
+import dev.millrace.topology.ingress.StarvedArrival;
+import dev.millrace.topology.ingress.StepRecordReader;
 import dev.millrace.topology.ingress.TrajectoryReader;
 import dev.millrace.topology.ingress.VersionRecordReader;
 import dev.millrace.topology.join.JoinSettings;
@@ -72,7 +74,11 @@ public final class TopologyTasks {
         assemblyInputs = List.of(
                 new Input<>(0, topics.trajectories(), trajectories),
                 new Input<>(
-                        1, topics.policyVersions(), new VersionRecordReader(topics.policyVersions(), registry, run)));
+                        1, topics.policyVersions(), new VersionRecordReader(topics.policyVersions(), registry, run)),
+                new Input<>(
+                        StarvedArrival.INPUT,
+                        topics.trainingLog(),
+                        new StepRecordReader(topics.trainingLog(), registry, run)));
         join = new JoinTasks(new JoinSettings(
                 config.join(),
                 run,
@@ -131,7 +137,7 @@ public final class TopologyTasks {
         return joinInputs;
     }
 
-    /** Trajectories and versions. */
+    /** Trajectories, versions and the training log. */
     public List<Input<AssemblyArrival>> assemblyInputs() {
         return assemblyInputs;
     }

@@ -2,6 +2,7 @@ package dev.millrace.topology;
 
 import static dev.millrace.topology.Samples.rollout;
 import static dev.millrace.topology.Samples.score;
+import static dev.millrace.topology.Samples.starved;
 import static dev.millrace.topology.Samples.version;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
@@ -147,6 +148,86 @@ class BatchOrderTest {
         topology.later(Duration.ofSeconds(1));
         topology.pipe(version(10, 0));
         assertThat(topology.batches().get(0).getAssembledVersion()).isEqualTo(10);
+    }
+
+    @Test
+    void shouldCountStalenessFromTheVersionAtWhichTheStepWillStart() {
+        open(new BatchConfig(2, 0, Order.COMPLETION, 0));
+        for (int g = 0; g < 3; g++) {
+            pipeGroup(g);
+        }
+        List<LearnerBatch> batches = topology.batches();
+        assertThat(batches).extracting(LearnerBatch::getAssembledVersion).containsExactly(9L, 9L, 9L);
+        assertThat(batches).extracting(LearnerBatch::getExpectedVersion).containsExactly(9L, 10L, 11L);
+        assertThat(batches).extracting(LearnerBatch::getStalenessMax).containsExactly(1L, 2L, 3L);
+    }
+
+    @Test
+    void shouldExpectNoVersionOfAStarvedBatch() {
+        open(new BatchConfig(2, 0, Order.COMPLETION, 1));
+        for (int g = 0; g < 3; g++) {
+            pipeGroup(g);
+        }
+        assertThat(groupsOfNextBatches()).containsExactly("g0");
+        topology.later(Duration.ofSeconds(1));
+        topology.pipe(starved(0, 9));
+        assertThat(topology.batches())
+                .as("it is consumed, and the version stays")
+                .singleElement()
+                .satisfies(batch -> {
+                    assertThat(batch.getBatchId()).isEqualTo(1);
+                    assertThat(batch.getExpectedVersion()).isEqualTo(9);
+                });
+    }
+
+    /** Of version 3: the step at version 11 is the last within the limit of 8, that of batch 2. */
+    @Test
+    void shouldNotOvertakeAnOlderGroupPastTheLimitWhileTheLearnerHasBatches() {
+        open(new BatchConfig(2, 0, Order.COMPLETION, 0));
+        pipeHalfOfTheOldGroup(0);
+        pipeGroup(1);
+        pipeGroup(2);
+        assertThat(groupsOfNextBatches()).as("it still has a later chance").containsExactly("g1", "g2");
+
+        pipeGroup(3);
+        assertThat(topology.batches()).isEmpty();
+        pipeHalfOfTheOldGroup(1);
+        assertThat(groupsOfNextBatches()).containsExactly("g0", "g3");
+    }
+
+    @Test
+    void shouldNotKeepAnIdleLearnerWaitingForAnOldGroup() {
+        open(new BatchConfig(2, 0, Order.COMPLETION, 0));
+        pipeHalfOfTheOldGroup(0);
+        pipeGroup(1);
+        pipeGroup(2);
+        pipeGroup(3);
+        assertThat(groupsOfNextBatches()).containsExactly("g1", "g2");
+        topology.later(Duration.ofSeconds(1));
+        topology.pipe(version(10, 0));
+        assertThat(topology.batches()).isEmpty();
+        topology.pipe(version(11, 1));
+        assertThat(groupsOfNextBatches()).containsExactly("g3");
+
+        pipeHalfOfTheOldGroup(1);
+        assertThat(topology.batches()).isEmpty();
+        assertThat(topology.outcomeNames()).hasSize(2).allMatch(name -> name.startsWith("stale g0"));
+    }
+
+    @Test
+    void shouldTakeReadyGroupsFirstThatHaveNoLaterChance() {
+        open(new BatchConfig(2, 0, Order.COMPLETION, 1));
+        pipeGroup(7);
+        pipeGroup(8);
+        pipeGroup(6, 3, 2, 0); // its last step is that at version 10
+        assertThat(groupsOfNextBatches()).containsExactly("g7");
+        topology.later(Duration.ofSeconds(1));
+        topology.pipe(version(10, 0));
+        assertThat(groupsOfNextBatches()).containsExactly("g6");
+    }
+
+    private void pipeHalfOfTheOldGroup(int sample) {
+        pipe(rollout("g0", sample, 2, 3, -1f, 3).setOrdinal(0).setReward(sample).build());
     }
 
     @Test

@@ -9,6 +9,14 @@ import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.stages.AdvantageConfig;
+import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.stages.EssConfig;
+import dev.millrace.stages.M2poMaskConfig;
+import dev.millrace.stages.MissingOldLogProbs;
+import dev.millrace.stages.RolloutCorrectionOptions;
+import dev.millrace.stages.SequenceMaskConfig;
+import dev.millrace.stages.StalenessConfig;
 import dev.millrace.topology.batch.BatchConfig;
 import dev.millrace.topology.batch.GroupsConfig;
 import dev.millrace.topology.ingress.JoinSide;
@@ -41,6 +49,16 @@ class FuzzTest {
     private static final Logger LOG = LoggerFactory.getLogger(FuzzTest.class);
     private static final int RECORDS = Integer.getInteger("millrace.fuzz.records", 6_000);
     private static final int ROUND = 50_000;
+    /** Nobody consumes the batches here, so that every further one is a version later. */
+    private static final CorrectionConfig HOWEVER_OLD = new CorrectionConfig(
+            RolloutCorrectionOptions.defaults(),
+            AdvantageConfig.defaults(),
+            new StalenessConfig(RECORDS, 0, 0),
+            SequenceMaskConfig.defaults(),
+            M2poMaskConfig.defaults(),
+            EssConfig.defaults(),
+            MissingOldLogProbs.RECOMPUTE);
+
     private static final long SEED = Long.getLong("millrace.fuzz.seed", 1);
 
     @TempDir
@@ -91,7 +109,7 @@ class FuzzTest {
         TopologyConfig config = new TopologyConfig(
                 defaults.ingress(),
                 new JoinConfig(true, true, true, 60_000, 30_000, 10_000, 20_000, 600_000, 2_000, true),
-                defaults.corrections(),
+                HOWEVER_OLD,
                 new GroupsConfig(60_000, 2, 10_000, 600_000, GroupsConfig.ZeroVariance.DROP),
                 new BatchConfig(8, 0, BatchConfig.Order.COMPLETION, 0),
                 defaults.runtime());

@@ -12,6 +12,7 @@ import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.Speaker;
 import dev.millrace.schemas.TensorLocation;
+import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
@@ -162,6 +163,30 @@ public final class Samples {
                 0L,
                 1000L,
                 Map.of());
+    }
+
+    /** What the training log says of a batch without a token left. */
+    public static TrainingStep starved(long batchId, long version) {
+        return TrainingStep.newBuilder()
+                .setRunId(RUN.runId())
+                .setEpoch(RUN.epoch())
+                .setPolicyId(RUN.policyId())
+                .setBatchId(batchId)
+                .setVersion(version)
+                .setWeightsSha256("00")
+                .setRolloutsTrained(0)
+                .setRolloutsMasked(2)
+                .setTokensTrained(0)
+                .setRewardMean(0)
+                .setStalenessMean(null)
+                .setStalenessMax(null)
+                .setEssRatio(null)
+                .setLearningRate(0)
+                .setMetrics(Map.of())
+                .setStarved(true)
+                .setStartedAtMs(1000)
+                .setFinishedAtMs(1000)
+                .build();
     }
 
     public static float[] filled(int length, float value) {

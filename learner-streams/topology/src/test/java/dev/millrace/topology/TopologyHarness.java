@@ -7,6 +7,7 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
+import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.run.VersionKey;
@@ -87,6 +88,7 @@ public final class TopologyHarness implements AutoCloseable {
                 Samples.TOPICS.referenceScores(),
                 Samples.TOPICS.teacherScores(),
                 Samples.TOPICS.policyVersions(),
+                Samples.TOPICS.trainingLog(),
                 Samples.TOPICS.trajectories())) {
             inputs.put(topic, driver.createInputTopic(topic, new ByteArraySerializer(), new ByteArraySerializer()));
             log.put(topic, new TreeMap<>());
@@ -237,6 +239,13 @@ public final class TopologyHarness implements AutoCloseable {
                 Samples.TOPICS.policyVersions(),
                 VersionKey.of(version).toString(),
                 bytes(Samples.TOPICS.policyVersions(), version, PolicyVersion.class));
+    }
+
+    public long pipe(TrainingStep step) {
+        return pipe(
+                Samples.TOPICS.trainingLog(),
+                step.getPolicyId(),
+                bytes(Samples.TOPICS.trainingLog(), step, TrainingStep.class));
     }
 
     public <T extends SpecificRecord> byte[] bytes(String topic, T record, Class<T> type) {

@@ -90,10 +90,10 @@ class WaitsTest {
         }
         topology.idle(Duration.ofSeconds(2));
         assertThat(only("batches").what())
-                .isEqualTo("2 batches wait for the learner, which has made no version of batch 0 yet");
+                .isEqualTo("2 batches wait for the learner, which has not consumed batch 0 yet");
         topology.pipe(Samples.version(1));
         topology.idle(Duration.ofSeconds(2));
-        assertThat(only("batches").what()).contains("1 batches", "of batch 1 yet");
+        assertThat(only("batches").what()).contains("1 batches", "has not consumed batch 1 yet");
         topology.pipe(Samples.version(2));
         topology.idle(Duration.ofSeconds(2));
         assertThat(topology.waits()).isEmpty();

@@ -1,7 +1,9 @@
 package dev.millrace.runtime.live;
 
+import dev.millrace.runtime.report.StepRow;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a person watching a run wants to know at one moment.
@@ -16,9 +18,8 @@ import java.util.Map;
  * @param version newest published version
  * @param rewards mean reward of each step so far, oldest first
  * @param rewardMean mean of the window that the goal is about; NaN before the first step
- * @param stalenessMean versions, over the tokens of the newest batch; NaN before the first step
- * @param stalenessMax versions, the largest of the newest batch
- * @param essRatio of the newest batch; NaN before the first step
+ * @param newest the newest committed step: how stale what it trained on was, and how far off policy; null before the first
+ * @param starvedInARow how many batches up to the newest had no token left
  * @param tokensPerSecond over the last seconds, by role
  * @param idle fraction of the last seconds in which a role waited for input, by role
  * @param recordsBehind records not yet consumed, by role
@@ -38,9 +39,8 @@ public record RunStatus(
         long version,
         List<Double> rewards,
         double rewardMean,
-        double stalenessMean,
-        long stalenessMax,
-        double essRatio,
+        @Nullable StepRow newest,
+        long starvedInARow,
         Map<String, Double> tokensPerSecond,
         Map<String, Double> idle,
         Map<String, Long> recordsBehind,

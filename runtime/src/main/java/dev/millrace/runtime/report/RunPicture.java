@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.function.ToDoubleFunction;
 
-/** The picture of a run: reward, staleness and ESS over steps, one above the other. */
+/** The picture of a run: reward, staleness at the step and ESS over steps, one above the other. */
 public final class RunPicture {
     private static final Axis STEP = Axis.of("optimiser step");
 
@@ -30,8 +30,15 @@ public final class RunPicture {
                         Axis.of("staleness").in("versions"),
                         List.of(
                                 line("staleness, mean", steps, StepRow::stalenessMean),
-                                line("staleness, max", steps, StepRow::stalenessMax))),
-                Chart.of("", STEP, Axis.share("ESS ratio"), List.of(line("ESS ratio", steps, StepRow::essRatio))));
+                                line("staleness, max", steps, StepRow::stalenessMax),
+                                line("in queue, mean", steps, StepRow::stalenessInQueue))),
+                Chart.of(
+                        "",
+                        STEP,
+                        Axis.share("ESS ratio"),
+                        List.of(
+                                line("ESS ratio", steps, StepRow::essRatio),
+                                line("of truncated weights", steps, StepRow::essRatioTruncated))));
         Picture.write(Report.of(title, List.of()), charts, 1, file);
     }
 

@@ -40,35 +40,9 @@ public record RunSummary(
         return steps.isEmpty() ? 0 : steps.get(steps.size() - 1).version();
     }
 
-    /** Staleness in versions: the mean over tokens of all steps. */
-    public double stalenessMean() {
-        double weighted = 0;
-        long tokens = 0;
-        for (StepRow step : steps) {
-            weighted += step.stalenessMean() * step.tokensTrained();
-            tokens += step.tokensTrained();
-        }
-        return tokens == 0 ? 0 : weighted / tokens;
-    }
-
-    /** The largest staleness of any step. */
-    public long stalenessMax() {
-        return steps.stream().mapToLong(StepRow::stalenessMax).max().orElse(0);
-    }
-
-    /** The smallest ESS ratio of any step; 0 if there is none. */
-    public double essMin() {
-        return steps.stream().mapToDouble(StepRow::essRatio).min().orElse(0);
-    }
-
-    /** The median ESS ratio; 0 if there is no step. */
-    public double essMedian() {
-        double[] sorted = steps.stream().mapToDouble(StepRow::essRatio).sorted().toArray();
-        if (sorted.length == 0) {
-            return 0;
-        }
-        int middle = sorted.length / 2;
-        return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    /** How stale and how far off policy the run was. */
+    public StepFiguresSummary figures() {
+        return StepFiguresSummary.of(steps);
     }
 
     /** The summary as JSON; the names are a contract. */
@@ -101,8 +75,7 @@ public record RunSummary(
         if (balance.contradictionCount() > 0) {
             balance.contradictions().forEach(rollouts.putArray("contradictions")::add);
         }
-        json.putObject("staleness").put("mean", stalenessMean()).put("max", stalenessMax());
-        json.putObject("ess").put("min", essMin()).put("median", essMedian());
+        figures().addTo(json);
         ObjectNode idleJson = json.putObject("idle");
         idle.forEach(idleJson::put);
         json.put("goal_reached", goalReached).put("stopped_because", stoppedBecause);

@@ -1,63 +1,98 @@
 package dev.millrace.runtime.report;
 
-import dev.millrace.report.Column;
 import dev.millrace.schemas.TrainingStep;
-import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
-/** One optimiser step as a person reads it: the line of steps.csv and a point of the picture. */
+/**
+ * One step as a person reads it: the line of steps.csv and a point of the picture. What the learner did not compute is NaN;
+ * a starved step has no staleness, no ESS and no second moment.
+ *
+ * @param step counts the batches from 1
+ * @param version that it made; of a starved step the one that stayed
+ * @param reward mean of the batch's rollouts
+ * @param stalenessMean version at the start of the step less the version that sampled, mean over the tokens trained on
+ * @param stalenessMax the largest
+ * @param stalenessInFlight the part of the mean until the rollout was scored
+ * @param stalenessInQueue the part from then until the step started
+ * @param essRatio of the raw sequence weights
+ * @param essRatioTruncated of the truncated ones
+ * @param secondMoment before the second-moment mask
+ * @param secondMomentTrained of the tokens trained on
+ * @param kl k1 between behavior and current
+ * @param tokensTrainable tokens before any stage; 0 where the trainer does not say
+ * @param metrics everything else in the training log, by the names it has there
+ */
 public record StepRow(
         long step,
         long version,
         double reward,
         double stalenessMean,
-        long stalenessMax,
+        double stalenessMax,
+        double stalenessInFlight,
+        double stalenessInQueue,
         double essRatio,
+        double essRatioTruncated,
+        double secondMoment,
+        double secondMomentTrained,
+        double kl,
         double learningRate,
         double loss,
         double gradientNorm,
         double entropy,
         int rolloutsTrained,
         int rolloutsMasked,
+        long rolloutsConsumed,
+        long tokensTrainable,
         long tokensTrained,
+        boolean starved,
+        long startedAtMs,
         long finishedAtMs,
-        String weightsSha256) {
+        String weightsSha256,
+        Map<String, Double> metrics) {
 
-    /** The columns of steps.csv. */
-    public static final List<Column<StepRow>> COLUMNS = List.of(
-            Column.count("step", StepRow::step),
-            Column.count("version", StepRow::version),
-            Column.number("reward", 6, StepRow::reward),
-            Column.number("staleness_mean", 6, StepRow::stalenessMean),
-            Column.count("staleness_max", StepRow::stalenessMax),
-            Column.number("ess_ratio", 6, StepRow::essRatio),
-            Column.number("learning_rate", 8, StepRow::learningRate),
-            Column.number("loss", 6, StepRow::loss),
-            Column.number("grad_norm", 6, StepRow::gradientNorm),
-            Column.number("entropy", 6, StepRow::entropy),
-            Column.count("rollouts_trained", StepRow::rolloutsTrained),
-            Column.count("rollouts_masked", StepRow::rolloutsMasked),
-            Column.count("tokens_trained", StepRow::tokensTrained),
-            Column.count("finished_at_ms", StepRow::finishedAtMs),
-            Column.text("weights_sha256", StepRow::weightsSha256));
+    public StepRow {
+        metrics = Map.copyOf(metrics);
+    }
 
-    /** The row of a record of the training log; a metric that the learner did not report is NaN. */
+    /** The row of a record of the training log. */
     public static StepRow of(TrainingStep step) {
         return new StepRow(
                 step.getBatchId() + 1,
                 step.getVersion(),
                 step.getRewardMean(),
-                step.getStalenessMean(),
-                step.getStalenessMax(),
-                step.getEssRatio(),
+                orNaN(step.getStalenessMean()),
+                orNaN(step.getStalenessMax()),
+                orNaN(step.getStalenessInFlightMean()),
+                orNaN(step.getStalenessInQueueMean()),
+                orNaN(step.getEssRatio()),
+                orNaN(step.getEssRatioTruncated()),
+                orNaN(step.getSecondMoment()),
+                orNaN(step.getSecondMomentTrained()),
+                metric(step, "approx_kl_behavior"),
                 step.getLearningRate(),
                 metric(step, "loss"),
                 metric(step, "grad_norm"),
                 metric(step, "entropy"),
                 step.getRolloutsTrained(),
                 step.getRolloutsMasked(),
+                step.getRolloutsConsumed(),
+                step.getTokensTrainable(),
                 step.getTokensTrained(),
+                step.getStarved(),
+                step.getStartedAtMs(),
                 step.getFinishedAtMs(),
-                step.getWeightsSha256());
+                step.getWeightsSha256(),
+                step.getMetrics());
+    }
+
+    /** Tokens trained on, of those that there were before any stage; NaN where the trainer does not say. */
+    public double trainedShare() {
+        return tokensTrainable == 0 ? Double.NaN : (double) tokensTrained / tokensTrainable;
+    }
+
+    private static double orNaN(@Nullable Number value) {
+        return value == null ? Double.NaN : value.doubleValue();
     }
 
     private static double metric(TrainingStep step, String name) {

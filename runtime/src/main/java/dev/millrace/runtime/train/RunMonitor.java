@@ -90,9 +90,8 @@ final class RunMonitor {
                 last == null ? 0 : last.version(),
                 all.stream().map(StepRow::reward).toList(),
                 mean,
-                last == null ? Double.NaN : last.stalenessMean(),
-                last == null ? 0 : last.stalenessMax(),
-                last == null ? Double.NaN : last.essRatio(),
+                last,
+                starvedInARow(all),
                 rates.tokensPerSecond(),
                 rates.idle(),
                 lag,
@@ -100,6 +99,14 @@ final class RunMonitor {
                 rates.unserved(),
                 alarms.get(),
                 rates.lost());
+    }
+
+    private static long starvedInARow(List<StepRow> steps) {
+        int unstarved = steps.size();
+        while (unstarved > 0 && steps.get(unstarved - 1).starved()) {
+            unstarved--;
+        }
+        return (long) steps.size() - unstarved;
     }
 
     private void readLag() throws InterruptedException {

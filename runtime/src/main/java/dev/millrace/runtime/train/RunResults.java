@@ -7,6 +7,8 @@ import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.report.Rewards;
 import dev.millrace.runtime.report.RunPicture;
 import dev.millrace.runtime.report.RunSummary;
+import dev.millrace.runtime.report.StepColumns;
+import dev.millrace.runtime.report.StepFiguresSummary;
 import dev.millrace.runtime.report.StepRow;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -26,7 +28,7 @@ final class RunResults {
     /** steps.csv, as far as the run has come. */
     void writeSteps(List<StepRow> steps) {
         try {
-            CsvFile.write(directory.steps(), StepRow.COLUMNS, steps);
+            CsvFile.write(directory.steps(), StepColumns.of(steps), steps);
         } catch (IOException e) {
             throw new RefusedRequestException("cannot write " + directory.steps() + ": " + RunDirectory.reason(e), e);
         }
@@ -78,19 +80,50 @@ final class RunResults {
                 format(
                         "%.3f first, %.3f best, %.3f last (means of %d steps)",
                         rewards.first(), rewards.best(), rewards.last(), Rewards.WINDOW));
+        StepFiguresSummary figures = summary.figures();
         row(
                 out,
                 "staleness",
-                format("%.2f versions on average, %d at most", summary.stalenessMean(), summary.stalenessMax()));
-        row(out, "ESS ratio", format("%.3f median, %.3f least", summary.essMedian(), summary.essMin()));
+                figures.staleness()
+                        .map(staleness -> format(
+                                "%.2f versions on average (%.2f in flight, %.2f in queue), %d at most",
+                                staleness.mean(), staleness.inFlight(), staleness.inQueue(), staleness.max()))
+                        .orElse("-"));
+        row(
+                out,
+                "ESS ratio",
+                figures.ess()
+                        .map(ess -> format(
+                                "%.3f median, %.3f least; truncated %s",
+                                ess.median(), ess.least(), known("%.3f", ess.truncatedMedian())))
+                        .orElse("-"));
+        row(
+                out,
+                "off policy",
+                format(
+                        "second moment %s, of what was trained on %s; KL %s (medians)",
+                        known("%.4f", figures.secondMoment()),
+                        known("%.4f", figures.secondMomentTrained()),
+                        known("%.4f", figures.kl())));
+        if (figures.starvedSteps() > 0) {
+            row(
+                    out,
+                    "starved",
+                    format(
+                            "%,d of %,d batches had no token left to train on",
+                            figures.starvedSteps(), summary.steps().size()));
+        }
         row(
                 out,
                 "tokens",
                 format(
-                        "%,d generated, %,d scored, %,d trained on",
+                        "%,d generated, %,d scored, %,d trained on%s",
                         summary.tokens().generated(),
                         summary.tokens().scored(),
-                        summary.tokens().trained()));
+                        summary.tokens().trained(),
+                        Double.isNaN(figures.trainedShare())
+                                ? ""
+                                : format(", %.1f %% of those batched", 100 * figures.trainedShare())));
         var balance = summary.balance();
         Tally all = balance.all();
         String dropped = all.dropped().isEmpty()
@@ -121,6 +154,10 @@ final class RunResults {
 
     private static void row(PrintWriter out, String label, String text) {
         out.println("  " + label + " ".repeat(Math.max(1, 11 - label.length())) + text);
+    }
+
+    private static String known(String pattern, double value) {
+        return Double.isNaN(value) ? "-" : format(pattern, value);
     }
 
     private static String format(String pattern, Object... values) {

@@ -7,19 +7,66 @@ import com.fasterxml.jackson.databind.JsonNode;
 import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.RolloutOrigin;
 import dev.millrace.audit.ledger.Tally;
+import dev.millrace.report.CsvFile;
+import dev.millrace.schemas.TrainingStep;
 import java.awt.image.BufferedImage;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import javax.imageio.ImageIO;
+import org.apache.avro.Schema;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class RunSummaryTest {
+    /** Fields of a record that are no figure of the step, or have a column under another name: batch 0 is step 1. */
+    private static final Set<String> NOT_A_FIGURE =
+            Set.of("run_id", "epoch", "policy_id", "batch_id", "reward_mean", "metrics", "entries");
+
     private static StepRow row(int step, double reward, double staleness, long stalenessMax, double ess, long tokens) {
-        return new StepRow(step, step, reward, staleness, stalenessMax, ess, 1e-3, 0.5, 1, 2, 250, 6, tokens, 0, "ab");
+        return StepRow.of(step(step, reward, tokens)
+                .setStalenessMean(staleness)
+                .setStalenessMax(stalenessMax)
+                .setStalenessInFlightMean(staleness / 4)
+                .setStalenessInQueueMean(3 * staleness / 4)
+                .setEssRatio(ess)
+                .setEssRatioTruncated((1 + ess) / 2)
+                .setSecondMoment(0.2)
+                .setSecondMomentTrained(0.1)
+                .setMetrics(Map.of("loss", 0.5, "grad_norm", 1.0, "stage.m2po.tokens_changed", 3.0 * step))
+                .build());
+    }
+
+    private static StepRow starved(int step) {
+        return StepRow.of(step(step, 0.5, 0)
+                .setStarved(true)
+                .setStalenessMean(null)
+                .setStalenessMax(null)
+                .setEssRatio(null)
+                .setMetrics(Map.of("loss", 0.0))
+                .build());
+    }
+
+    private static TrainingStep.Builder step(int step, double reward, long tokens) {
+        return TrainingStep.newBuilder()
+                .setRunId("r")
+                .setEpoch(0)
+                .setPolicyId("policy")
+                .setBatchId(step - 1)
+                .setVersion(step)
+                .setWeightsSha256("ab")
+                .setRolloutsTrained(250)
+                .setRolloutsMasked(6)
+                .setTokensTrainable(400)
+                .setTokensTrained(tokens)
+                .setRewardMean(reward)
+                .setLearningRate(1e-3)
+                .setStartedAtMs(0)
+                .setFinishedAtMs(1);
     }
 
     private static RunSummary summary(List<StepRow> steps) {
@@ -76,6 +123,15 @@ class RunSummaryTest {
         assertThat(json.at("/rollouts/adds_up").asBoolean()).isTrue();
         assertThat(json.at("/staleness/mean").asDouble()).isEqualTo(1.75); // (1*100 + 2*300) / 400
         assertThat(json.at("/staleness/max").asInt()).isEqualTo(4);
+        assertThat(json.at("/staleness/in_flight").asDouble()).isEqualTo(1.75 / 4);
+        assertThat(json.at("/staleness/in_queue").asDouble()).isEqualTo(3 * 1.75 / 4);
+        assertThat(json.at("/ess/truncated_min").asDouble()).isEqualTo(0.75);
+        assertThat(json.at("/ess/truncated_median").asDouble()).isEqualTo(0.8125);
+        assertThat(json.at("/second_moment/median").asDouble()).isEqualTo(0.2);
+        assertThat(json.at("/second_moment/trained_median").asDouble()).isEqualTo(0.1);
+        assertThat(json.at("/kl_median").isNull()).as("no step reported one").isTrue();
+        assertThat(json.at("/trained_share").asDouble()).isEqualTo(0.5); // 400 of 800
+        assertThat(json.path("starved_steps").asInt()).isZero();
         assertThat(json.at("/ess/min").asDouble()).isEqualTo(0.5);
         assertThat(json.at("/ess/median").asDouble()).isEqualTo(0.625);
         assertThat(json.at("/idle/generator").asDouble()).isEqualTo(0.25);
@@ -85,7 +141,47 @@ class RunSummaryTest {
     void shouldSummariseARunWithoutSteps() {
         JsonNode json = summary(List.of()).json();
         assertThat(json.path("steps").asInt()).isZero();
-        assertThat(json.at("/ess/median").asDouble()).isZero();
+        assertThat(json.at("/ess/median").isNull()).isTrue();
+        assertThat(json.at("/staleness/mean").isNull()).isTrue();
+    }
+
+    @Test
+    void shouldLeaveStarvedStepsOutOfWhatTheyDoNotHave() {
+        JsonNode json =
+                summary(List.of(row(1, 0.5, 1.0, 2, 0.5, 100), starved(2))).json();
+
+        assertThat(json.at("/staleness/mean").asDouble()).isEqualTo(1);
+        assertThat(json.at("/ess/median").asDouble()).isEqualTo(0.5);
+        assertThat(json.at("/trained_share").asDouble()).isEqualTo(0.125); // 100 of 800
+        assertThat(json.path("starved_steps").asInt()).isEqualTo(1);
+    }
+
+    @Test
+    void shouldHaveAColumnForEverythingThatTheTrainingLogHas(@TempDir Path folder) throws Exception {
+        List<StepRow> steps = List.of(row(1, 0.5, 1.0, 2, 0.5, 100), starved(2));
+        Path file = folder.resolve("steps.csv");
+        CsvFile.write(file, StepColumns.of(steps), steps);
+
+        List<String> lines = Files.readAllLines(file);
+        List<String> head = List.of(lines.get(0).split(",", -1));
+        assertThat(head)
+                .doesNotHaveDuplicates()
+                .contains("loss", "stage.m2po.tokens_changed")
+                .containsAll(TrainingStep.getClassSchema().getFields().stream()
+                        .map(Schema.Field::name)
+                        .filter(name -> !NOT_A_FIGURE.contains(name))
+                        .toList());
+        assertThat(cell(lines, 1, "stage.m2po.tokens_changed")).isEqualTo("3.0");
+        assertThat(cell(lines, 1, "staleness_max")).isEqualTo("2");
+        for (String absent : List.of("stage.m2po.tokens_changed", "staleness_mean", "staleness_max", "ess_ratio")) {
+            assertThat(cell(lines, 2, absent)).as(absent).isEmpty();
+        }
+        assertThat(cell(lines, 2, "starved")).isEqualTo("true");
+    }
+
+    private static String cell(List<String> lines, int row, String column) {
+        return lines.get(row)
+                .split(",", -1)[List.of(lines.get(0).split(",", -1)).indexOf(column)];
     }
 
     @Test

@@ -208,6 +208,7 @@ public final class Examples {
                 "default",
                 9L,
                 8L,
+                9L,
                 List.of(new BatchEntry(
                         "g-17/3",
                         "g-17",
@@ -277,7 +278,15 @@ public final class Examples {
                 Map.of("loss", -0.125),
                 NOW_MS,
                 NOW_MS + 80,
-                List.of(new StepEntry(5, null), new StepEntry(0, "m2po")));
+                List.of(new StepEntry(5, null), new StepEntry(0, "m2po")),
+                1.0,
+                0.25,
+                0.93,
+                0.021,
+                0.0123,
+                1310L,
+                false,
+                2560L);
     }
 
     public static Serving serving() {

@@ -13,7 +13,8 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalDouble;
-import java.util.function.ToDoubleFunction;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Judges an examination. Pure and thread-safe; each rule is a method, and says nothing where nothing is wrong.
@@ -224,7 +225,7 @@ public final class Doctor {
 
     private static void training(List<TrainingStep> steps, List<Finding> findings) {
         List<TrainingStep> last = steps.subList(Math.max(0, steps.size() - WINDOW), steps.size());
-        mean(last, TrainingStep::getEssRatio).ifPresent(ess -> {
+        known(last, TrainingStep::getEssRatio).ifPresent(ess -> {
             if (ess < LOW_ESS) {
                 findings.add(new Finding(
                         Weight.SICK,
@@ -244,8 +245,8 @@ public final class Doctor {
                         "lower admission.eta, or give the learner more to do its steps faster"));
             }
         });
-        metric(last, "staleness.in_flight_mean")
-                .ifPresent(inFlight -> metric(last, "staleness.in_queue_mean")
+        known(last, TrainingStep::getStalenessInFlightMean)
+                .ifPresent(inFlight -> known(last, TrainingStep::getStalenessInQueueMean)
                         .ifPresent(inQueue -> findings.add(new Finding(
                                 Weight.NOTE,
                                 "staleness",
@@ -276,8 +277,13 @@ public final class Doctor {
         });
     }
 
-    private static OptionalDouble mean(List<TrainingStep> steps, ToDoubleFunction<TrainingStep> number) {
-        return steps.stream().mapToDouble(number).average();
+    /** Mean over the steps that have the number; a starved one has none. */
+    private static OptionalDouble known(List<TrainingStep> steps, Function<TrainingStep, @Nullable Double> number) {
+        return steps.stream()
+                .map(number)
+                .filter(Objects::nonNull)
+                .mapToDouble(Double::doubleValue)
+                .average();
     }
 
     /** The learner's own stages, or, where it did not decide anew about something, the batch's. */

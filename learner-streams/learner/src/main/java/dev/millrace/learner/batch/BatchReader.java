@@ -41,10 +41,11 @@ public final class BatchReader implements AutoCloseable {
     private final BatchSequence sequence;
     private final Deserializer<LearnerBatch> batches;
     private final RefusedBatches refused;
+    private BatchProgress progress;
     private final Queue<ConsumerRecord<byte[], byte[]>> polled = new ArrayDeque<>();
 
-    /** @param lastTrained the batch that made the newest version; -1 if that is the initial one */
-    public BatchReader(LogConnection connection, long lastTrained) {
+    /** @param newest what the newest version says; batches that were starved since then are known by the committed offset */
+    public BatchReader(LogConnection connection, BatchProgress newest) {
         String topic = connection.topics().batches();
         this.log = new LogReader(
                 connection,
@@ -61,7 +62,11 @@ public final class BatchReader implements AutoCloseable {
         } else {
             consumer.seek(partition, committed);
         }
-        this.sequence = new BatchSequence(connection.run(), lastTrained, committed != null);
+        this.progress = Optional.ofNullable(committed)
+                .flatMap(offset -> BatchProgress.parse(offset.metadata()))
+                .filter(known -> known.batchId() > newest.batchId())
+                .orElse(newest);
+        this.sequence = new BatchSequence(connection.run(), progress.batchId(), committed != null);
         LOG.info(
                 "reads {} from {}, batch {} is due",
                 partition,
@@ -116,13 +121,17 @@ public final class BatchReader implements AutoCloseable {
                 throw new RefusedException(RefusalReason.UNREADABLE, "", "a batch has a value; this record has none");
             }
             if (!sequence.isNext(batch, where)) {
-                LOG.info("passes over batch {} at {}: it made an earlier version", batch.getBatchId(), where);
+                LOG.info("passes over batch {} at {}: it was consumed before", batch.getBatchId(), where);
                 return Optional.empty();
             }
+            BatchProgress after = new BatchProgress(
+                    batch.getBatchId(),
+                    progress.rolloutsConsumed() + batch.getEntries().size());
             return Optional.of(new IncomingBatch(
                     batch,
                     partition,
-                    new OffsetAndMetadata(record.offset() + 1, record.leaderEpoch(), ""),
+                    new OffsetAndMetadata(record.offset() + 1, record.leaderEpoch(), after.text()),
+                    after.rolloutsConsumed(),
                     refused.waiting()));
         } catch (MalformedRecordException e) {
             refused.add(record, new RefusedException(RefusalReason.UNREADABLE, "", String.valueOf(e.getMessage())));
@@ -136,6 +145,7 @@ public final class BatchReader implements AutoCloseable {
     /** The batch and what was refused before it are committed. */
     public void trained(IncomingBatch batch) {
         sequence.trained(batch.batch().getBatchId());
+        progress = new BatchProgress(batch.batch().getBatchId(), batch.rolloutsConsumed());
         refused.written(batch.deadLetters().size());
     }
 

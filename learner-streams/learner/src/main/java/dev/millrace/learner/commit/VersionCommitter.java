@@ -95,7 +95,8 @@ public final class VersionCommitter implements AutoCloseable {
 
     /** Publishes the initial weights; no batch made them. */
     public PolicyVersion commitInitial(VersionFacts facts, Weights weights, AdamW.State optimizer) {
-        PolicyVersion manifest = inTransaction(facts, out -> versions.write(facts, weights, optimizer));
+        PolicyVersion manifest = inTransaction(
+                "version " + facts.version(), facts.version(), out -> versions.write(facts, weights, optimizer));
         versions.continueFrom(manifest, weights);
         return manifest;
     }
@@ -129,30 +130,50 @@ public final class VersionCommitter implements AutoCloseable {
             Function<PolicyVersion, TrainingStep> record,
             IncomingBatch batch,
             ConsumerGroupMetadata group) {
-        Committed committed = inTransaction(facts, out -> {
+        Committed committed = inTransaction("version " + facts.version(), facts.version(), out -> {
             PolicyVersion manifest = versions.write(facts, weights, optimizer);
             TrainingStep step = record.apply(manifest);
-            out.send(new ProducerRecord<>(
-                    trainingLog,
-                    trainingLogPartition,
-                    policyId.getBytes(StandardCharsets.UTF_8),
-                    steps.serialize(trainingLog, step)));
-            batch.deadLetters().forEach(out::send);
-            out.sendOffsetsToTransaction(Map.of(batch.partition(), batch.committed()), group);
+            sendStep(out, step, batch, group);
             return new Committed(manifest, step);
         });
         versions.continueFrom(committed.manifest(), weights);
         return committed;
     }
 
-    private <T> T inTransaction(VersionFacts facts, Function<Producer<byte[], byte[]>, T> work) {
+    /**
+     * Commits a starved batch: its training-log record, its offset and its dead letters, and no version.
+     *
+     * @param newest the version that stays
+     * @throws FencedLearnerException if another learner has taken over
+     * @throws KafkaException as {@link #commit}
+     */
+    public void commitStarved(
+            PolicyVersion newest, TrainingStep step, IncomingBatch batch, ConsumerGroupMetadata group) {
+        inTransaction("the step on batch " + step.getBatchId(), newest.getVersion(), out -> {
+            sendStep(out, step, batch, group);
+            return step;
+        });
+    }
+
+    private void sendStep(
+            Producer<byte[], byte[]> out, TrainingStep step, IncomingBatch batch, ConsumerGroupMetadata group) {
+        out.send(new ProducerRecord<>(
+                trainingLog,
+                trainingLogPartition,
+                policyId.getBytes(StandardCharsets.UTF_8),
+                steps.serialize(trainingLog, step)));
+        batch.deadLetters().forEach(out::send);
+        out.sendOffsetsToTransaction(Map.of(batch.partition(), batch.committed()), group);
+    }
+
+    private <T> T inTransaction(String what, long version, Function<Producer<byte[], byte[]>, T> work) {
         try {
             return writer.compute(work);
         } catch (FencedWriterException e) {
-            throw new FencedLearnerException(transactionalId, facts.version(), e);
+            throw new FencedLearnerException(transactionalId, version, e);
         } catch (UncertainCommitException e) {
             throw new UncertainCommitException(
-                    "the broker did not answer whether version " + facts.version()
+                    "the broker did not answer whether " + what
                             + " is committed; it is wholly or not at all, and the next start finds out",
                     e);
         }

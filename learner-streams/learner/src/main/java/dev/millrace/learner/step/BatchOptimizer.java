@@ -4,8 +4,6 @@ import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.control.LengthGuard;
 import dev.millrace.corrections.objective.ObjectiveResult;
-import dev.millrace.corrections.staleness.StalenessLimit;
-import dev.millrace.corrections.staleness.StalenessSummary;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
@@ -84,8 +82,8 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /**
-     * Trains on a batch. One without a trained token changes nothing, the optimiser's step count included, and says so
-     * in the metric {@code skipped_update}.
+     * Trains on a batch. One without a trained token is starved and changes nothing, the optimiser's step count
+     * included.
      *
      * @param version  the version that the weights are; staleness is counted from it
      * @param controls what the controls remember with that version
@@ -133,38 +131,31 @@ public final class BatchOptimizer implements AutoCloseable {
         } catch (NonFiniteMemberException e) {
             throw nonFinite(members, e.member(), e);
         }
-        reportStart(members, start, version, means);
-        return report(members, start.decision(), rate, remembered, means);
+        reportStart(members, start, means);
+        return report(members, start.decision(), version, rate, remembered, means);
     }
 
-    /** What the recorded decisions were and how stale the batch is when the step starts, beside what is in force. */
-    private static void reportStart(
-            StepMembers members, StepStart.Started start, long version, StepMetricsTally means) {
+    /** What the recorded decisions were, beside what is in force; what was not computed is absent. */
+    private static void reportStart(StepMembers members, StepStart.Started start, StepMetricsTally means) {
         if (members.count() > 0) {
-            reportStaleness(members, version, means);
             means.once(StepMetric.RESPONSE_TOKENS_MEAN, members.meanTokens());
         }
         LearnerBatch batch = members.batch().batch();
-        means.once(StepMetric.RECORDED_ESS_RATIO, batch.getEssRatio());
-        means.once(StepMetric.RECORDED_ESS_RATIO_TRUNCATED, batch.getEssRatioTruncated());
-        means.once(StepMetric.RECORDED_SECOND_MOMENT, batch.getSecondMoment());
+        means.onceIfKnown(StepMetric.RECORDED_ESS_RATIO, batch.getEssRatio());
+        means.onceIfKnown(StepMetric.RECORDED_ESS_RATIO_TRUNCATED, batch.getEssRatioTruncated());
+        means.onceIfKnown(StepMetric.RECORDED_SECOND_MOMENT, batch.getSecondMoment());
         means.once(StepMetric.RECORDED_STEP_SCALE, batch.getStepScale());
         means.once(StepMetric.RECORDED_TOKENS_TRAINED, batch.getTrainedTokens());
-        StepDecision decision = start.decision();
-        means.once(StepMetric.ESS_RATIO_TRUNCATED, decision.essTruncated());
-        means.once(StepMetric.SECOND_MOMENT, decision.secondMoment());
-        means.once(StepMetric.STEP_SCALE, decision.stepScale());
-    }
-
-    private static void reportStaleness(StepMembers members, long version, StepMetricsTally means) {
-        StalenessSummary staleness = new StalenessLimit(Long.MAX_VALUE)
-                .maskTokens(members.versions(), version, new byte[members.own().tokenCount()]);
-        means.once(StepMetric.STALENESS_AT_STEP_MEAN, staleness.mean());
-        means.once(StepMetric.STALENESS_AT_STEP_MAX, staleness.oldest());
+        means.once(StepMetric.STEP_SCALE, start.decision().stepScale());
     }
 
     private static StepReport report(
-            StepMembers members, StepDecision decision, double rate, ControlState controls, StepMetricsTally means) {
+            StepMembers members,
+            StepDecision decision,
+            long version,
+            double rate,
+            ControlState controls,
+            StepMetricsTally means) {
         int[] trained = decision.trained();
         String[] maskedBy = decision.maskedBy();
         List<StepEntry> entries = maskedBy == null
@@ -178,7 +169,7 @@ public final class BatchOptimizer implements AutoCloseable {
                 trained.length,
                 decision.left().trainedTokens(),
                 entries,
-                decision.essRatio(),
+                StepFigures.of(members, decision, version),
                 decision.stages(),
                 controls,
                 means.metrics());

@@ -16,6 +16,7 @@ import dev.millrace.stages.MissingOldLogProbs;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The run's corrections at the start of a step: the topology's classes, fed with the log-probs and the version that the step
@@ -28,29 +29,39 @@ final class StepCorrections {
     private final BatchCorrections corrections;
     private final ImportanceWeighting weighting;
     private final MissingOldLogProbs missingOld;
+    private final long maxVersions;
 
     StepCorrections(CorrectionConfig config) {
         this.corrections = new BatchCorrections(config);
         this.weighting = new ImportanceWeighting(config.rolloutCorrection());
         this.missingOld = config.missingOldLogProbs();
+        this.maxVersions = config.staleness().maxVersions();
     }
 
-    /** The batch's own decisions; weights that its trajectories do not carry are made of what they do carry. */
-    StepDecision recorded(StepMembers members) {
+    /**
+     * The batch's own decisions; weights that its trajectories do not carry are made of what they do carry. What is staler
+     * than the limit all the same when the step starts is masked, and reported.
+     */
+    StepDecision recorded(StepMembers members, long version) {
         LearnerBatch batch = members.batch().batch();
         float[] weights = members.weights().orElseGet(() -> weights(members));
+        LateStaleness late = LateStaleness.of(members, maxVersions, version);
         return new StepDecision(
-                members.own().withMask(members.recordedMask()),
+                late.left(),
                 members.recordedAdvantages(),
                 members.old(),
                 members.proximal(),
                 weights,
-                batch.getStages(),
-                batch.getEssRatio(),
-                batch.getEssRatioTruncated(),
-                batch.getSecondMoment(),
+                late.stages(batch.getStages()),
+                orNaN(batch.getEssRatio()),
+                orNaN(batch.getEssRatioTruncated()),
+                orNaN(batch.getSecondMoment()),
                 batch.getStepScale(),
-                null);
+                late.maskedBy());
+    }
+
+    private static double orNaN(@Nullable Double value) {
+        return value == null ? Double.NaN : value;
     }
 
     private float[] weights(StepMembers members) {

@@ -17,9 +17,9 @@ import org.jspecify.annotations.Nullable;
  * @param proximal     log-probs in force
  * @param weights      importance weights in force
  * @param stages       reports of the corrections in force, in order
- * @param essRatio     of the raw sequence weights
+ * @param essRatio     of the raw sequence weights; NaN where no token is left
  * @param essTruncated of the truncated ones
- * @param secondMoment mean squared log ratio of proximal to behavior, before the second-moment mask
+ * @param secondMoment mean squared log ratio of proximal to behavior, before the second-moment mask; NaN without a token
  * @param stepScale    factor on the learning rate by effective sample size
  * @param maskedBy     one per member: the stage that masked the last of its tokens, or null; null as a whole if the batch's own
  *     decisions stand

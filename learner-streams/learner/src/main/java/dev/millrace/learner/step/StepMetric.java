@@ -42,16 +42,8 @@ public enum StepMetric {
     RECORDED_STEP_SCALE("recorded.step_scale"),
     /** Trained tokens as recorded. */
     RECORDED_TOKENS_TRAINED("recorded.tokens_trained"),
-    /** ESS ratio of truncated weights, in force. */
-    ESS_RATIO_TRUNCATED("ess_ratio_truncated"),
-    /** Second moment before its mask, in force. */
-    SECOND_MOMENT("second_moment"),
     /** Factor on the step, in force. */
     STEP_SCALE("step_scale"),
-    /** Staleness when the step began, mean. */
-    STALENESS_AT_STEP_MEAN("staleness_at_step_mean"),
-    /** The largest. */
-    STALENESS_AT_STEP_MAX("staleness_at_step_max"),
     /** KL to the reference, measured. */
     KL_MEASURED("kl.measured"),
     /** Its coefficient. */

@@ -3,6 +3,7 @@ package dev.millrace.learner.step;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /** Gathers the metrics of one batch while its updates are made. Belongs to one thread. */
 final class StepMetricsTally {
@@ -28,6 +29,13 @@ final class StepMetricsTally {
     /** A fact about the batch, not about an update. */
     void once(StepMetric metric, double value) {
         facts.put(metric, value);
+    }
+
+    /** The same, if it was computed. */
+    void onceIfKnown(StepMetric metric, @Nullable Double value) {
+        if (value != null) {
+            once(metric, value);
+        }
     }
 
     void addSeconds(StepMetric phase, long sinceNanos) {

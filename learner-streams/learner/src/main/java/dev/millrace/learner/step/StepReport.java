@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  * @param tokensTrained   trained tokens
  * @param entries         what became of each member, if the step decided about masks by itself; null if the batch's own
  *     decisions stood
- * @param essRatio        effective sample size in force, of the raw sequence weights
+ * @param figures         how stale and how far off policy that was on which the step was taken
  * @param stages          reports of the corrections in force
  * @param controls        what the controls remember after this batch
  * @param metrics         means over the updates, and facts about the batch
@@ -26,10 +26,15 @@ public record StepReport(
         int rolloutsTrained,
         long tokensTrained,
         @Nullable List<StepEntry> entries,
-        double essRatio,
+        StepFigures figures,
         List<StageReport> stages,
         ControlState controls,
         StepMetrics metrics) {
+
+    /** Whether nothing in the batch was left to train on. */
+    public boolean isStarved() {
+        return updates == 0;
+    }
 
     public StepReport {
         entries = entries == null ? null : List.copyOf(entries);

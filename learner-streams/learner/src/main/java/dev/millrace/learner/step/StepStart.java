@@ -7,6 +7,7 @@ import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.InRewardPenalty;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.StalenessDamping;
 import java.util.Objects;
@@ -68,7 +69,7 @@ final class StepStart {
     /** @throws NonFiniteMemberException naming the member of the batch at which the weights give no number */
     Started start(StepMembers members, long version, Weights weights, ControlState controls, StepMetricsTally means) {
         if (members.count() == 0) {
-            return new Started(decisions.recorded(members), null, null, 0, controls);
+            return new Started(decisions.recorded(members, version), null, null, 0, controls);
         }
         CurrentLogProbs current = current(members, version, weights, means);
         float[] reference = references.of(members, means);
@@ -81,12 +82,10 @@ final class StepStart {
                 ? penalised(members, proximal, reference, klCoefficient, means)
                 : members.rewards();
         StepDecision decision = config.proximal() == ProximalSource.RECORDED
-                ? decisions.recorded(members)
+                ? decisions.recorded(members, version)
                 : decisions.decide(members, old, proximal, rewards, version);
         decision = damped(
-                decision,
-                members,
-                decision.anew() ? version : members.batch().batch().getAssembledVersion());
+                decision, members, config.proximal() == ProximalSource.RECORDED ? recordedVersion(members) : version);
         decision = decision.withAdvantages(advantages(members, decision, rewards, weights, means));
         ControlState after = controls;
         if (coefficient != null && decision.left().trainedTokens() > 0) {
@@ -101,6 +100,12 @@ final class StepStart {
                             .coefficient());
         }
         return new Started(decision, current, reference, klCoefficient, after);
+    }
+
+    /** That at which the batch expected its step to start. */
+    private static long recordedVersion(StepMembers members) {
+        LearnerBatch batch = members.batch().batch();
+        return batch.getExpectedVersion() < 0 ? batch.getAssembledVersion() : batch.getExpectedVersion();
     }
 
     private static float[] required(float @Nullable [] reference) {
@@ -188,7 +193,7 @@ final class StepStart {
         if (config.baseline() instanceof BaselineConfig.SoftMaximum soft) {
             return new SoftMaximum(soft.beta()).perSequence(members.own(), rewards);
         }
-        return config.kl() instanceof KlConfig.InReward && !decision.anew()
+        return config.kl() instanceof KlConfig.InReward && config.proximal() == ProximalSource.RECORDED
                 ? corrections.advantage().estimator().perSequence(members.own(), rewards)
                 : decision.advantages();
     }

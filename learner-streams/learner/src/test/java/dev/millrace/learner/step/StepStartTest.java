@@ -23,6 +23,7 @@ import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.corrections.objective.PpoClip;
 import dev.millrace.corrections.objective.Topr;
 import dev.millrace.corrections.objective.UpdateFacts;
+import dev.millrace.corrections.staleness.StepStaleness;
 import dev.millrace.corrections.vcpo.EffectiveSampleSize;
 import dev.millrace.corrections.vcpo.OffPolicyOptimalBaseline.Scope;
 import dev.millrace.corrections.vcpo.WeightedAverage;
@@ -104,7 +105,9 @@ class StepStartTest {
         }
         EffectiveSampleSize ess = EffectiveSampleSize.ofRaw(logWeights);
         assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
-        assertThat(report.essRatio()).isCloseTo(ess.ratio(), within(1e-5)).isLessThan(0.99);
+        assertThat(report.figures().essRatio())
+                .isCloseTo(ess.ratio(), within(1e-5))
+                .isLessThan(0.99);
         assertThat(report.metrics().byName().get("step_scale")).isCloseTo(Math.sqrt(ess.ratio()), within(1e-5));
         assertThat(report.learningRate()).isCloseTo(1e-2 * Math.sqrt(ess.ratio()), within(1e-7));
         assertThat(report.metrics().byName())
@@ -113,10 +116,10 @@ class StepStartTest {
                 .containsEntry("recorded.second_moment", 0.01)
                 .containsEntry("proximal.sequences_recomputed", 8.0)
                 .containsEntry("forward_passes", 1.0);
-        assertThat(report.metrics().byName())
-                .as("sampled by version 0")
-                .containsEntry("staleness_at_step_mean", 3.0)
-                .containsEntry("staleness_at_step_max", 3.0);
+        assertThat(report.figures().staleness())
+                .as("sampled and scored by version 0")
+                .contains(new StepStaleness(trainedTokens(), 3, 3, 0, 3));
+        assertThat(report.figures().tokensTrainable()).isEqualTo(trainedTokens());
         assertThat(report.stages())
                 .extracting(StageReport::getStage)
                 .containsExactly("token_tis", "grpo", "staleness", "rollout_correction", "ess");
@@ -136,9 +139,11 @@ class StepStartTest {
 
         assertThat(report.metrics().byName())
                 .containsEntry("proximal.sequences_recomputed", 0.0)
-                .doesNotContainKey("forward_passes")
-                .containsEntry("staleness_at_step_mean", 0.0);
-        assertThat(report.essRatio()).as("the noise on the behavior log-probs").isBetween(0.99, 1.0);
+                .doesNotContainKey("forward_passes");
+        assertThat(report.figures().staleness().orElseThrow().max()).isZero();
+        assertThat(report.figures().essRatio())
+                .as("the noise on the behavior log-probs")
+                .isBetween(0.99, 1.0);
     }
 
     @Test
@@ -177,7 +182,7 @@ class StepStartTest {
                 moment += mask(s, t) * Math.pow((double) scores(s)[t] - behavior(s)[t], 2) / trainedTokens();
             }
         }
-        assertThat(report.metrics().byName().get("second_moment")).isCloseTo(moment, within(1e-5));
+        assertThat(report.figures().secondMoment()).isCloseTo(moment, within(1e-5));
     }
 
     /** A-3PO: three versions behind, two thirds of the way from behavior to current. */
@@ -223,7 +228,7 @@ class StepStartTest {
             }
         }
         assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
-        assertThat(report.metrics().byName().get("second_moment")).isCloseTo(moment, within(1e-5));
+        assertThat(report.figures().secondMoment()).isCloseTo(moment, within(1e-5));
         assertThat(report.metrics().byName())
                 .containsEntry("proximal.sequences_interpolated", 2.0)
                 .containsEntry("proximal.sequences_recomputed", 8.0);
@@ -324,11 +329,9 @@ class StepStartTest {
         StepReport report =
                 train(PLAIN.withProximal(ProximalSource.BEHAVIOR).withObjective(new Topr()), withoutMoments());
 
-        assertThat(report.essRatio()).isEqualTo(1);
-        assertThat(report.metrics().byName())
-                .containsEntry("second_moment", 0.0)
-                .containsEntry("step_scale", 1.0)
-                .containsEntry("forward_passes", 1.0);
+        assertThat(report.figures().essRatio()).isEqualTo(1);
+        assertThat(report.figures().secondMoment()).isZero();
+        assertThat(report.metrics().byName()).containsEntry("step_scale", 1.0).containsEntry("forward_passes", 1.0);
     }
 
     static Stream<Objective> everyObjective() {

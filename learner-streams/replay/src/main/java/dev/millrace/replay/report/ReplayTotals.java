@@ -28,6 +28,9 @@ public final class ReplayTotals {
         private MaskBreakdown breakdown = MaskBreakdown.empty();
         private double leastEss = 1;
         private final double[] sums = new double[Figure.DECIDED.size()];
+        /** Steps that have the figure: a starved one has no ESS. */
+        private final long[] known = new long[Figure.DECIDED.size()];
+
         private final Map<Cause, Integer> causes = new EnumMap<>(Cause.class);
         private @Nullable Diagnosis first;
         private long firstAt;
@@ -58,8 +61,8 @@ public final class ReplayTotals {
             return Optional.ofNullable(first).map(diagnosis -> "at batch " + firstAt + ": " + diagnosis.sentence());
         }
 
-        double mean(int figure, long steps) {
-            return steps == 0 ? Double.NaN : sums[figure] / steps;
+        double mean(int figure) {
+            return known[figure] == 0 ? Double.NaN : sums[figure] / known[figure];
         }
     }
 
@@ -71,9 +74,11 @@ public final class ReplayTotals {
         private double staleness;
         private int steps;
         private final double[][] sums;
+        private final long[][] known;
 
         Point(int alternatives) {
             sums = new double[alternatives][Figure.DECIDED.size()];
+            known = new long[alternatives][Figure.DECIDED.size()];
         }
 
         void add(Point other) {
@@ -85,6 +90,7 @@ public final class ReplayTotals {
             for (int a = 0; a < sums.length; a++) {
                 for (int f = 0; f < sums[a].length; f++) {
                     sums[a][f] += other.sums[a][f];
+                    known[a][f] += other.known[a][f];
                 }
             }
         }
@@ -124,13 +130,19 @@ public final class ReplayTotals {
             Total total = totals.get(a);
             for (int f = 0; f < Figure.DECIDED.size(); f++) {
                 double value = Figure.DECIDED.get(f).of().applyAsDouble(figures);
-                point.sums[a][f] = value;
-                total.sums[f] += value;
+                if (!Double.isNaN(value)) {
+                    point.sums[a][f] = value;
+                    point.known[a][f] = 1;
+                    total.sums[f] += value;
+                    total.known[f]++;
+                }
             }
             total.tokens = total.tokens.plus(figures.tokens());
             total.sequences = total.sequences.plus(figures.sequences());
             total.breakdown = total.breakdown.plus(figures.breakdown());
-            total.leastEss = Math.min(total.leastEss, figures.essRatio());
+            if (!Double.isNaN(figures.essRatio())) {
+                total.leastEss = Math.min(total.leastEss, figures.essRatio());
+            }
             step.diagnoses().get(a).ifPresent(diagnosis -> {
                 total.causes.merge(diagnosis.cause(), 1, Integer::sum);
                 if (total.first == null && diagnosis.cause() != Cause.NONE) {
@@ -218,9 +230,9 @@ public final class ReplayTotals {
                 .toArray();
     }
 
-    /** Mean over all steps; NaN without any. */
+    /** Mean over the steps that have the figure; NaN without any. */
     double mean(int alternative, Figure<StepFigures> figure) {
-        return totals.get(alternative).mean(Figure.DECIDED.indexOf(figure), steps);
+        return totals.get(alternative).mean(Figure.DECIDED.indexOf(figure));
     }
 
     double[] curve(int alternative, Figure<StepFigures> figure) {
@@ -229,7 +241,9 @@ public final class ReplayTotals {
 
     double[] curve(int alternative, int figure) {
         return points.stream()
-                .mapToDouble(point -> point.sums[alternative][figure] / point.steps)
+                .mapToDouble(point -> point.known[alternative][figure] == 0
+                        ? Double.NaN
+                        : point.sums[alternative][figure] / point.known[alternative][figure])
                 .toArray();
     }
 }

@@ -45,6 +45,7 @@ final class RecomputedBatch {
                 new RunIdentity(batch.getRunId(), batch.getEpoch(), batch.getPolicyId()),
                 batch.getBatchId(),
                 batch.getAssembledAtMs(),
+                batch.getAssembledVersion(),
                 members,
                 List.of(),
                 input,

@@ -9,7 +9,7 @@ import java.util.Optional;
  * @param version that it made
  * @param batchId the batch's number
  * @param recordedReward mean over the batch's sequences
- * @param recordedStaleness mean in versions, as recorded
+ * @param recordedStaleness mean in versions at the step, as the recorded batch expected it
  * @param sequences of the batch
  * @param variants one for each variant, in their order; empty for one that has ended
  */

@@ -47,7 +47,7 @@ class ReplayTotalsTest {
         assertThat(totals.total(0).breakdown().tokensByLag()).containsEntry(1L, new MaskedShare(40, 4));
         assertThat(totals.total(0).leastEss()).isEqualTo(0.7);
         assertThat(totals.curve(0, ESS)).containsExactly(1, 0.9, 0.8, 0.7);
-        assertThat(totals.total(0).mean(ESS, totals.steps())).isCloseTo(0.85, within(1e-12));
+        assertThat(totals.total(0).mean(ESS)).isCloseTo(0.85, within(1e-12));
         assertThat(totals.batches()).containsExactly(0, 1, 2, 3);
         assertThat(totals.agreement()).isEqualTo(new Agreement(4, 1, 0.5, 12));
         assertThat(totals.asTrained()).isEqualTo(3);

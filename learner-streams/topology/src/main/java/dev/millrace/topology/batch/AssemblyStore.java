@@ -1,6 +1,7 @@
 package dev.millrace.topology.batch;
 
 import dev.millrace.topology.batch.VersionHistory.Publication;
+import dev.millrace.topology.batch.VersionHistory.Starved;
 import dev.millrace.topology.state.CompactBytes;
 import java.nio.charset.StandardCharsets;
 import java.util.function.BiConsumer;
@@ -19,7 +20,8 @@ import org.apache.kafka.streams.state.KeyValueStore;
  *   c group          a group that was closed short: when
  *   v version        a policy version: what batch it was made from, when it was published
  *   n                the next batch's number
- *   b                the newest batch that a version was made from
+ *   s batch          a batch that was starved: the version that stayed, when it was committed
+ *   b                the newest batch that was consumed
  *   o                the next ordinal in the order of submission
  *   g ordinal        a group that left before its turn in that order
  * </pre>
@@ -114,6 +116,26 @@ final class AssemblyStore {
                         action.accept(Long.parseLong(version), new Publication(value.number(), value.number())));
     }
 
+    void putStarved(long batchId, Starved batch) {
+        store.put(
+                key('s', Long.toString(batchId)),
+                new CompactBytes.Writer(FORMAT)
+                        .number(batch.version())
+                        .number(batch.timestampMs())
+                        .toByteArray());
+    }
+
+    void deleteStarved(long batchId) {
+        store.delete(key('s', Long.toString(batchId)));
+    }
+
+    void forEachStarved(BiConsumer<Long, Starved> action) {
+        forEach(
+                's',
+                (batchId, value) ->
+                        action.accept(Long.parseLong(batchId), new Starved(value.number(), value.number())));
+    }
+
     /** The next batch's number. */
     long nextBatchId() {
         return number('n', 0);
@@ -123,7 +145,7 @@ final class AssemblyStore {
         putNumber('n', "", next);
     }
 
-    /** The newest batch that a version was made from; -1 if none was. */
+    /** The newest batch that was consumed; -1 if none was. */
     long consumedBatchId() {
         return number('b', -1);
     }

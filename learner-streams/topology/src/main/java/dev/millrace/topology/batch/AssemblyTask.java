@@ -8,7 +8,9 @@ import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
 import dev.millrace.topology.batch.MemberRestore.Restored;
 import dev.millrace.topology.batch.ReadyGroups.Turn;
 import dev.millrace.topology.batch.VersionHistory.Publication;
+import dev.millrace.topology.batch.VersionHistory.Starved;
 import dev.millrace.topology.ingress.AssemblyArrival;
+import dev.millrace.topology.ingress.StarvedArrival;
 import dev.millrace.topology.ingress.TrajectoryArrival;
 import dev.millrace.topology.ingress.VersionArrival;
 import dev.millrace.topology.outcome.OutcomeReason;
@@ -66,6 +68,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 settings.memberCacheBytes());
         versions = new VersionHistory();
         store.forEachVersion(versions::add);
+        store.forEachStarved(versions::addStarved);
         closed = new ClosedGroups(store, settings.groups().closedRetentionMs());
         queue = new BatchQueue(settings.batch(), store, settings.groups().deadlineMs());
         cutter = new BatchCutter(
@@ -121,6 +124,11 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             store.putVersion(version.version(), publication);
             cutter.consumed(version.batchId());
             decideComplete(streamTimeMs);
+        } else if (arrival instanceof StarvedArrival batch) {
+            Starved starved = new Starved(batch.version(), batch.timestampMs());
+            versions.addStarved(batch.batchId(), starved);
+            store.putStarved(batch.batchId(), starved);
+            cutter.consumed(batch.batchId());
         } else {
             take((TrajectoryArrival) arrival, timestampMs);
         }

@@ -13,7 +13,10 @@ public record BatchConfig(int sequences, long tokens, Order order, int maxOutsta
 
     /** Which of the ready groups come first. */
     public enum Order {
-        /** Those that became ready first; favours short answers while long ones are still being sampled. */
+        /**
+         * Those that became ready first; favours short answers while long ones are still being sampled. A group for which it
+         * is the last batch in which it is not too stale goes first, and is waited for while the learner has other batches.
+         */
         COMPLETION,
         /**
          * Those that were asked for first: a group waits until all before it are ready or gone. What is batched with

@@ -2,8 +2,10 @@ package dev.millrace.topology.batch;
 
 import dev.millrace.schemas.StageReport;
 import dev.millrace.topology.batch.BatchConfig.Order;
+import dev.millrace.topology.batch.BatchMaker.BatchVersion;
 import dev.millrace.topology.batch.BatchMaker.Freshness;
 import dev.millrace.topology.batch.MemberVectors.Vectors;
+import dev.millrace.topology.batch.VersionHistory.Forgotten;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.watch.Wait;
 import java.util.ArrayList;
@@ -51,7 +53,7 @@ final class BatchCutter {
         this.consumedBatchId = store.consumedBatchId();
     }
 
-    /** The learner has made a version from this batch. */
+    /** The learner has consumed this batch. */
     void consumed(long batchId) {
         if (batchId > consumedBatchId) {
             consumedBatchId = batchId;
@@ -69,17 +71,22 @@ final class BatchCutter {
      */
     void cut(Collection<Group> open, AssemblyOutput out, GroupExit leave, Consumer<Group> batched) {
         int atLeast = 1;
-        while (config.maxOutstanding() == 0 || nextBatchId - 1 - consumedBatchId < config.maxOutstanding()) {
-            List<Group> groups = queue.next(atLeast);
-            if (groups.isEmpty()) {
+        while (config.maxOutstanding() == 0 || outstanding() < config.maxOutstanding()) {
+            long lastChance = versions.expectedAtStep(nextBatchId) - maxVersions;
+            List<Group> groups = queue.next(atLeast, lastChance);
+            if (groups.isEmpty() || wouldOvertake(groups, open, lastChance)) {
                 return;
             }
             long roomMs = config.maxOutstanding() == 0
                     ? Long.MIN_VALUE
-                    : versions.publishedMsOf(nextBatchId - config.maxOutstanding());
-            long currentVersion = versions.current(membersOf(groups), roomMs);
+                    : versions.consumedMsOf(nextBatchId - config.maxOutstanding());
+            List<Member> members = membersOf(groups);
+            long currentVersion = versions.current(members, roomMs);
+            long completeMs =
+                    members.stream().mapToLong(Member::timestampMs).max().orElseThrow();
+            long atStep = versions.expectedAtStep(nextBatchId, currentVersion, Math.max(completeMs, roomMs));
             Map<Group, Freshness> freshness = new LinkedHashMap<>();
-            groups.forEach(group -> freshness.put(group, maker.freshness(group, currentVersion)));
+            groups.forEach(group -> freshness.put(group, maker.freshness(group, atStep)));
             List<Group> stale = groups.stream()
                     .filter(group -> freshness.get(group) == Freshness.ALL_STALE)
                     .toList();
@@ -88,9 +95,10 @@ final class BatchCutter {
                 stale.forEach(group -> leave.leave(
                         group,
                         OutcomeReason.STALE,
-                        "all its tokens are more than " + maxVersions + " versions behind version " + currentVersion));
+                        "all its tokens are more than " + maxVersions + " versions behind version " + atStep
+                                + ", at which the step on batch " + nextBatchId + " is expected to start"));
             } else if (freshness.containsValue(Freshness.SOME)) {
-                Map<String, Vectors> found = vectors.of(membersOf(groups));
+                Map<String, Vectors> found = vectors.of(members);
                 List<Group> gone = groups.stream()
                         .filter(group ->
                                 !group.members().stream().allMatch(member -> found.containsKey(member.rolloutId())))
@@ -106,21 +114,40 @@ final class BatchCutter {
                     continue;
                 }
                 queue.remove(groups);
-                long completeMs = membersOf(groups).stream()
-                        .mapToLong(Member::timestampMs)
-                        .max()
-                        .orElseThrow();
                 long assembledAtMs = Math.max(completeMs, roomMs);
                 out.batch(maker.make(
-                        nextBatchId++, groups, found, currentVersion, assembledAtMs, lengthReport(groups, open)));
+                        nextBatchId++,
+                        groups,
+                        found,
+                        new BatchVersion(currentVersion, atStep),
+                        assembledAtMs,
+                        lengthReport(groups, open)));
                 store.putNextBatchId(nextBatchId);
                 groups.forEach(batched);
-                versions.forgetBefore(assembledAtMs).forEach(store::deleteVersion);
+                Forgotten forgotten = versions.forgetBefore(assembledAtMs);
+                forgotten.versions().forEach(store::deleteVersion);
+                forgotten.starvedBatches().forEach(store::deleteStarved);
                 atLeast = 1;
             } else {
                 atLeast = groups.size() + 1;
             }
         }
+    }
+
+    /**
+     * Whether these groups would leave an older one behind that is on its way and would be too stale for any later batch. It is
+     * waited for while the learner has other batches, so that waiting costs nothing; after that the limit on staleness has it.
+     */
+    private boolean wouldOvertake(List<Group> groups, Collection<Group> open, long lastChance) {
+        if (config.order() != Order.COMPLETION || outstanding() == 0) {
+            return false;
+        }
+        long newest = groups.stream().mapToLong(Group::ordinal).max().orElseThrow();
+        return open.stream().anyMatch(group -> group.ordinal() < newest && group.oldestVersion() <= lastChance);
+    }
+
+    private long outstanding() {
+        return nextBatchId - 1 - consumedBatchId;
     }
 
     /** The number of the batch that is cut next. */
@@ -130,14 +157,14 @@ final class BatchCutter {
 
     /** The learner, if batches lie before it. */
     List<Wait> waits(int partition) {
-        long outstanding = nextBatchId - 1 - consumedBatchId;
+        long outstanding = outstanding();
         return outstanding == 0
                 ? List.of()
                 : List.of(new Wait(
                         "batches",
                         partition,
                         consumedBatchId,
-                        outstanding + " batches wait for the learner, which has made no version of batch "
+                        outstanding + " batches wait for the learner, which has not consumed batch "
                                 + (consumedBatchId + 1) + " yet"));
     }
 

@@ -76,13 +76,21 @@ final class BatchMaker {
         NOTHING_TRAINABLE
     }
 
-    /** Whether anything of a group could be trained on at this version. */
-    Freshness freshness(Group group, long currentVersion) {
+    /**
+     * Which versions a batch is decided by.
+     *
+     * @param assembled the newest when it is made
+     * @param atStep at which its step is expected to start: staleness is counted from it
+     */
+    record BatchVersion(long assembled, long atStep) {}
+
+    /** Whether anything of a group could be trained on by a step that starts at this version. */
+    Freshness freshness(Group group, long atStep) {
         int trainable = 0;
         int stale = 0;
         for (Member member : group.members()) {
             trainable += member.trainableTokens();
-            stale += member.trainableTokensBefore(currentVersion - maxVersions);
+            stale += member.trainableTokensBefore(atStep - maxVersions);
         }
         if (trainable == 0) {
             return Freshness.NOTHING_TRAINABLE;
@@ -93,7 +101,7 @@ final class BatchMaker {
     /**
      * The batch of these groups, in their order.
      *
-     * @param groups at least one of them with something to train on at {@code currentVersion}
+     * @param groups at least one of them with something to train on at the version of the step
      * @param vectors of every member, by rollout id
      * @param order how they were chosen; stands before what the corrections report
      */
@@ -101,15 +109,16 @@ final class BatchMaker {
             long batchId,
             List<Group> groups,
             Map<String, Vectors> vectors,
-            long currentVersion,
+            BatchVersion version,
             long assembledAtMs,
             StageReport order) {
         Layout layout = Layout.of(groups.stream().map(Group::members).toList(), vectors);
-        BatchInput input = input(layout, vectors, currentVersion, assembledAtMs);
+        BatchInput input = input(layout, vectors, version.atStep(), assembledAtMs);
         return DecidedBatch.of(
                 run,
                 batchId,
                 assembledAtMs,
+                version.assembled(),
                 layout.members().stream().map(BatchMaker::undecided).toList(),
                 List.of(order),
                 input,
@@ -139,7 +148,7 @@ final class BatchMaker {
     }
 
     /** What the corrections decide about. */
-    static BatchInput input(Layout layout, Map<String, Vectors> vectors, long currentVersion, long assembledAtMs) {
+    static BatchInput input(Layout layout, Map<String, Vectors> vectors, long atStep, long assembledAtMs) {
         boolean[] withoutOld = new boolean[layout.members().size()];
         for (int s = 0; s < withoutOld.length; s++) {
             withoutOld[s] = vectorsOf(layout.members().get(s), vectors).withoutOld();
@@ -154,7 +163,7 @@ final class BatchMaker {
                 layout.members().stream()
                         .mapToLong(member -> assembledAtMs - member.finishedAtMs())
                         .toArray(),
-                currentVersion);
+                atStep);
     }
 
     private static MemberLogProbs logProbs(Layout layout, Map<String, Vectors> vectors) {

@@ -48,9 +48,10 @@ final class BatchQueue {
      * The groups of the next batch; none if there is not enough.
      *
      * @param atLeast how many groups to take in any case
+     * @param lastChance groups with a token of this version or an older one would be too stale for any later batch
      */
-    List<Group> next(int atLeast) {
-        return ready.first(config, atLeast);
+    List<Group> next(int atLeast, long lastChance) {
+        return ready.first(config, atLeast, lastChance);
     }
 
     void remove(List<Group> groups) {

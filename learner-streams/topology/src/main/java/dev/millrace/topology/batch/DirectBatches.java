@@ -5,6 +5,7 @@ import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.topology.batch.BatchMaker.BatchVersion;
 import dev.millrace.topology.batch.MemberVectors.Vectors;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -30,7 +31,7 @@ public final class DirectBatches {
      * The batch of these trajectories; entry i points at partition 0, offset i.
      *
      * @param trajectories whole groups, one after the other, each by sample index
-     * @param currentVersion what staleness is counted from; no token is newer
+     * @param currentVersion at which the step on it starts; no token is newer
      */
     public LearnerBatch make(long batchId, List<Trajectory> trajectories, long currentVersion) {
         Map<String, Group> groups = new LinkedHashMap<>();
@@ -52,7 +53,7 @@ public final class DirectBatches {
                 batchId,
                 new ArrayList<>(groups.values()),
                 vectors,
-                currentVersion,
+                new BatchVersion(currentVersion, currentVersion),
                 assembledAtMs,
                 new StageReport(
                         "given",

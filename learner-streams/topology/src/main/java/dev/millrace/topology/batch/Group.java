@@ -70,6 +70,11 @@ final class Group {
         return members.values().stream().mapToLong(Member::offset).max().orElseThrow();
     }
 
+    /** Oldest version that sampled a token of the members that have come. */
+    long oldestVersion() {
+        return members.values().stream().mapToLong(Member::oldestVersion).min().orElseThrow();
+    }
+
     /** True if there is nothing to choose between its members: all rewards are the same. */
     boolean hasZeroVariance() {
         Collection<Member> all = members.values();

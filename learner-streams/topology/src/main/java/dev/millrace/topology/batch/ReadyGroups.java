@@ -1,6 +1,7 @@
 package dev.millrace.topology.batch;
 
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
@@ -38,10 +39,12 @@ final class ReadyGroups {
         }
     }
 
+    private final BatchConfig.Order order;
     private final TreeSet<Ready> ready;
     private final Map<Group, Ready> byGroup = new HashMap<>();
 
     ReadyGroups(BatchConfig.Order order) {
+        this.order = order;
         Comparator<Ready> first = switch (order) {
             case COMPLETION -> Comparator.comparing(Ready::turn);
             case SUBMISSION -> Comparator.comparingLong(r -> r.group().ordinal());
@@ -67,12 +70,14 @@ final class ReadyGroups {
      * The first groups that are enough for a batch together; none if all of them are not. They stay.
      *
      * @param atLeast how many groups to take in any case
+     * @param lastChance groups with a token of this version or an older one would be too stale for any later batch; those
+     *     that became ready after others go before them
      */
-    List<Group> first(BatchConfig config, int atLeast) {
+    List<Group> first(BatchConfig config, int atLeast, long lastChance) {
         List<Group> first = new ArrayList<>();
         int sequences = 0;
         long tokens = 0;
-        for (Ready next : ready) {
+        for (Ready next : inOrder(lastChance)) {
             first.add(next.group());
             sequences += next.sequences();
             tokens += next.tokens();
@@ -81,6 +86,16 @@ final class ReadyGroups {
             }
         }
         return List.of();
+    }
+
+    private Collection<Ready> inOrder(long lastChance) {
+        if (order != BatchConfig.Order.COMPLETION
+                || ready.stream().noneMatch(group -> group.oldestVersion() <= lastChance)) {
+            return ready;
+        }
+        List<Ready> lastFirst = new ArrayList<>(ready);
+        lastFirst.sort(Comparator.comparing(group -> group.oldestVersion() > lastChance)); // stable
+        return lastFirst;
     }
 
     /** Every group, in order. */

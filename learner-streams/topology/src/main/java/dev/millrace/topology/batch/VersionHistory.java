@@ -7,7 +7,8 @@ import java.util.NavigableMap;
 import java.util.TreeMap;
 
 /**
- * Which version was current when: the versions of the policy and when each was published.
+ * Which version was current when: the versions of the policy and when each was published, and the batches of which none was
+ * made.
  *
  * <p>A batch is judged by the version that was current when its last trajectory was complete, whenever it is
  * assembled. So it does not matter how far ahead the versions are read, and a replay decides as the live run did.
@@ -15,6 +16,14 @@ import java.util.TreeMap;
  */
 final class VersionHistory {
     private static final long NONE = -1;
+
+    /**
+     * A batch that was consumed and made no version.
+     *
+     * @param version that stayed
+     * @param timestampMs when it was committed, Unix milliseconds
+     */
+    record Starved(long version, long timestampMs) {}
 
     /**
      * When a version was published, and what of.
@@ -25,10 +34,44 @@ final class VersionHistory {
     record Publication(long batchId, long timestampMs) {}
 
     private final NavigableMap<Long, Publication> published = new TreeMap<>();
+    /** Starved batches, by their ids. */
+    private final NavigableMap<Long, Starved> starved = new TreeMap<>();
 
     /** A version was published; one that is known already keeps its time. */
     void add(long version, Publication publication) {
         published.putIfAbsent(version, publication);
+    }
+
+    /** A batch was consumed of which no version was made. */
+    void addStarved(long batchId, Starved batch) {
+        starved.putIfAbsent(batchId, batch);
+    }
+
+    /**
+     * The version at which the step on a batch will start: the current one, and one more for each batch that lies before it
+     * and was not consumed by then. Exact where none of these will be starved; then the step starts at an earlier version.
+     *
+     * @param batchId the batch that is about to be made
+     * @param current version at the time
+     * @param notBeforeMs the time, or an earlier one that a member shows to be over
+     */
+    long expectedAtStep(long batchId, long current, long notBeforeMs) {
+        Publication made = published.get(current);
+        if (made == null) {
+            return current; // nobody tells what was consumed
+        }
+        long consumed = made.batchId();
+        for (Map.Entry<Long, Starved> batch : starved.entrySet()) {
+            if (batch.getValue().version() == current && batch.getValue().timestampMs() <= notBeforeMs) {
+                consumed = Math.max(consumed, batch.getKey());
+            }
+        }
+        return current + Math.max(0, batchId - 1 - consumed);
+    }
+
+    /** The same by all that is known now; the beginning of time if nothing is. */
+    long expectedAtStep(long batchId) {
+        return published.isEmpty() ? Long.MIN_VALUE / 2 : expectedAtStep(batchId, published.lastKey(), Long.MAX_VALUE);
     }
 
     /**
@@ -69,8 +112,12 @@ final class VersionHistory {
         return NONE;
     }
 
-    /** When the version was published that was made from a batch; the beginning of time if that is not known. */
-    long publishedMsOf(long batchId) {
+    /** When a batch was consumed: when its version was published, or it was starved; the beginning of time if not known. */
+    long consumedMsOf(long batchId) {
+        Starved none = starved.get(batchId);
+        if (none != null) {
+            return none.timestampMs();
+        }
         for (Publication publication : published.descendingMap().values()) {
             if (publication.batchId() == batchId) {
                 return publication.timestampMs();
@@ -82,13 +129,21 @@ final class VersionHistory {
     /**
      * Forgets what no later batch can ask for: versions that are older than the one current at {@code timeMs}.
      *
-     * @return the versions that were forgotten
+     * @return what was forgotten
      */
-    Collection<Long> forgetBefore(long timeMs) {
+    Forgotten forgetBefore(long timeMs) {
         long current = publishedBy(timeMs);
         Map<Long, Publication> older = published.headMap(current, false);
-        Collection<Long> forgotten = List.copyOf(older.keySet());
+        List<Long> versions = List.copyOf(older.keySet());
         older.clear();
-        return forgotten;
+        List<Long> batches = starved.entrySet().stream()
+                .filter(batch -> batch.getValue().version() < current)
+                .map(Map.Entry::getKey)
+                .toList();
+        batches.forEach(starved::remove);
+        return new Forgotten(versions, batches);
     }
+
+    /** What no later batch can ask for: versions, and starved batches. */
+    record Forgotten(List<Long> versions, List<Long> starvedBatches) {}
 }

@@ -2,5 +2,5 @@ package dev.millrace.topology.ingress;
 
 import dev.millrace.topology.journal.Observation;
 
-/** What the assembly of batches reads: trajectories, and versions of the policy. */
-public sealed interface AssemblyArrival extends Observation permits TrajectoryArrival, VersionArrival {}
+/** What the assembly of batches reads: trajectories, versions of the policy, and batches of which none was made. */
+public sealed interface AssemblyArrival extends Observation permits TrajectoryArrival, VersionArrival, StarvedArrival {}

@@ -71,9 +71,44 @@ class VersionHistoryTest {
         published(0, 100);
         published(1, 200);
         published(2, 300);
-        assertThat(history.forgetBefore(250)).containsExactly(0L);
+        history.addStarved(0, new VersionHistory.Starved(0, 150));
+        history.addStarved(5, new VersionHistory.Starved(1, 220));
+        assertThat(history.forgetBefore(250)).isEqualTo(new VersionHistory.Forgotten(List.of(0L), List.of(0L)));
+        assertThat(history.consumedMsOf(5)).isEqualTo(220);
         assertThat(history.current(List.of(member(250, 0, 0)), Long.MIN_VALUE)).isEqualTo(1);
-        assertThat(history.publishedMsOf(1)).isEqualTo(300);
-        assertThat(history.publishedMsOf(-1)).isEqualTo(Long.MIN_VALUE);
+        assertThat(history.consumedMsOf(1)).isEqualTo(300);
+        assertThat(history.consumedMsOf(-1)).isEqualTo(Long.MIN_VALUE);
+    }
+
+    @Test
+    void shouldCountTheBatchesAheadOfTheStep() {
+        history.add(0, new VersionHistory.Publication(-1, 100));
+        history.add(1, new VersionHistory.Publication(0, 200));
+
+        assertThat(history.expectedAtStep(1, 1, 250))
+                .as("the learner waits for it")
+                .isEqualTo(1);
+        assertThat(history.expectedAtStep(4, 1, 250))
+                .as("batches 1 to 3 lie before it")
+                .isEqualTo(4);
+        assertThat(history.expectedAtStep(4, 0, 150)).as("and 0, by then").isEqualTo(4);
+        assertThat(history.expectedAtStep(4)).isEqualTo(4);
+    }
+
+    @Test
+    void shouldExpectNoVersionOfABatchThatWasStarved() {
+        history.add(0, new VersionHistory.Publication(-1, 100));
+        history.addStarved(0, new VersionHistory.Starved(0, 200));
+        history.addStarved(1, new VersionHistory.Starved(0, 300));
+
+        assertThat(history.expectedAtStep(3, 0, 350))
+                .as("batch 2 lies before it")
+                .isEqualTo(1);
+        assertThat(history.expectedAtStep(3, 0, 250)).as("batch 1 too, by then").isEqualTo(2);
+    }
+
+    @Test
+    void shouldExpectNothingWhereNobodyPublishes() {
+        assertThat(history.expectedAtStep(7, 3, 100)).isEqualTo(3);
     }
 }

@@ -105,15 +105,23 @@ public record ClosedRun(
         return mean(steps.subList(Math.max(0, steps.size() - overSteps), steps.size()), ClosedStep::reward);
     }
 
+    /** Mean over the steps that were not starved; NaN without one. */
     public double staleness() {
-        return mean(steps, ClosedStep::staleness);
+        return steps.stream()
+                .mapToDouble(ClosedStep::staleness)
+                .filter(Double::isFinite)
+                .average()
+                .orElse(Double.NaN);
     }
 
-    /** Median over the steps. */
+    /** Median over the steps that were not starved; NaN without one. */
     public double essRatio() {
-        double[] sorted =
-                steps.stream().mapToDouble(ClosedStep::essRatio).sorted().toArray();
-        return sorted[sorted.length / 2];
+        double[] sorted = steps.stream()
+                .mapToDouble(ClosedStep::essRatio)
+                .filter(Double::isFinite)
+                .sorted()
+                .toArray();
+        return sorted.length == 0 ? Double.NaN : sorted[sorted.length / 2];
     }
 
     private static double mean(List<ClosedStep> steps, ToDoubleFunction<ClosedStep> value) {

@@ -6,8 +6,8 @@ package dev.millrace.workloads.closed;
  * @param atSeconds when it ended, since the end of the run's first step
  * @param version that it made
  * @param reward mean over its batch, which is that of the policy that sampled it
- * @param staleness versions behind, mean over its batch
- * @param essRatio of its batch
+ * @param staleness versions behind at the step, mean over the tokens trained on; NaN without one
+ * @param essRatio of its batch; NaN without a token
  * @param tokens that it trained on
  */
 public record ClosedStep(

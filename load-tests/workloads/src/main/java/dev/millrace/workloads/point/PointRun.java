@@ -207,7 +207,9 @@ public final class PointRun {
         }
         if (counted) {
             windowTrained += batch.getTrainedTokens();
-            essRatios.add(batch.getEssRatio());
+            if (batch.getEssRatio() != null) {
+                essRatios.add(batch.getEssRatio());
+            }
             windowStaleness += batch.getStalenessMean();
         }
     }

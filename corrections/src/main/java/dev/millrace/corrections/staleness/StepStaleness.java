@@ -1,0 +1,52 @@
+package dev.millrace.corrections.staleness;
+
+import dev.millrace.corrections.TokenBatch;
+import java.util.Optional;
+
+/**
+ * How stale the tokens of a step are: the version at its start less the version that sampled a token, and the two parts of
+ * that, in versions.
+ *
+ * @param tokens that it is over
+ * @param mean over them
+ * @param max the largest
+ * @param inFlightMean the part until the sequence was scored, mean
+ * @param inQueueMean the part from then until the step started, mean; both parts together are {@code mean}
+ */
+public record StepStaleness(long tokens, double mean, long max, double inFlightMean, double inQueueMean) {
+
+    /**
+     * Over the tokens that a mask leaves.
+     *
+     * @param left the layout under the mask in force; in a span of {@code versions} wherever it trains
+     * @param versions of the same layout
+     * @param scoredAt one per sequence: the newest version when it was scored
+     * @param version at the start of the step
+     * @return empty if no token is left
+     * @throws IllegalArgumentException if a span is newer than the step
+     */
+    public static Optional<StepStaleness> of(TokenBatch left, BatchVersions versions, long[] scoredAt, long version) {
+        long tokens = 0;
+        long max = 0;
+        double sum = 0;
+        double inQueue = 0;
+        for (int s = 0; s < left.sequenceCount(); s++) {
+            for (VersionSpan span : versions.spans(s)) {
+                int trained = 0;
+                for (int t = left.start(s) + span.start(); t < left.start(s) + span.end(); t++) {
+                    trained += left.isTrained(t) ? 1 : 0;
+                }
+                if (trained > 0) {
+                    long staleness = BatchVersions.staleness(s, span, version);
+                    max = Math.max(max, staleness);
+                    sum += (double) trained * staleness;
+                    inQueue += (double) trained * (version - scoredAt[s]);
+                    tokens += trained;
+                }
+            }
+        }
+        return tokens == 0
+                ? Optional.empty()
+                : Optional.of(new StepStaleness(tokens, sum / tokens, max, (sum - inQueue) / tokens, inQueue / tokens));
+    }
+}

@@ -1,0 +1,65 @@
+package dev.millrace.learner.step;
+
+import dev.millrace.corrections.m2po.SecondMomentMask;
+import dev.millrace.corrections.staleness.StepStaleness;
+import dev.millrace.stages.ComparedPolicies;
+import dev.millrace.stages.MemberLogProbs;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+
+/**
+ * How stale and how far off policy that was on which a step was taken: raw figures beside those of what was left. A step
+ * without a token has none of them.
+ *
+ * @param tokensTrainable tokens before any stage, by the trajectories' own masks
+ * @param staleness of the tokens trained on, at the start of the step; empty without one
+ * @param essRatio effective sample size of the raw sequence weights; NaN without a token
+ * @param essRatioTruncated of the truncated ones
+ * @param secondMoment mean squared log ratio of proximal to behavior, before the second-moment mask; NaN without a token
+ * @param secondMomentTrained the same of the tokens trained on
+ */
+public record StepFigures(
+        long tokensTrainable,
+        Optional<StepStaleness> staleness,
+        double essRatio,
+        double essRatioTruncated,
+        double secondMoment,
+        double secondMomentTrained) {
+
+    /** Those that there are, under the names that the training log has. */
+    public Map<String, Double> byName() {
+        Map<String, Double> named = new TreeMap<>();
+        named.put("tokens_trainable", (double) tokensTrainable);
+        staleness.ifPresent(of -> {
+            named.put("staleness_mean", of.mean());
+            named.put("staleness_max", (double) of.max());
+            named.put("staleness_in_flight_mean", of.inFlightMean());
+            named.put("staleness_in_queue_mean", of.inQueueMean());
+        });
+        named.put("ess_ratio", essRatio);
+        named.put("ess_ratio_truncated", essRatioTruncated);
+        named.put("second_moment", secondMoment);
+        named.put("second_moment_trained", secondMomentTrained);
+        named.values().removeIf(value -> value.isNaN());
+        return named;
+    }
+
+    /** @param version from which the step started */
+    static StepFigures of(StepMembers members, StepDecision decision, long version) {
+        if (decision.left().trainedTokens() == 0) {
+            return new StepFigures(
+                    members.own().trainedTokens(), Optional.empty(), Double.NaN, Double.NaN, Double.NaN, Double.NaN);
+        }
+        return new StepFigures(
+                members.own().trainedTokens(),
+                StepStaleness.of(decision.left(), members.versions(), members.proximalVersions(), version),
+                decision.essRatio(),
+                decision.essTruncated(),
+                decision.secondMoment(),
+                SecondMomentMask.mean(
+                        decision.left(),
+                        new MemberLogProbs(members.behavior(), decision.old(), decision.proximal())
+                                .ratio(ComparedPolicies.ANCHOR)));
+    }
+}

@@ -1,0 +1,129 @@
+package dev.millrace.runtime.report;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.ToDoubleFunction;
+
+/**
+ * How stale and how far off policy the steps of a run were: of each step as it was trained, raw figures beside those of what
+ * was left. Medians are over the steps that have the figure; what no step has is NaN, and null in JSON.
+ *
+ * @param staleness empty if no token was trained on
+ * @param ess empty if no step has one
+ * @param secondMoment median before the second-moment mask
+ * @param secondMomentTrained median of the tokens trained on
+ * @param kl median of k1 between behavior and current
+ * @param trainedShare tokens trained on, of all in batches that were trainable before any stage
+ * @param starvedSteps batches without a token left
+ */
+public record StepFiguresSummary(
+        Optional<Staleness> staleness,
+        Optional<Ess> ess,
+        double secondMoment,
+        double secondMomentTrained,
+        double kl,
+        double trainedShare,
+        long starvedSteps) {
+
+    /** In versions, over the tokens of all steps; the two parts make up the mean. */
+    public record Staleness(double mean, long max, double inFlight, double inQueue) {}
+
+    /** ESS ratios of the steps: of raw weights, and of truncated ones. */
+    public record Ess(double median, double least, double truncatedMedian, double truncatedLeast) {}
+
+    /** Of these steps. */
+    static StepFiguresSummary of(List<StepRow> steps) {
+        long trainable = steps.stream().mapToLong(StepRow::tokensTrainable).sum();
+        return new StepFiguresSummary(
+                stalenessOf(steps.stream()
+                        .filter(step -> step.tokensTrained() > 0 && !Double.isNaN(step.stalenessMean()))
+                        .toList()),
+                essOf(steps),
+                median(steps, StepRow::secondMoment),
+                median(steps, StepRow::secondMomentTrained),
+                median(steps, StepRow::kl),
+                trainable == 0
+                        ? Double.NaN
+                        : (double) steps.stream()
+                                        .filter(step -> step.tokensTrainable() > 0)
+                                        .mapToLong(StepRow::tokensTrained)
+                                        .sum()
+                                / trainable,
+                steps.stream().filter(StepRow::starved).count());
+    }
+
+    private static Optional<Staleness> stalenessOf(List<StepRow> trained) {
+        if (trained.isEmpty()) {
+            return Optional.empty();
+        }
+        return Optional.of(new Staleness(
+                overTokens(trained, StepRow::stalenessMean),
+                (long) trained.stream().mapToDouble(StepRow::stalenessMax).max().orElseThrow(),
+                overTokens(trained, StepRow::stalenessInFlight),
+                overTokens(trained, StepRow::stalenessInQueue)));
+    }
+
+    private static double overTokens(List<StepRow> trained, ToDoubleFunction<StepRow> figure) {
+        double sum = 0;
+        long tokens = 0;
+        for (StepRow step : trained) {
+            sum += figure.applyAsDouble(step) * step.tokensTrained();
+            tokens += step.tokensTrained();
+        }
+        return sum / tokens;
+    }
+
+    private static Optional<Ess> essOf(List<StepRow> steps) {
+        double[] raw = known(steps, StepRow::essRatio);
+        double[] truncated = known(steps, StepRow::essRatioTruncated);
+        return raw.length == 0
+                ? Optional.empty()
+                : Optional.of(new Ess(
+                        median(raw), raw[0], median(truncated), truncated.length == 0 ? Double.NaN : truncated[0]));
+    }
+
+    private static double median(List<StepRow> steps, ToDoubleFunction<StepRow> figure) {
+        return median(known(steps, figure));
+    }
+
+    private static double[] known(List<StepRow> steps, ToDoubleFunction<StepRow> figure) {
+        return steps.stream()
+                .mapToDouble(figure)
+                .filter(Double::isFinite)
+                .sorted()
+                .toArray();
+    }
+
+    private static double median(double[] sorted) {
+        int middle = sorted.length / 2;
+        if (sorted.length == 0) {
+            return Double.NaN;
+        }
+        return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    }
+
+    /** Puts the figures into the summary; the names are a contract. */
+    void addTo(ObjectNode json) {
+        ObjectNode of = json.putObject("staleness");
+        put(of, "mean", staleness.map(Staleness::mean));
+        of.put("max", staleness.map(Staleness::max).orElse(null));
+        put(of, "in_flight", staleness.map(Staleness::inFlight));
+        put(of, "in_queue", staleness.map(Staleness::inQueue));
+        ObjectNode sizes = json.putObject("ess");
+        put(sizes, "min", ess.map(Ess::least));
+        put(sizes, "median", ess.map(Ess::median));
+        put(sizes, "truncated_min", ess.map(Ess::truncatedLeast));
+        put(sizes, "truncated_median", ess.map(Ess::truncatedMedian));
+        ObjectNode moments = json.putObject("second_moment");
+        put(moments, "median", Optional.of(secondMoment));
+        put(moments, "trained_median", Optional.of(secondMomentTrained));
+        put(json, "kl_median", Optional.of(kl));
+        put(json, "trained_share", Optional.of(trainedShare));
+        json.put("starved_steps", starvedSteps);
+    }
+
+    private static void put(ObjectNode json, String name, Optional<Double> value) {
+        json.put(name, value.filter(Double::isFinite).orElse(null));
+    }
+}
