@@ -1,7 +1,15 @@
 package dev.millrace.corrections.forced;
 
+import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.stage.StageSettings;
+import java.util.Map;
+import java.util.Set;
 
 /**
  * Masks trained tokens that the behavior policy did not really choose: those with log-prob exactly 0 (prompt) and
@@ -19,7 +27,7 @@ import dev.millrace.corrections.TokenBatch;
  *
  * @param forcedAbove log-prob above which a token counts as forced; finite and at most 0
  */
-public record ForcedTokenMask(double forcedAbove) {
+public record ForcedTokenMask(double forcedAbove) implements MaskStage {
     /** The usual threshold, a probability of 0.99. */
     public static final double DEFAULT_FORCED_ABOVE = -0.01;
 
@@ -29,13 +37,56 @@ public record ForcedTokenMask(double forcedAbove) {
     public ForcedTokenMask {
         if (!(forcedAbove <= 0.0 && forcedAbove > Double.NEGATIVE_INFINITY)) {
             throw new IllegalArgumentException(
-                    "forcedAbove is a log-prob, finite and at most 0: forcedAbove=" + forcedAbove);
+                    "forced_above is a log-prob and must be finite and at most 0: " + forcedAbove);
         }
     }
 
     /** With {@link #DEFAULT_FORCED_ABOVE}. */
-    public ForcedTokenMask() {
-        this(DEFAULT_FORCED_ABOVE);
+    public static ForcedTokenMask defaults() {
+        return new ForcedTokenMask(DEFAULT_FORCED_ABOVE);
+    }
+
+    @Override
+    public String name() {
+        return "forced_token";
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return Set.of(StageInput.BEHAVIOR);
+    }
+
+    @Override
+    public Set<StageInput> optionalInputs() {
+        return Set.of(StageInput.FORCED_TOKENS);
+    }
+
+    /** Tokens that are recorded as forced are masked too, whatever their log-prob. The fractions are of what was left. */
+    @Override
+    public StageOutcome apply(StageBatch batch) {
+        TokenBatch left = batch.left();
+        byte[] keep = new byte[left.tokenCount()];
+        Summary summary = compute(left, batch.facts().vector(StageInput.BEHAVIOR), keep);
+        Map<String, Double> values = StageSettings.of(this);
+        if (left.trainedTokens() > 0) {
+            values.put("prompt_fraction", summary.promptFraction());
+            values.put("forced_fraction", summary.forcedFraction());
+        }
+        if (batch.facts().has(StageInput.FORCED_TOKENS)) {
+            double recorded = 0;
+            boolean[] forced = batch.facts().forcedTokens();
+            for (int t = 0; t < keep.length; t++) {
+                recorded += left.isTrained(t) && forced[t] ? 1 : 0;
+                keep[t] &= (byte) (forced[t] ? 0 : 1);
+            }
+            values.put("recorded_tokens", recorded);
+        }
+        return batch.mask(this, keep, values);
     }
 
     /**

@@ -13,21 +13,34 @@ import java.util.Arrays;
  *
  * <p>Source: after the lazy length penalty of Yuan et al. 2025 (arXiv 2505.12284), which also waits until accuracy has
  * stopped rising; that is the caller's to decide. The relative form and the bound are this reading's.
+ *
+ * @param price of an answer as much longer than the anchor as the anchor is long; finite, not negative
+ * @param tolerance share of the anchor by which it may be exceeded for nothing; finite, not negative
+ * @param largest most that an answer pays; keep it below the reward of being correct
+ * @param correctAbove reward above which a sequence counts as correct; finite
  */
-public final class AnchorLengthPenalty implements LengthPenalty {
-    private final double price;
-    private final double tolerance;
-    private final double largest;
+public record AnchorLengthPenalty(double price, double tolerance, double largest, double correctAbove)
+        implements LengthPenalty {
+    public AnchorLengthPenalty {
+        LengthPenaltyInput.requirePrice("price", price);
+        LengthPenaltyInput.requirePrice("tolerance", tolerance);
+        LengthPenaltyInput.requirePrice("largest", largest);
+        LengthPenaltyInput.requireFinite("correct_above", correctAbove);
+    }
 
-    /**
-     * @param price of an answer as much longer than the anchor as the anchor is long; finite, not negative
-     * @param tolerance share of the anchor by which it may be exceeded for nothing; finite, not negative
-     * @param largest most that an answer pays; keep it below the reward of being correct
-     */
+    /** Correct is what is rewarded with more than a half. */
     public AnchorLengthPenalty(double price, double tolerance, double largest) {
-        this.price = LengthPenaltyInput.requirePrice("price", price);
-        this.tolerance = LengthPenaltyInput.requirePrice("tolerance", tolerance);
-        this.largest = LengthPenaltyInput.requirePrice("largest", largest);
+        this(price, tolerance, largest, 0.5);
+    }
+
+    /** A tenth of a reward for twice the length, a fifth of the length for nothing, and never more than half a reward. */
+    public static AnchorLengthPenalty defaults() {
+        return new AnchorLengthPenalty(0.1, 0.2, 0.5);
+    }
+
+    @Override
+    public String name() {
+        return "anchor_length";
     }
 
     @Override

@@ -9,13 +9,29 @@ import dev.millrace.corrections.TokenBatch;
  * solves may take as long as it takes. The floor keeps unsolved problems from being free.
  *
  * <p>Source: Xiang et al. 2025, adaptive length penalty (arXiv 2506.05256).
+ *
+ * @param pricePerToken of a group that is always solved; finite and not negative
+ * @param correctAbove reward above which a sequence counts as correct; finite
  */
-public final class GroupAdaptiveLengthPenalty implements LengthPenalty {
-    private final double pricePerToken;
+public record GroupAdaptiveLengthPenalty(double pricePerToken, double correctAbove) implements LengthPenalty {
+    public GroupAdaptiveLengthPenalty {
+        LengthPenaltyInput.requirePrice("price_per_token", pricePerToken);
+        LengthPenaltyInput.requireFinite("correct_above", correctAbove);
+    }
 
-    /** @param pricePerToken of a group that is always solved; finite and not negative */
+    /** Correct is what is rewarded with more than a half. */
     public GroupAdaptiveLengthPenalty(double pricePerToken) {
-        this.pricePerToken = LengthPenaltyInput.requirePrice("pricePerToken", pricePerToken);
+        this(pricePerToken, 0.5);
+    }
+
+    /** A tenth of a reward for a thousand tokens of what is always solved. */
+    public static GroupAdaptiveLengthPenalty defaults() {
+        return new GroupAdaptiveLengthPenalty(1e-4);
+    }
+
+    @Override
+    public String name() {
+        return "group_adaptive_length";
     }
 
     @Override

@@ -14,6 +14,13 @@ final class LengthPenaltyInput {
         }
     }
 
+    /** Refuses a bound that is no number. */
+    static void requireFinite(String name, double bound) {
+        if (!Double.isFinite(bound)) {
+            throw new IllegalArgumentException(name + " must be finite: " + bound);
+        }
+    }
+
     /** Refuses a price that is negative or not finite. */
     static double requirePrice(String name, double price) {
         if (!(price >= 0 && price < Double.POSITIVE_INFINITY)) {

@@ -7,13 +7,29 @@ import dev.millrace.corrections.TokenBatch;
  *
  * <p>Unit: sequence. It shortens everything, hard problems first, since they have the most to lose; a policy whose
  * correct answers are its long ones is pushed into short wrong ones. The other two penalties exist for that reason.
+ *
+ * @param pricePerToken finite and not negative; 1e-4 makes 10 000 tokens cost one reward
+ * @param correctAbove reward above which a sequence counts as correct; finite
  */
-public final class UniformLengthPenalty implements LengthPenalty {
-    private final double pricePerToken;
+public record UniformLengthPenalty(double pricePerToken, double correctAbove) implements LengthPenalty {
+    public UniformLengthPenalty {
+        LengthPenaltyInput.requirePrice("price_per_token", pricePerToken);
+        LengthPenaltyInput.requireFinite("correct_above", correctAbove);
+    }
 
-    /** @param pricePerToken finite and not negative; 1e-4 makes 10 000 tokens cost one reward */
+    /** Correct is what is rewarded with more than a half. */
     public UniformLengthPenalty(double pricePerToken) {
-        this.pricePerToken = LengthPenaltyInput.requirePrice("pricePerToken", pricePerToken);
+        this(pricePerToken, 0.5);
+    }
+
+    /** A tenth of a reward for a thousand tokens. */
+    public static UniformLengthPenalty defaults() {
+        return new UniformLengthPenalty(1e-4);
+    }
+
+    @Override
+    public String name() {
+        return "uniform_length";
     }
 
     @Override

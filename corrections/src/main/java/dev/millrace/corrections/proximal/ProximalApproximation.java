@@ -1,6 +1,9 @@
 package dev.millrace.corrections.proximal;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.staleness.BatchVersions;
+import dev.millrace.corrections.staleness.VersionSpan;
+import java.util.Arrays;
 
 /**
  * Approximates the log-probs of the proximal policy, taken to be one version before the current one, from those of
@@ -73,6 +76,25 @@ public enum ProximalApproximation {
                 proximal[t] = (float) at(behavior[t], current[t], currentShare(versions[t], currentVersion));
             }
         }
+    }
+
+    /** One log-prob per packed token, by the version spans of a batch; behavior where nothing was sampled. */
+    public float[] between(BatchVersions sampledBy, long currentVersion, float[] behavior, float[] current) {
+        TokenBatch batch = sampledBy.batch();
+        int[] versions = new int[batch.tokenCount()];
+        Arrays.fill(versions, NOT_SAMPLED);
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            for (VersionSpan span : sampledBy.spans(s)) {
+                Arrays.fill(
+                        versions,
+                        batch.start(s) + span.start(),
+                        batch.start(s) + span.end(),
+                        Math.toIntExact(span.version()));
+            }
+        }
+        float[] proximal = new float[batch.tokenCount()];
+        compute(batch, behavior, current, versions, Math.toIntExact(currentVersion), proximal);
+        return proximal;
     }
 
     /** The share of the current policy for a token of {@code version}; 0 where nothing was sampled. */

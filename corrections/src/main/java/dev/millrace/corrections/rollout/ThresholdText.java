@@ -7,7 +7,7 @@ import java.util.regex.Pattern;
  * Numbers in threshold texts, read as Python's {@code float()} reads them: surrounding blanks, a sign, digits with
  * single underscores between them, an exponent, {@code inf} and {@code nan}; neither hexadecimal nor a type suffix.
  */
-final class ThresholdText {
+public final class ThresholdText {
     private static final String DIGITS = "[0-9](?:_?[0-9])*";
     private static final String UNSIGNED = "(?:" + DIGITS + "\\.?(?:" + DIGITS + ")?|\\." + DIGITS + ")";
     private static final Pattern NUMBER = Pattern.compile("[+-]?" + UNSIGNED + "(?:[eE][+-]?" + DIGITS + ")?");
@@ -20,7 +20,7 @@ final class ThresholdText {
      * @param key the setting, for the message
      * @throws IllegalArgumentException quoting the text
      */
-    static double number(String key, String text) {
+    public static double number(String key, String text) {
         String trimmed = text.strip();
         if (NUMBER.matcher(trimmed).matches()) {
             return Double.parseDouble(trimmed.replace("_", ""));

@@ -92,6 +92,19 @@ public final class StageBatch {
         return advantages;
     }
 
+    /** One per sequence so far: the largest absolute advantage of a token that came with something to train on. */
+    public double[] largestAdvantages() {
+        double[] largest = new double[advantages.length];
+        TokenBatch own = facts.tokens();
+        for (int s = 0; s < largest.length; s++) {
+            largest[s] = tokenAdvantages == null ? Math.abs(advantages[s]) : 0;
+            for (int t = own.start(s); tokenAdvantages != null && t < own.end(s); t++) {
+                largest[s] = Math.max(largest[s], Math.abs(tokenAdvantages[t]));
+            }
+        }
+        return largest;
+    }
+
     /** One per packed token so far, 1 at trained tokens before a stage that weighs; not to be written. */
     public float[] weights() {
         return weights == null ? ones() : weights;

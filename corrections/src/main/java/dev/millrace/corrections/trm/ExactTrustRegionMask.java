@@ -1,7 +1,15 @@
 package dev.millrace.corrections.trm;
 
+import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.stage.StageSettings;
 import java.util.Arrays;
+import java.util.Map;
+import java.util.Set;
 
 /**
  * Trust region mask from stored distributions: a sequence is rejected if {@code max_t KL(behavior || current)} over
@@ -15,11 +23,63 @@ import java.util.Arrays;
  *
  * @param maxTokenKl largest KL at a token, in nats, positive and finite
  */
-public record ExactTrustRegionMask(double maxTokenKl) {
+public record ExactTrustRegionMask(double maxTokenKl) implements MaskStage {
     public ExactTrustRegionMask {
         if (!(maxTokenKl > 0.0 && maxTokenKl < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException("maxTokenKl must be positive and finite: maxTokenKl=" + maxTokenKl);
+            throw new IllegalArgumentException("max_token_kl must be positive and finite: " + maxTokenKl);
         }
+    }
+
+    /** A KL of 0.05 nats at a token. */
+    public static ExactTrustRegionMask defaults() {
+        return new ExactTrustRegionMask(0.05);
+    }
+
+    @Override
+    public String name() {
+        return "trust_region";
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.SEQUENCE;
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return Set.of(StageInput.DISTRIBUTIONS);
+    }
+
+    /**
+     * Compares behavior with proximal. The bounds on the surrogate's error are of what is kept, with the largest KL that was
+     * measured there in the place of the bound; {@code certified} is 0 where top-k distributions give a lower bound of it only.
+     */
+    @Override
+    public StageOutcome apply(StageBatch batch) {
+        StoredDistributions stored = batch.facts().distributions();
+        byte[] keep = new byte[batch.left().tokenCount()];
+        TrustRegionSummary summary = compute(batch.left(), stored, keep);
+        Map<String, Double> values = StageSettings.of(this);
+        values.put("mask_rate", summary.maskRate());
+        values.put("certified", stored instanceof FullDistributions ? 1.0 : 0.0);
+        if (summary.trainedTokens() > 0) {
+            values.put("largest_token_kl", summary.largestTokenDivergence());
+            values.put("mean_sequence_kl", summary.meanSequenceDivergence());
+        }
+        TokenBatch kept = batch.left().withMask(keep);
+        if (kept.trainedTokens() > 0) {
+            TrustRegionSummary within = compute(kept, stored, new byte[keep.length]);
+            int length = 0;
+            for (int s = 0; s < kept.sequenceCount(); s++) {
+                length = Math.max(length, kept.trainedTokens(s));
+            }
+            double delta = within.largestTokenDivergence();
+            values.put("bound_trpo", TrustRegionBounds.trpo(length, delta));
+            values.put("bound_pinsker", TrustRegionBounds.pinskerMarginal(length, delta));
+            values.put("bound_mixed", TrustRegionBounds.mixed(length, delta, within.meanSequenceDivergence()));
+        }
+        values.values().removeIf(value -> !Double.isFinite(value)); // a KL is infinite where a token was ruled out
+        return batch.mask(this, keep, values);
     }
 
     /**

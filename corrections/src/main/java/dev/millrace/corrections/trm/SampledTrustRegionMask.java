@@ -1,10 +1,19 @@
 package dev.millrace.corrections.trm;
 
+import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.stage.StageSettings;
 import java.util.Arrays;
-import java.util.OptionalDouble;
+import java.util.Map;
+import java.util.Set;
 
 /**
  * Trust region mask from the sampled tokens alone: a sequence is rejected if {@code max_t |log rho_t|} or
@@ -18,33 +27,79 @@ import java.util.OptionalDouble;
  * <p>Unit: sequence. A bound on the maximum rejects long sequences more often; the mean of k3 does not depend on
  * length. Bounds are inclusive. Immutable and thread-safe.
  *
- * @param maxAbsLogRatio bound on the largest {@code |log rho|}, positive and finite
- * @param meanK3 bound on the mean k3, positive and finite
+ * @param maxAbsLogRatio bound on the largest {@code |log rho|}, positive and finite; 0 for none
+ * @param meanK3 bound on the mean k3, positive and finite; 0 for none
  */
-public record SampledTrustRegionMask(OptionalDouble maxAbsLogRatio, OptionalDouble meanK3) {
+public record SampledTrustRegionMask(double maxAbsLogRatio, double meanK3) implements MaskStage {
     public SampledTrustRegionMask {
-        if (maxAbsLogRatio.isEmpty() && meanK3.isEmpty()) {
-            throw new IllegalArgumentException("a trust region needs a bound: give maxAbsLogRatio, meanK3 or both");
+        requireBound("max_abs_log_ratio", maxAbsLogRatio);
+        requireBound("mean_k3", meanK3);
+        if (maxAbsLogRatio == 0 && meanK3 == 0) {
+            throw new IllegalArgumentException(
+                    "max_abs_log_ratio or mean_k3 must be above 0: a trust region needs a bound, and both are 0");
         }
-        requirePositive("maxAbsLogRatio", maxAbsLogRatio);
-        requirePositive("meanK3", meanK3);
+    }
+
+    /** Ratios within a factor of e^2, without a bound on their mean. */
+    public static SampledTrustRegionMask defaults() {
+        return byLargestLogRatio(2);
     }
 
     /** Rejects by the largest {@code |log rho|} of a sequence. */
     public static SampledTrustRegionMask byLargestLogRatio(double bound) {
-        return new SampledTrustRegionMask(OptionalDouble.of(bound), OptionalDouble.empty());
+        return new SampledTrustRegionMask(bound, 0);
     }
 
     /** Rejects by the mean k3 of a sequence. */
     public static SampledTrustRegionMask byMeanK3(double bound) {
-        return new SampledTrustRegionMask(OptionalDouble.empty(), OptionalDouble.of(bound));
+        return new SampledTrustRegionMask(0, bound);
     }
 
-    private static void requirePositive(String name, OptionalDouble bound) {
-        if (bound.isPresent() && !(bound.getAsDouble() > 0.0 && bound.getAsDouble() < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException(
-                    name + " must be positive and finite: " + name + "=" + bound.getAsDouble());
+    private static void requireBound(String key, double bound) {
+        if (!(bound >= 0.0 && bound < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException(key + " must be positive and finite, or 0 for no such bound: " + bound);
         }
+    }
+
+    private static double orNone(double bound) {
+        return bound == 0 ? Double.POSITIVE_INFINITY : bound;
+    }
+
+    @Override
+    public String name() {
+        return "sampled_trust_region";
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.SEQUENCE;
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return StageFacts.policies(RatioKind.ANCHOR);
+    }
+
+    /** Compares proximal with behavior. The bound on the surrogate's error is an estimate, of what is kept. */
+    @Override
+    public StageOutcome apply(StageBatch batch) {
+        LogRatio ratio = batch.facts().ratio(RatioKind.ANCHOR);
+        byte[] keep = new byte[batch.left().tokenCount()];
+        TrustRegionSummary summary = compute(batch.left(), ratio, keep);
+        Map<String, Double> values = StageSettings.of(this);
+        values.put("mask_rate", summary.maskRate());
+        if (summary.trainedTokens() > 0) {
+            values.put("largest_abs_log_ratio", summary.largestTokenDivergence());
+            values.put("mean_sequence_k3", summary.meanSequenceDivergence());
+        }
+        TokenBatch kept = batch.left().withMask(keep);
+        if (kept.trainedTokens() > 0) {
+            values.put(
+                    "bound_adaptive",
+                    TrustRegionBounds.adaptive(
+                            PositionalTotalVariation.estimate(kept, ratio), Double.POSITIVE_INFINITY, 1));
+        }
+        return batch.mask(this, keep, values);
     }
 
     /**
@@ -70,9 +125,7 @@ public record SampledTrustRegionMask(OptionalDouble maxAbsLogRatio, OptionalDoub
                     sumOfK3 += Math.expm1(logRatio) - logRatio;
                 }
             }
-            boolean rejected = trained > 0
-                    && (largest > maxAbsLogRatio.orElse(Double.POSITIVE_INFINITY)
-                            || sumOfK3 / trained > meanK3.orElse(Double.POSITIVE_INFINITY));
+            boolean rejected = trained > 0 && (largest > orNone(maxAbsLogRatio) || sumOfK3 / trained > orNone(meanK3));
             if (rejected) {
                 Arrays.fill(mask, batch.start(s), batch.end(s), (byte) 0);
             }

@@ -12,6 +12,14 @@ final class Caps {
         return Math.log(cap);
     }
 
+    /** Refuses a setting of that name that cannot be a cap. */
+    static void requireThreshold(double threshold) {
+        if (!(threshold >= 1.0 && threshold < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException(
+                    "threshold must be finite and at least 1, so that on-policy tokens keep weight 1: " + threshold);
+        }
+    }
+
     /** Refuses a band that does not contain 1, because it would mask every on-policy token. */
     static void requireBand(double lower, double upper) {
         if (!(lower > 0.0 && lower <= 1.0 && upper >= 1.0 && upper < Double.POSITIVE_INFINITY)) {

@@ -3,6 +3,7 @@ package dev.millrace.corrections.weights;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
+import java.util.OptionalDouble;
 
 /**
  * Cumulative prefix weights in a band that widens with the position: {@code w_t = prod_(i<=t) rho_i}, truncated to
@@ -15,27 +16,38 @@ import dev.millrace.corrections.ratio.LogRatio;
  * <p>Source: Zhang et al., "Rethinking Importance Sampling in LLM Policy Optimization: A Cumulative Token Perspective"
  * (arXiv 2605.07331), CTPO; its defaults are 0.025 and 0.05. There the band clips an objective; here it truncates a
  * weight that is not differentiated.
+ *
+ * @param low how fast the log of the lower bound falls; positive and finite
+ * @param high how fast the log of the upper bound rises; positive and finite
+ * @param batchNormalize whether weights are divided by their mean over the batch
  */
-public final class CumulativeWeights implements WeightMethod {
-    private final double low;
-    private final double high;
-
-    /**
-     * @param low how fast the log of the lower bound falls; positive and finite
-     * @param high how fast the log of the upper bound rises; positive and finite
-     */
-    public CumulativeWeights(double low, double high) {
+public record CumulativeWeights(double low, double high, boolean batchNormalize) implements CappedWeights {
+    public CumulativeWeights {
         if (!(low > 0 && low < Double.POSITIVE_INFINITY && high > 0 && high < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException(
                     "low and high must be positive and finite: low=" + low + ", high=" + high);
         }
-        this.low = low;
-        this.high = high;
     }
 
-    /** The defaults of the source: 0.025 below, 0.05 above. */
-    public static CumulativeWeights withDefaults() {
+    /** Not normalised. */
+    public CumulativeWeights(double low, double high) {
+        this(low, high, false);
+    }
+
+    /** Those of the source: 0.025 below, 0.05 above. */
+    public static CumulativeWeights defaults() {
         return new CumulativeWeights(0.025, 0.05);
+    }
+
+    @Override
+    public String name() {
+        return "ctpo";
+    }
+
+    /** None that is the same for all tokens. */
+    @Override
+    public OptionalDouble cap() {
+        return OptionalDouble.empty();
     }
 
     @Override

@@ -3,6 +3,7 @@ package dev.millrace.corrections.weights;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
+import java.util.OptionalDouble;
 
 /**
  * Length-normalised importance weights, one per sequence: {@code w_s = min((prod_t rho_t)^(1/n), cap)}, the geometric
@@ -12,13 +13,33 @@ import dev.millrace.corrections.ratio.LogRatio;
  * biased accordingly: a sequence of 1000 tokens that is e times less likely gets 0.999 instead of 0.37.
  *
  * <p>Source: Zheng et al., "Group Sequence Policy Optimization" (arXiv 2507.18071), the sequence ratio s_i.
+ *
+ * @param threshold largest weight; finite and at least 1, so that on-policy sequences keep weight 1
+ * @param batchNormalize whether weights are divided by their mean over the batch
  */
-public final class GeometricSequenceWeights implements WeightMethod {
-    private final double logCap;
+public record GeometricSequenceWeights(double threshold, boolean batchNormalize) implements CappedWeights {
+    public GeometricSequenceWeights {
+        Caps.requireThreshold(threshold);
+    }
 
-    /** @param cap largest weight; finite and at least 1, so that on-policy sequences keep weight 1 */
-    public GeometricSequenceWeights(double cap) {
-        this.logCap = Caps.logOfCap(cap);
+    /** Not normalised. */
+    public GeometricSequenceWeights(double threshold) {
+        this(threshold, false);
+    }
+
+    /** Truncated at 2. */
+    public static GeometricSequenceWeights defaults() {
+        return new GeometricSequenceWeights(2);
+    }
+
+    @Override
+    public String name() {
+        return "geometric_sequence";
+    }
+
+    @Override
+    public OptionalDouble cap() {
+        return OptionalDouble.of(threshold);
     }
 
     @Override
@@ -35,8 +56,8 @@ public final class GeometricSequenceWeights implements WeightMethod {
             tally.nextSequence();
             int trained = batch.trainedTokens(s);
             double logMean = trained == 0 ? 0.0 : SequenceSums.logRatio(batch, ratio, s) / trained;
-            double weight = Math.exp(LogRatio.bounded(Math.min(logMean, logCap)));
-            if (logMean > logCap) {
+            double weight = Math.exp(LogRatio.bounded(Math.min(logMean, Caps.logOfCap(threshold))));
+            if (logMean > Caps.logOfCap(threshold)) {
                 tally.truncated(weight, trained);
             } else {
                 tally.kept(weight, trained);

@@ -3,6 +3,7 @@ package dev.millrace.corrections.weights;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
+import java.util.OptionalDouble;
 
 /**
  * Prefix weights by the least likely step so far: {@code w_t = min(rho_t * min_(i<t) rho_i, cap)}, over trained
@@ -16,13 +17,33 @@ import dev.millrace.corrections.ratio.LogRatio;
  * 2601.22718), MinPRO. The abstract says that the cumulative prefix ratio is replaced by the minimum token ratio of
  * the preceding prefix; the reading here is that it multiplies the token's own ratio, is not itself capped at 1, and
  * that the product is capped.
+ *
+ * @param threshold largest weight; finite and at least 1, so that on-policy tokens keep weight 1
+ * @param batchNormalize whether weights are divided by their mean over the batch
  */
-public final class MinimumPrefixWeights implements WeightMethod {
-    private final double logCap;
+public record MinimumPrefixWeights(double threshold, boolean batchNormalize) implements CappedWeights {
+    public MinimumPrefixWeights {
+        Caps.requireThreshold(threshold);
+    }
 
-    /** @param cap largest weight; finite and at least 1, so that on-policy tokens keep weight 1 */
-    public MinimumPrefixWeights(double cap) {
-        this.logCap = Caps.logOfCap(cap);
+    /** Not normalised. */
+    public MinimumPrefixWeights(double threshold) {
+        this(threshold, false);
+    }
+
+    /** Truncated at 2. */
+    public static MinimumPrefixWeights defaults() {
+        return new MinimumPrefixWeights(2);
+    }
+
+    @Override
+    public String name() {
+        return "minpro";
+    }
+
+    @Override
+    public OptionalDouble cap() {
+        return OptionalDouble.of(threshold);
     }
 
     @Override
@@ -51,8 +72,8 @@ public final class MinimumPrefixWeights implements WeightMethod {
     }
 
     private double weight(double logWeight, WeightTally tally) {
-        double weight = Math.exp(LogRatio.bounded(Math.min(logWeight, logCap)));
-        if (logWeight > logCap) {
+        double weight = Math.exp(LogRatio.bounded(Math.min(logWeight, Caps.logOfCap(threshold))));
+        if (logWeight > Caps.logOfCap(threshold)) {
             tally.truncated(weight, 1);
         } else {
             tally.kept(weight, 1);

@@ -30,6 +30,16 @@ public interface RatioWeights extends WeightStage {
     /** Whether the weights are divided by their mean over the batch, see {@link BatchNormalizedWeights}. */
     boolean batchNormalize();
 
+    /** Whether acting is bounding a weight; else a method acts on every token whose ratio is not 1. */
+    default boolean bounds() {
+        return true;
+    }
+
+    /** The log ratios that are weighed. */
+    default LogRatio ratio(StageFacts facts, RatioKind kind) {
+        return facts.ratio(kind);
+    }
+
     /** What else is worth reporting of a batch that has a trained token. */
     default Map<String, Double> measures(TokenBatch batch, LogRatio ratio) {
         return Map.of();
@@ -53,7 +63,7 @@ public interface RatioWeights extends WeightStage {
     /** Weighs, as a stage that stands for this one. */
     default StageOutcome weigh(WeightStage by, StageBatch batch, RatioKind kind) {
         TokenBatch left = batch.left();
-        LogRatio ratio = batch.facts().ratio(kind);
+        LogRatio ratio = ratio(batch.facts(), kind);
         float[] perToken = new float[left.tokenCount()];
         WeightSummary raw = method().compute(left, ratio, perToken);
         WeightSummary summary = batchNormalize() ? BatchNormalizedWeights.normalise(left, unit(), raw, perToken) : raw;
@@ -67,11 +77,28 @@ public interface RatioWeights extends WeightStage {
             }
             values.putAll(measures(left, ratio));
         }
+        if (!bounds()) {
+            return weighOthers(by, batch, ratio, perToken, values);
+        }
         return batch.weigh(
                 by,
                 perToken,
                 (long) summary.truncatedTokens() + summary.maskedTokens(),
                 summary.changedSequences(),
                 values);
+    }
+
+    private static StageOutcome weighOthers(
+            WeightStage by, StageBatch batch, LogRatio ratio, float[] perToken, Map<String, Double> values) {
+        long tokens = 0;
+        long sequences = 0;
+        for (int s = 0; s < batch.left().sequenceCount(); s++) {
+            long before = tokens;
+            for (int t = batch.left().start(s); t < batch.left().end(s); t++) {
+                tokens += batch.left().isTrained(t) && ratio.at(t) != 0 ? 1 : 0;
+            }
+            sequences += tokens > before ? 1 : 0;
+        }
+        return batch.weigh(by, perToken, tokens, sequences, values);
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.corrections.weights;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
+import java.util.OptionalDouble;
 
 /**
  * Shaped importance weights, one per token: {@code w_t = rho_t / (rho_t + gamma)}.
@@ -13,16 +14,41 @@ import dev.millrace.corrections.ratio.LogRatio;
  *
  * <p>Source: Yan et al., "Learning to Reason under Off-Policy Guidance" (arXiv 2504.14945), LUFFY's policy shaping,
  * gamma 0.1. There the denominator of the ratio is 1 for demonstrations; here it is whatever the ratio's sampler says.
+ *
+ * @param gamma positive and finite; the ratio at which the weight is one half
+ * @param batchNormalize whether weights are divided by their mean over the batch
  */
-public final class ShapedWeights implements WeightMethod {
-    private final double gamma;
-
-    /** @param gamma positive and finite; the ratio at which the weight is one half */
-    public ShapedWeights(double gamma) {
+public record ShapedWeights(double gamma, boolean batchNormalize) implements CappedWeights {
+    public ShapedWeights {
         if (!(gamma > 0 && gamma < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("gamma must be positive and finite: gamma=" + gamma);
         }
-        this.gamma = gamma;
+    }
+
+    /** Not normalised. */
+    public ShapedWeights(double gamma) {
+        this(gamma, false);
+    }
+
+    /** That of the source, 0.1. */
+    public static ShapedWeights defaults() {
+        return new ShapedWeights(0.1);
+    }
+
+    @Override
+    public String name() {
+        return "shaped";
+    }
+
+    /** None: no weight reaches 1. */
+    @Override
+    public OptionalDouble cap() {
+        return OptionalDouble.empty();
+    }
+
+    @Override
+    public boolean bounds() {
+        return false;
     }
 
     @Override

@@ -4,22 +4,39 @@ import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.stage.WeightStage;
+import java.util.OptionalDouble;
 
 /**
  * One ratio for everything, capped on one side only: {@code w_t = min(current/behavior, cap)}.
  *
  * <p>The weight does the work of the correction and of the trust region at once: there is no proximal policy, no lower
- * bound, and no clipping beside it. So it takes the full ratio and refuses any other, which would leave a part of the
- * gap uncorrected without saying so.
+ * bound, and no clipping beside it. So it takes the full ratio, which is proximal/behavior where a step starts, and refuses any
+ * other, which would leave a part of the gap uncorrected without saying so.
  *
  * <p>Source: Wu et al., "LlamaRL" (arXiv 2505.24034), AIPO, with a cap of 2 to 10.
+ *
+ * @param threshold largest weight; finite and at least 1, so that on-policy tokens keep weight 1
+ * @param batchNormalize whether weights are divided by their mean over the batch
  */
-public final class SingleSideCapWeights implements WeightMethod {
-    private final TokenTruncatedWeights truncated;
+public record SingleSideCapWeights(double threshold, boolean batchNormalize) implements CappedWeights {
+    public SingleSideCapWeights {
+        Caps.requireThreshold(threshold);
+    }
 
-    /** @param cap largest weight; finite and at least 1, so that on-policy tokens keep weight 1 */
-    public SingleSideCapWeights(double cap) {
-        this.truncated = new TokenTruncatedWeights(cap);
+    /** Not normalised. */
+    public SingleSideCapWeights(double threshold) {
+        this(threshold, false);
+    }
+
+    /** Truncated at 5. */
+    public static SingleSideCapWeights defaults() {
+        return new SingleSideCapWeights(5);
+    }
+
+    @Override
+    public String name() {
+        return "single_side_cap";
     }
 
     @Override
@@ -27,14 +44,29 @@ public final class SingleSideCapWeights implements WeightMethod {
         return CorrectionUnit.TOKEN;
     }
 
-    /** @throws IllegalArgumentException also if {@code ratio} is not {@link RatioKind#FULL} */
+    @Override
+    public OptionalDouble cap() {
+        return OptionalDouble.of(threshold);
+    }
+
+    /** @throws IllegalArgumentException if a part of the gap would be left to somebody else */
+    @Override
+    public WeightStage comparing(RatioKind ratio) {
+        requireWholeGap(ratio);
+        return CappedWeights.super.comparing(ratio);
+    }
+
+    /** @throws IllegalArgumentException also if {@code ratio} leaves a part of the gap to somebody else */
     @Override
     public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
-        if (ratio.kind() != RatioKind.FULL) {
-            throw new IllegalArgumentException("a single-side cap corrects the full ratio current/behavior, not "
-                    + ratio.kind().target() + "/" + ratio.kind().sampler() + "; for that, take token-truncated "
-                    + "weights");
+        requireWholeGap(ratio.kind());
+        return new TokenTruncatedWeights(threshold).compute(batch, ratio, weights);
+    }
+
+    private static void requireWholeGap(RatioKind kind) {
+        if (kind != RatioKind.FULL && kind != RatioKind.ANCHOR) {
+            throw new IllegalArgumentException("single_side_cap corrects the full ratio current/behavior, not "
+                    + kind.target() + "/" + kind.sampler() + "; for that, take weights.kind=token");
         }
-        return truncated.compute(batch, ratio, weights);
     }
 }

@@ -3,19 +3,40 @@ package dev.millrace.corrections.weights;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
+import java.util.OptionalDouble;
 
 /**
  * Importance weights, one per turn: {@code w_k = min(prod_(t in k) rho_t, cap)}.
  *
  * <p>The exact ratio of the turn as one action, up to the truncation, and with the variance of a product. Turns are as
  * in {@link TurnWeights}, which takes the geometric mean instead. Its log is bounded to {@code [-20, 20]}.
+ *
+ * @param threshold largest weight; finite and at least 1, so that on-policy turns keep weight 1
+ * @param batchNormalize whether weights are divided by their mean over the batch
  */
-public final class TurnProductWeights implements WeightMethod {
-    private final double logCap;
+public record TurnProductWeights(double threshold, boolean batchNormalize) implements CappedWeights {
+    public TurnProductWeights {
+        Caps.requireThreshold(threshold);
+    }
 
-    /** @param cap largest weight; finite and at least 1, so that on-policy turns keep weight 1 */
-    public TurnProductWeights(double cap) {
-        this.logCap = Caps.logOfCap(cap);
+    /** Not normalised. */
+    public TurnProductWeights(double threshold) {
+        this(threshold, false);
+    }
+
+    /** Truncated at 2. */
+    public static TurnProductWeights defaults() {
+        return new TurnProductWeights(2);
+    }
+
+    @Override
+    public String name() {
+        return "turn_product";
+    }
+
+    @Override
+    public OptionalDouble cap() {
+        return OptionalDouble.of(threshold);
     }
 
     @Override
@@ -25,6 +46,6 @@ public final class TurnProductWeights implements WeightMethod {
 
     @Override
     public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
-        return Turns.weigh(batch, ratio, weights, logCap, (logProduct, tokens) -> logProduct);
+        return Turns.weigh(batch, ratio, weights, Caps.logOfCap(threshold), (logProduct, tokens) -> logProduct);
     }
 }

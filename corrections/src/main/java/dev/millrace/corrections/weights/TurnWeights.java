@@ -3,6 +3,7 @@ package dev.millrace.corrections.weights;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
+import java.util.OptionalDouble;
 
 /**
  * Importance weights, one per turn: {@code w_k = min((prod_(t in k) rho_t)^(1/n_k), cap)}, the geometric mean of the
@@ -17,13 +18,33 @@ import dev.millrace.corrections.ratio.LogRatio;
  *
  * <p>Source: Li et al., "ST-PPO: Stabilized Off-Policy Proximal Policy Optimization for Multi-Turn Agents" (arXiv
  * 2511.20718), turn-level importance sampling, which is length-normalised. {@link TurnProductWeights} is not.
+ *
+ * @param threshold largest weight; finite and at least 1, so that on-policy turns keep weight 1
+ * @param batchNormalize whether weights are divided by their mean over the batch
  */
-public final class TurnWeights implements WeightMethod {
-    private final double logCap;
+public record TurnWeights(double threshold, boolean batchNormalize) implements CappedWeights {
+    public TurnWeights {
+        Caps.requireThreshold(threshold);
+    }
 
-    /** @param cap largest weight; finite and at least 1, so that on-policy turns keep weight 1 */
-    public TurnWeights(double cap) {
-        this.logCap = Caps.logOfCap(cap);
+    /** Not normalised. */
+    public TurnWeights(double threshold) {
+        this(threshold, false);
+    }
+
+    /** Truncated at 2. */
+    public static TurnWeights defaults() {
+        return new TurnWeights(2);
+    }
+
+    @Override
+    public String name() {
+        return "turn_geometric";
+    }
+
+    @Override
+    public OptionalDouble cap() {
+        return OptionalDouble.of(threshold);
     }
 
     @Override
@@ -33,6 +54,7 @@ public final class TurnWeights implements WeightMethod {
 
     @Override
     public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
-        return Turns.weigh(batch, ratio, weights, logCap, (logProduct, tokens) -> logProduct / tokens);
+        return Turns.weigh(
+                batch, ratio, weights, Caps.logOfCap(threshold), (logProduct, tokens) -> logProduct / tokens);
     }
 }

@@ -15,7 +15,8 @@ class ForcedTokenMaskTest {
 
     @Test
     void shouldMaskPlaceholdersAndNearCertainTokens() {
-        Summary summary = new ForcedTokenMask().compute(batch, new float[] {0f, -0.009f, -0.01f, -2f, 0f, -0f}, mask);
+        Summary summary =
+                ForcedTokenMask.defaults().compute(batch, new float[] {0f, -0.009f, -0.01f, -2f, 0f, -0f}, mask);
 
         assertThat(mask).containsExactly(0, 0, 1, 1, 0, 0);
         assertThat(summary).isEqualTo(new Summary(5, 2, 1));
@@ -32,7 +33,7 @@ class ForcedTokenMaskTest {
 
     @Test
     void shouldReportZeroFractionsWithoutTrainedTokens() {
-        Summary summary = new ForcedTokenMask()
+        Summary summary = ForcedTokenMask.defaults()
                 .compute(new TokenBatch(new int[] {0, 1}, new byte[1]), new float[] {Float.NaN}, new byte[1]);
 
         assertThat(summary).isEqualTo(new Summary(0, 0, 0));
@@ -41,11 +42,13 @@ class ForcedTokenMaskTest {
 
     @Test
     void shouldRefuseWhatIsNoLogProb() {
-        assertThatThrownBy(() -> new ForcedTokenMask().compute(batch, new float[] {-1f, -1f, -1f, 2f, 0f, -1f}, mask))
+        assertThatThrownBy(
+                        () -> ForcedTokenMask.defaults().compute(batch, new float[] {-1f, -1f, -1f, 2f, 0f, -1f}, mask))
                 .hasMessageContaining("sequence=1, token=0, value=2.0");
         assertThatThrownBy(() ->
-                        new ForcedTokenMask().compute(batch, new float[] {-1f, Float.NaN, 0f, 0f, 0f, 0f}, mask))
+                        ForcedTokenMask.defaults().compute(batch, new float[] {-1f, Float.NaN, 0f, 0f, 0f, 0f}, mask))
                 .isInstanceOf(NonFiniteLogProbException.class);
-        assertThatThrownBy(() -> new ForcedTokenMask(0.1)).hasMessageContaining("forcedAbove=0.1");
+        assertThatThrownBy(() -> new ForcedTokenMask(0.1))
+                .hasMessageContaining("forced_above is a log-prob and must be finite and at most 0: 0.1");
     }
 }

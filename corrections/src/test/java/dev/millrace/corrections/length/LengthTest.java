@@ -121,7 +121,7 @@ class LengthTest {
     void shouldRefusePricesAndVerdictsThatMeanNothing() {
         TokenBatch batch = ofLengths(1);
 
-        assertThatThrownBy(() -> new UniformLengthPenalty(-1)).hasMessageContaining("pricePerToken");
+        assertThatThrownBy(() -> new UniformLengthPenalty(-1)).hasMessageContaining("price_per_token");
         assertThatThrownBy(() -> new AnchorLengthPenalty(1, Double.NaN, 1)).hasMessageContaining("tolerance");
         assertThatThrownBy(() -> new GroupAdaptiveLengthPenalty(1).perSequence(batch, new boolean[2]))
                 .hasMessageContaining("length=2, sequences=1");

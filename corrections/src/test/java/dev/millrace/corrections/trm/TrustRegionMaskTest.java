@@ -9,7 +9,6 @@ import dev.millrace.corrections.RandomBatches;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import java.util.Arrays;
-import java.util.OptionalDouble;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
@@ -57,8 +56,7 @@ class TrustRegionMaskTest {
 
     @Test
     void shouldRejectByEitherOfTwoBounds() {
-        new SampledTrustRegionMask(OptionalDouble.of(1), OptionalDouble.of(0.2))
-                .compute(batch, ratios(1.5, 0, -1.5, Math.log(2), Math.log(2), 0), mask);
+        new SampledTrustRegionMask(1, 0.2).compute(batch, ratios(1.5, 0, -1.5, Math.log(2), Math.log(2), 0), mask);
 
         assertThat(mask).containsOnly(0);
     }
@@ -76,14 +74,14 @@ class TrustRegionMaskTest {
 
     @Test
     void shouldRefuseMasksWithoutABoundAndNonFiniteLogProbs() {
-        assertThatThrownBy(() -> new SampledTrustRegionMask(OptionalDouble.empty(), OptionalDouble.empty()))
-                .hasMessageContaining("needs a bound");
-        assertThatThrownBy(() -> SampledTrustRegionMask.byMeanK3(0)).hasMessageContaining("meanK3=0.0");
+        assertThatThrownBy(() -> new SampledTrustRegionMask(0, 0)).hasMessageContaining("needs a bound");
+        assertThatThrownBy(() -> SampledTrustRegionMask.byMeanK3(0)).hasMessageContaining("mean_k3");
         assertThatThrownBy(() -> SampledTrustRegionMask.byLargestLogRatio(1)
                         .compute(batch, ratios(0, 0, 0, 0, Double.NaN, 0), mask))
                 .isInstanceOf(NonFiniteLogProbException.class)
                 .hasMessageContaining("sequence=2, token=1");
-        assertThatThrownBy(() -> new ExactTrustRegionMask(Double.NaN)).hasMessageContaining("maxTokenKl=NaN");
+        assertThatThrownBy(() -> new ExactTrustRegionMask(Double.NaN))
+                .hasMessageContaining("max_token_kl must be positive and finite: NaN");
     }
 
     @Test

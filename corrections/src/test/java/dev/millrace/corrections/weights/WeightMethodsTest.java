@@ -93,7 +93,7 @@ class WeightMethodsTest {
     @Test
     void shouldRaiseCumulativeProductsBelowTheBand() {
         float[] weights = new float[2];
-        WeightSummary summary = CumulativeWeights.withDefaults()
+        WeightSummary summary = CumulativeWeights.defaults()
                 .compute(new TokenBatch(new int[] {0, 2}, new byte[] {1, 1}), ratios(0.5, 1), weights);
 
         assertThat(weights).containsExactly(near(Math.exp(-0.025), Math.exp(-0.025 * Math.sqrt(2))), within(1e-6f));
@@ -158,7 +158,7 @@ class WeightMethodsTest {
                 new SequenceBandWeights(0.5, 5),
                 new GeometricSequenceWeights(1.01),
                 new MinimumPrefixWeights(2),
-                CumulativeWeights.withDefaults(),
+                CumulativeWeights.defaults(),
                 new TurnWeights(2),
                 new TurnProductWeights(2),
                 new ShapedWeights(0.1),

@@ -39,7 +39,8 @@ public final class AlgorithmParts implements BuiltIn {
 
     @Override
     public List<Kind> kinds() {
-        return Stream.of(AdvantageKinds.all(), WeightKinds.all(), MaskKinds.all(), Objectives.kinds())
+        return Stream.of(
+                        AdvantageKinds.all(), WeightKinds.all(), MaskKinds.all(), RewardKinds.all(), Objectives.kinds())
                 .flatMap(List::stream)
                 .toList();
     }

@@ -1,0 +1,64 @@
+package dev.millrace.corrections.filter;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.stage.StageSettings;
+import java.util.Set;
+
+/**
+ * Double-sided importance sampling's mask: a token whose ratio lies outside {@code [1 - clip_ratio_low, 1 + clip_ratio_high]} is
+ * dropped, whatever the sign of its advantage.
+ *
+ * <p>Unlike a band of weights it takes the token out of every denominator too; what is kept weighs what the weights say. A
+ * clipped objective keeps tokens that move back into its range; this drops both.
+ *
+ * <p>Unit: token. Source: SAO, arXiv 2607.07508, of which the abstract was read; prime-rl pull request 2423.
+ *
+ * @param clipRatioLow how far below 1 a ratio may be, in (0, 1)
+ * @param clipRatioHigh how far above 1; positive and finite
+ */
+public record DoubleSidedMask(double clipRatioLow, double clipRatioHigh) implements MaskStage {
+    public DoubleSidedMask {
+        if (!(clipRatioLow > 0 && clipRatioLow < 1)) {
+            throw new IllegalArgumentException("clip_ratio_low must be in (0, 1): " + clipRatioLow);
+        }
+        if (!(clipRatioHigh > 0 && clipRatioHigh < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException("clip_ratio_high must be positive and finite: " + clipRatioHigh);
+        }
+    }
+
+    /** 0.2 below, 0.28 above. */
+    public static DoubleSidedMask defaults() {
+        return new DoubleSidedMask(0.2, 0.28);
+    }
+
+    @Override
+    public String name() {
+        return "dis";
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return StageFacts.policies(RatioKind.ANCHOR);
+    }
+
+    @Override
+    public StageOutcome apply(StageBatch batch) {
+        LogRatio ratio = batch.facts().ratio(RatioKind.ANCHOR);
+        double lower = Math.log1p(-clipRatioLow);
+        double upper = Math.log1p(clipRatioHigh);
+        byte[] keep = TokenCondition.mask(batch.left(), ratio, (pi, mu) -> pi - mu >= lower && pi - mu <= upper);
+        return batch.mask(this, keep, StageSettings.of(this));
+    }
+}

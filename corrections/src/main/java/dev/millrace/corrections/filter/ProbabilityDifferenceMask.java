@@ -1,0 +1,60 @@
+package dev.millrace.corrections.filter;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.stage.StageSettings;
+import java.util.Set;
+
+/**
+ * IPO's mask: a token is dropped if the policies' probabilities of it differ by more than {@code epsilon},
+ * {@code |pi(y) - mu(y)| > epsilon}, whatever the sign of its advantage.
+ *
+ * <p>Probabilities, not their logs: a token that was unlikely and is a hundred times more unlikely now is kept, since nothing
+ * came of it, and one whose probability fell from 0.9 to 0.5 is dropped. It is the total variation that one token
+ * can witness. IPO's penalty on the squared log ratio of what is kept is an objective's.
+ *
+ * <p>Unit: token. Source: prime-rl pull requests 3418 and 3586.
+ *
+ * @param epsilon largest difference, in (0, 1)
+ */
+public record ProbabilityDifferenceMask(double epsilon) implements MaskStage {
+    public ProbabilityDifferenceMask {
+        if (!(epsilon > 0 && epsilon < 1)) {
+            throw new IllegalArgumentException("epsilon must be in (0, 1): " + epsilon);
+        }
+    }
+
+    /** That of the source, 0.3. */
+    public static ProbabilityDifferenceMask defaults() {
+        return new ProbabilityDifferenceMask(0.3);
+    }
+
+    @Override
+    public String name() {
+        return "ipo";
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return StageFacts.policies(RatioKind.ANCHOR);
+    }
+
+    @Override
+    public StageOutcome apply(StageBatch batch) {
+        LogRatio ratio = batch.facts().ratio(RatioKind.ANCHOR);
+        byte[] keep =
+                TokenCondition.mask(batch.left(), ratio, (pi, mu) -> Math.abs(Math.exp(pi) - Math.exp(mu)) <= epsilon);
+        return batch.mask(this, keep, StageSettings.of(this));
+    }
+}

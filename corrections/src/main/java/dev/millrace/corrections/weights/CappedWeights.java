@@ -1,0 +1,15 @@
+package dev.millrace.corrections.weights;
+
+import dev.millrace.corrections.CorrectionUnit;
+
+/** A stage that is its own method. */
+interface CappedWeights extends RatioWeights, WeightMethod {
+
+    @Override
+    CorrectionUnit unit();
+
+    @Override
+    default WeightMethod method() {
+        return this;
+    }
+}

@@ -1,0 +1,81 @@
+package dev.millrace.corrections.weights;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.proximal.ProximalApproximation;
+import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.WeightStage;
+import java.util.OptionalDouble;
+import java.util.Set;
+
+/**
+ * Importance weights, one per token, towards a policy between the sampler and proximal: {@code min(rho^((d - 1) / d), cap)} for
+ * a token sampled d versions before, and 1 for one of the current version.
+ *
+ * <p>A token one version old keeps weight 1, an old one has nearly its whole ratio: the log-linear policy of
+ * {@link ProximalApproximation} takes the numerator's place, so that fresh tokens bring no variance. What is left of the gap is
+ * the objective's trust region to bound. Compares proximal with behavior only.
+ *
+ * <p>Unit: token. Source: A-3PO (arXiv 2512.06547), whose interpolated policy is the anchor of its loss; here it is that of the
+ * weights.
+ *
+ * @param threshold largest weight; finite and at least 1, so that on-policy tokens keep weight 1
+ * @param batchNormalize whether weights are divided by their mean over the batch
+ */
+public record InterpolatedWeights(double threshold, boolean batchNormalize) implements RatioWeights {
+    public InterpolatedWeights {
+        Caps.requireThreshold(threshold);
+    }
+
+    /** Truncated at 2. */
+    public static InterpolatedWeights defaults() {
+        return new InterpolatedWeights(2, false);
+    }
+
+    @Override
+    public String name() {
+        return "interpolated";
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return Set.of(StageInput.PROXIMAL, StageInput.BEHAVIOR, StageInput.VERSIONS);
+    }
+
+    @Override
+    public WeightStage comparing(RatioKind ratio) {
+        if (ratio != RatioKind.ANCHOR) {
+            throw new IllegalArgumentException(
+                    "interpolated weights lie between behavior and proximal, so there are none of "
+                            + ratio.target() + "/" + ratio.sampler()
+                            + "; take weights.kind=token, or an objective whose anchor is"
+                            + " proximal");
+        }
+        return this;
+    }
+
+    @Override
+    public OptionalDouble cap() {
+        return OptionalDouble.of(threshold);
+    }
+
+    @Override
+    public WeightMethod method() {
+        return new TokenTruncatedWeights(threshold);
+    }
+
+    @Override
+    public LogRatio ratio(StageFacts facts, RatioKind kind) {
+        float[] behavior = facts.vector(StageInput.BEHAVIOR);
+        float[] between = ProximalApproximation.LOGLINEAR.between(
+                facts.versions(), facts.version(), behavior, facts.vector(StageInput.PROXIMAL));
+        return LogRatio.of(kind, between, behavior);
+    }
+}
