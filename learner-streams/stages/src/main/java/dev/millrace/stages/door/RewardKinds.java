@@ -15,9 +15,18 @@ final class RewardKinds {
     static List<Kind> all() {
         return List.of(
                 kind("uniform_length", UniformLengthPenalty.defaults(), "a price for every token"),
-                kind("group_adaptive_length", GroupAdaptiveLengthPenalty.defaults(), "a price for every token that follows the solve rate of the group"),
-                kind("anchor_length", AnchorLengthPenalty.defaults(), "a price for what exceeds the shortest correct answer of the group"),
-                kind("pass_at_k", PassAtKFigure.defaults(), "nothing; reports how often one of k samples would be correct"));
+                kind(
+                        "group_adaptive_length",
+                        GroupAdaptiveLengthPenalty.defaults(),
+                        "a price for every token that follows the solve rate of the group"),
+                kind(
+                        "anchor_length",
+                        AnchorLengthPenalty.defaults(),
+                        "a price for what exceeds the shortest correct answer of the group"),
+                kind(
+                        "pass_at_k",
+                        PassAtKFigure.defaults(),
+                        "nothing; reports how often one of k samples would be correct"));
     }
 
     private static Kind kind(String name, Record defaults, String meaning) {

@@ -25,14 +25,29 @@ final class WeightKinds {
                 kind("none", None.defaults(), "every trained token weighs 1"),
                 kind("token", Token.defaults(), "the ratio of each token, truncated or within a band"),
                 kind("sequence", Sequence.defaults(), "the ratio of the whole sequence, truncated or within a band"),
-                kind("geometric_sequence", GeometricSequenceWeights.defaults(), "the geometric mean of the ratios of a sequence, truncated"),
+                kind(
+                        "geometric_sequence",
+                        GeometricSequenceWeights.defaults(),
+                        "the geometric mean of the ratios of a sequence, truncated"),
                 kind("turn_geometric", TurnWeights.defaults(), "the geometric mean of the ratios of a turn, truncated"),
                 kind("turn_product", TurnProductWeights.defaults(), "the product of the ratios of a turn, truncated"),
-                kind("minpro", MinimumPrefixWeights.defaults(), "the ratio of a token times the smallest before it, truncated"),
-                kind("ctpo", CumulativeWeights.defaults(), "the product of the ratios so far, within bounds that widen with the position"),
-                kind("single_side_cap", SingleSideCapWeights.defaults(), "one ratio for the whole gap from behavior, capped from above"),
+                kind(
+                        "minpro",
+                        MinimumPrefixWeights.defaults(),
+                        "the ratio of a token times the smallest before it, truncated"),
+                kind(
+                        "ctpo",
+                        CumulativeWeights.defaults(),
+                        "the product of the ratios so far, within bounds that widen with the position"),
+                kind(
+                        "single_side_cap",
+                        SingleSideCapWeights.defaults(),
+                        "one ratio for the whole gap from behavior, capped from above"),
                 kind("shaped", ShapedWeights.defaults(), "a concave function of the ratio, below 1"),
-                kind("interpolated", InterpolatedWeights.defaults(), "the ratio of a policy between sampler and proximal, by staleness"),
+                kind(
+                        "interpolated",
+                        InterpolatedWeights.defaults(),
+                        "the ratio of a policy between sampler and proximal, by staleness"),
                 kind("clamp", ClampedWeights.defaults(), "the ratio moved into bounds from both sides"));
     }
 
