@@ -12,7 +12,7 @@ final class PluginsPage {
             # Plug-ins
 
             A *door* is an interface; a *kind* is a record that implements it, has a name of its own, and is its own configuration. A *plug-in* is a
-            jar that brings kinds. Millrace's own kinds come through the same doors.
+            jar that brings kinds. Millrace's own kinds come through the same doors. [Write one](../how-to/plugin.md).
 
             ```
             ./millrace plugins                                   # every door, every kind, every plug-in; --json for programs
