@@ -21,9 +21,12 @@ import java.util.stream.LongStream;
  * {@link #STEPS} int64 scalar T, {@link #LAST_TOKEN} and {@link #PAST} int64 [N], {@link #FORCED} int64 [T, N] (negative:
  * sample), {@link #UNIFORMS} [T, N] in [0, 1), {@link #INVERSE_TEMPERATURE} [N, 1], {@link #COS} and {@link #SIN} [C + T or
  * more, headSize/2], {@link #cache} [N, kvHeads, C, headSize] of which a slot's first {@code past} rows are read; with
- * truncation also {@link #TOP_K} and {@link #TOP_P} [N, 1]. Outputs: {@link #TOKENS}, {@link #LOG_PROBS},
+ * truncation also {@link #TOP_K} and {@link #TOP_P} [N, 1], and {@link #RECORDS_KEPT} [N, 1] where kept tokens are recorded (1
+ * for a slot that does). Outputs: {@link #TOKENS}, {@link #LOG_PROBS},
  * {@link #TEMPERATURE_LOG_PROBS}, {@link #ENTROPIES} [T, N], and {@link #window} [N, kvHeads, T, headSize], the keys and
- * values of this call, which the caller appends to the cache.
+ * values of this call, which the caller appends to the cache. On request also {@link #KEPT_COUNTS} [T, N] and
+ * {@link #KEPT_IDS}, the tokens that each draw was made from, step after step and slot after slot; {@link #TOP_IDS},
+ * {@link #TOP_LOG_PROBS} [T, N, k] and {@link #TOP_REMAINDERS} [T, N], the likeliest tokens and all others together.
  */
 public final class DecodeGraph {
     public static final String STEPS = "steps";
@@ -40,25 +43,47 @@ public final class DecodeGraph {
     public static final String LOG_PROBS = "log_probs";
     public static final String TEMPERATURE_LOG_PROBS = "temperature_log_probs";
     public static final String ENTROPIES = "entropies";
+    public static final String RECORDS_KEPT = "records_kept";
+    public static final String KEPT_COUNTS = "kept_counts";
+    public static final String KEPT_IDS = "kept_ids";
+    public static final String TOP_IDS = "top_ids";
+    public static final String TOP_LOG_PROBS = "top_log_probs";
+    public static final String TOP_REMAINDERS = "top_remainders";
     private static final float MASKED = -1e9f;
     private static final Dim SLOTS = Dim.symbol("N");
     private static final Dim TRIPS = Dim.symbol("T");
 
     private final DecoderShape shape;
     private final int capacity;
-    private final boolean truncating;
+    private final Features features;
     private final GraphBuilder graph = new GraphBuilder("decode");
     private final Operators ops = new Operators(graph);
 
-    private DecodeGraph(DecoderShape shape, int capacity, boolean truncating) {
-        this.shape = shape;
-        this.capacity = capacity;
-        this.truncating = truncating;
+    /**
+     * What a graph can do beyond sampling from the whole distribution; what is not asked for costs nothing.
+     *
+     * @param truncating  whether top-k and top-p can be asked for; costs a sort of the vocabulary per step
+     * @param recordsKept whether draws can say what truncation left; needs {@code truncating}
+     * @param topLogProbs how many of the likeliest tokens each step names; 0 names none
+     */
+    public record Features(boolean truncating, boolean recordsKept, int topLogProbs) {
+        public static final Features NONE = new Features(false, false, 0);
+
+        public Features {
+            if (recordsKept && !truncating) {
+                throw new IllegalArgumentException("recordsKept needs truncating: nothing is left out otherwise");
+            }
+        }
     }
 
-    /** @param truncating whether top-k and top-p can be asked for; costs a sort of the vocabulary per step */
-    public static ModelProto model(DecoderShape shape, int capacity, boolean truncating) {
-        return new DecodeGraph(shape, capacity, truncating).write();
+    private DecodeGraph(DecoderShape shape, int capacity, Features features) {
+        this.shape = shape;
+        this.capacity = capacity;
+        this.features = features;
+    }
+
+    public static ModelProto model(DecoderShape shape, int capacity, Features features) {
+        return new DecodeGraph(shape, capacity, features).write();
     }
 
     /** Name of the cache of a layer's keys ({@code part} 0) or values ({@code part} 1). */
@@ -89,6 +114,12 @@ public final class DecodeGraph {
         List<Loop.State> states = new ArrayList<>(List.of(Loop.State.of(lastToken)));
         Value empty = ops.zeros(within.with(2, Dim.of(0)));
         caches.forEach(cache -> states.add(new Loop.State(empty, within, within.with(2, TRIPS))));
+        if (features.recordsKept()) {
+            states.add(new Loop.State(
+                    graph.constant(),
+                    Shape.of(Dim.symbol("K_before")),
+                    Shape.of(Dim.symbol("K")))); // grows as it is filled
+        }
 
         Loop loop = Loop.append(graph, steps, TRIPS, states, (body, number, entering) -> {
             Transformer inside = transformer.inside(body);
@@ -102,25 +133,51 @@ public final class DecodeGraph {
                     sin,
                     pastMask,
                     caches,
-                    entering.subList(1, entering.size()),
+                    entering.subList(1, 1 + caches.size()),
                     Dim.symbol("W_and_1"));
             Value hidden = inside.layers(inside.embed(entering.get(0)), attention);
             Value logits = o.mul(inside.logits(hidden), inverseTemperature);
             TokenChoice.Chosen chosen = choice.choose(o, logits, o.gather(forced, number), o.gather(uniforms, number));
             List<Value> leaving = new ArrayList<>(List.of(chosen.token()));
             leaving.addAll(attention.grownWindow());
-            return new Loop.Iteration(
-                    leaving, List.of(chosen.token(), chosen.logProb(), chosen.temperatureLogProb(), chosen.entropy()));
+            List<Value> results = new ArrayList<>(
+                    List.of(chosen.token(), chosen.logProb(), chosen.temperatureLogProb(), chosen.entropy()));
+            TokenChoice.Kept kept = chosen.notes().kept();
+            if (kept != null) {
+                Value before = entering.get(entering.size() - 1);
+                leaving.add(o.concat(0, Dim.symbol("K_after"), before, kept.ids()));
+                results.add(kept.counts());
+            }
+            TokenChoice.Top top = chosen.notes().top();
+            if (top != null) {
+                results.addAll(List.of(top.ids(), top.logProbs(), top.remainder()));
+            }
+            return new Loop.Iteration(leaving, results);
         });
 
-        List<String> results = List.of(TOKENS, LOG_PROBS, TEMPERATURE_LOG_PROBS, ENTROPIES);
+        List<String> results = results();
         for (int i = 0; i < results.size(); i++) {
             graph.output(results.get(i), loop.results().get(i));
+        }
+        if (features.recordsKept()) {
+            graph.output(KEPT_IDS, loop.states().get(1 + caches.size()));
         }
         for (int i = 0; i < caches.size(); i++) {
             graph.output(window(i / 2, i % 2), loop.states().get(i + 1));
         }
         return graph.model();
+    }
+
+    /** What every iteration leaves, in the order in which it does. */
+    private List<String> results() {
+        List<String> results = new ArrayList<>(List.of(TOKENS, LOG_PROBS, TEMPERATURE_LOG_PROBS, ENTROPIES));
+        if (features.recordsKept()) {
+            results.add(KEPT_COUNTS);
+        }
+        if (features.topLogProbs() > 0) {
+            results.addAll(List.of(TOP_IDS, TOP_LOG_PROBS, TOP_REMAINDERS));
+        }
+        return results;
     }
 
     private List<Value> caches() {
@@ -133,12 +190,15 @@ public final class DecodeGraph {
     }
 
     private TokenChoice choice() {
-        if (!truncating) {
-            return new PlainChoice();
+        if (!features.truncating()) {
+            return new PlainChoice(features.topLogProbs());
         }
+        Shape perSlot = Shape.of(SLOTS, Dim.ONE);
         return new TruncatedChoice(
-                graph.input(TOP_K, ElementType.FLOAT, Shape.of(SLOTS, Dim.ONE)),
-                graph.input(TOP_P, ElementType.FLOAT, Shape.of(SLOTS, Dim.ONE)));
+                graph.input(TOP_K, ElementType.FLOAT, perSlot),
+                graph.input(TOP_P, ElementType.FLOAT, perSlot),
+                features.recordsKept() ? graph.input(RECORDS_KEPT, ElementType.FLOAT, perSlot) : null,
+                features.topLogProbs());
     }
 
     /** [slots, 1, 1, capacity]: 0 for the rows of the cache that hold a key, far below any score for the rest. */

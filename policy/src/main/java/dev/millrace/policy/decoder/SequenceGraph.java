@@ -25,6 +25,11 @@ import java.util.stream.Collectors;
  * [B, L], {@link #POSITIONS} int64 [B, L], {@link #COS} and {@link #SIN} [L, headSize/2], {@link #MASK} [L, L],
  * {@link #ROWS} int64 [R] (for each wanted token the flat index in [B, L] of the token before it), {@link #TARGETS} int64
  * [R], {@link #INVERSE_TEMPERATURE} [R, 1]. Only wanted rows reach the head, so prompts and padding cost no logits.
+ *
+ * <p>A graph that is {@link Vocabulary#CUT} takes the softmax over the tokens alone that each row was drawn from, M of them at
+ * most: {@link #KEPT} int64 [R, M], {@link #KEPT_MASK} [R, M] (0, or far below any logit where a row has fewer), and
+ * {@link #TARGETS} are places among them. Of the vocabulary only the logits are computed then: softmax, entropy and
+ * their gradients are M wide.
  */
 public final class SequenceGraph {
     public static final String TOKENS = "tokens";
@@ -35,6 +40,8 @@ public final class SequenceGraph {
     public static final String ROWS = "rows";
     public static final String TARGETS = "targets";
     public static final String INVERSE_TEMPERATURE = "inverse_temperature";
+    public static final String KEPT = "kept";
+    public static final String KEPT_MASK = "kept_mask";
     public static final String LOG_PROB_COEFFICIENTS = "log_prob_coefficients";
     public static final String ENTROPY_COEFFICIENTS = "entropy_coefficients";
     public static final String LOG_PROBS = "log_probs";
@@ -49,6 +56,12 @@ public final class SequenceGraph {
     private static final Dim BATCH = Dim.symbol("B");
     private static final Dim LENGTH = Dim.symbol("L");
 
+    /** What a row's softmax is over. */
+    public enum Vocabulary {
+        WHOLE,
+        CUT
+    }
+
     private final GraphBuilder graph;
     private final Transformer transformer;
     private final Value embedded;
@@ -56,7 +69,7 @@ public final class SequenceGraph {
     private final Value entropies;
 
     /** @param rows the wanted tokens: {@code [R]} one after the other, or {@code [B, P]} as many for every sequence */
-    private SequenceGraph(DecoderShape shape, String name, Shape rows) {
+    private SequenceGraph(DecoderShape shape, String name, Shape rows, Vocabulary vocabulary) {
         this.graph = new GraphBuilder(name);
         this.transformer = Transformer.declare(shape, graph);
         Operators ops = transformer.ops();
@@ -74,7 +87,10 @@ public final class SequenceGraph {
 
         this.embedded = transformer.embed(ops.reshape(tokens, Shape.of(batch.times(length))));
         Value hidden = transformer.layers(embedded, new FullAttention(shape, ops, positions, cos, sin, mask));
-        Value logits = ops.mul(transformer.logits(ops.gather(hidden, wanted)), inverseTemperature);
+        Value whole = transformer.logits(ops.gather(hidden, wanted));
+        Value logits = vocabulary == Vocabulary.WHOLE
+                ? ops.mul(whole, inverseTemperature)
+                : keptLogits(whole, count, inverseTemperature);
         Value all = ops.logSoftmax(logits, -1);
         Value probs = ops.exp(all);
         this.logProbs = ops.squeeze(ops.gatherElements(all, ops.unsqueeze(targets, -1), 1), 1);
@@ -82,6 +98,13 @@ public final class SequenceGraph {
         graph.output(LOG_PROBS, logProbs);
         graph.output(ENTROPIES, entropies);
         graph.output(SUM_SQUARED_PROBS, rowDots(probs, probs));
+    }
+
+    private Value keptLogits(Value whole, Dim count, Value inverseTemperature) {
+        Operators ops = transformer.ops();
+        Value kept = graph.input(KEPT, ElementType.INT64, Shape.of(count, Dim.symbol("M")));
+        Value mask = graph.input(KEPT_MASK, ElementType.FLOAT, kept.shape());
+        return ops.add(ops.mul(ops.gatherElements(whole, kept, 1), inverseTemperature), mask);
     }
 
     /**
@@ -95,16 +118,16 @@ public final class SequenceGraph {
     }
 
     /** The forward pass alone. */
-    public static ModelProto scoring(DecoderShape shape) {
-        return new SequenceGraph(shape, "scoring", Shape.of(Dim.symbol("R"))).graph.model();
+    public static ModelProto scoring(DecoderShape shape, Vocabulary vocabulary) {
+        return new SequenceGraph(shape, "scoring", Shape.of(Dim.symbol("R")), vocabulary).graph.model();
     }
 
     /**
      * The forward pass and the gradient: further inputs {@link #LOG_PROB_COEFFICIENTS} and {@link #ENTROPY_COEFFICIENTS}
      * [R], further outputs {@link #EMBEDDED_GRADIENT} and, for every tensor of {@link #differentiated}, {@link #gradientOf}.
      */
-    public static ModelProto gradient(DecoderShape shape) {
-        SequenceGraph sequence = new SequenceGraph(shape, "gradient", Shape.of(Dim.symbol("R")));
+    public static ModelProto gradient(DecoderShape shape, Vocabulary vocabulary) {
+        SequenceGraph sequence = new SequenceGraph(shape, "gradient", Shape.of(Dim.symbol("R")), vocabulary);
         Map<Value, Value> seeds = new LinkedHashMap<>();
         Shape perToken = sequence.logProbs.shape();
         seeds.put(sequence.logProbs, sequence.graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, perToken));
@@ -126,9 +149,9 @@ public final class SequenceGraph {
      *
      * @param byGram of {@link #cheaperByGram}; decides what the graph costs, and the last bits of what it finds
      */
-    public static ModelProto gradientNorms(DecoderShape shape, Set<String> byGram) {
+    public static ModelProto gradientNorms(DecoderShape shape, Vocabulary vocabulary, Set<String> byGram) {
         Dim scored = Dim.symbol("P");
-        SequenceGraph sequence = new SequenceGraph(shape, "gradient-norms", Shape.of(BATCH, scored));
+        SequenceGraph sequence = new SequenceGraph(shape, "gradient-norms", Shape.of(BATCH, scored), vocabulary);
         Value coefficients = sequence.graph.input(LOG_PROB_COEFFICIENTS, ElementType.FLOAT, sequence.logProbs.shape());
         sequence.graph.output(
                 SQUARED_NORMS,

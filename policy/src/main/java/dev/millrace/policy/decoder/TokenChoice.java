@@ -3,6 +3,7 @@ package dev.millrace.policy.decoder;
 import dev.millrace.policy.onnx.ElementType;
 import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Value;
+import org.jspecify.annotations.Nullable;
 
 /** How a step of the decode loop comes to its token: forced, or sampled by inverse CDF from one uniform number. */
 interface TokenChoice {
@@ -14,8 +15,36 @@ interface TokenChoice {
      * @param logProb            of the token under the distribution that is sampled from
      * @param temperatureLogProb of the token after temperature, before truncation
      * @param entropy            of the distribution after temperature, before truncation
+     * @param notes              what else is to be recorded of the step
      */
-    record Chosen(Value token, Value logProb, Value temperatureLogProb, Value entropy) {}
+    record Chosen(Value token, Value logProb, Value temperatureLogProb, Value entropy, Notes notes) {}
+
+    /**
+     * What a step records beyond its token.
+     *
+     * @param kept null where it is not recorded
+     * @param top  null where it is not recorded
+     */
+    record Notes(@Nullable Kept kept, @Nullable Top top) {
+        static final Notes NONE = new Notes(null, null);
+    }
+
+    /**
+     * What was left to be drawn from, of the slots that draw and record it.
+     *
+     * @param ids    int64 [count], slot after slot, the likeliest of a slot first
+     * @param counts int64 [slots]
+     */
+    record Kept(Value ids, Value counts) {}
+
+    /**
+     * The likeliest tokens.
+     *
+     * @param ids       int64 [slots, k]
+     * @param logProbs  [slots, k]
+     * @param remainder [slots], the log of the probability of all others together
+     */
+    record Top(Value ids, Value logProbs, Value remainder) {}
 
     /**
      * @param logits  after temperature, [slots, vocab]

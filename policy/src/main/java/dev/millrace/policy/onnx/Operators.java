@@ -376,15 +376,24 @@ public final class Operators {
 
     /** The last axis sorted downwards: values and where they came from. */
     public List<Value> sortDescending(Value x) {
-        Value size = graph.constant(x.dim(-1).length());
+        return top(x, x.dim(-1).length());
+    }
+
+    /** The k largest of the last axis, downwards: values and where they came from. */
+    public List<Value> top(Value x, long k) {
+        Shape shape = x.shape().with(-1, Dim.of(k));
         return graph.node(
                         "",
                         "TopK",
-                        List.of(x, size),
-                        List.of(
-                                graph.fresh("TopK", x.type(), x.shape()),
-                                graph.fresh("TopK", ElementType.INT64, x.shape())))
+                        List.of(x, graph.constant(k)),
+                        List.of(graph.fresh("TopK", x.type(), shape), graph.fresh("TopK", ElementType.INT64, shape)))
                 .outputs();
+    }
+
+    /** The elements for which a condition of the same shape holds, one after the other: [count]. */
+    public Value compress(Value x, Value condition, Dim count) {
+        Shape flat = Shape.of(x.shape().product());
+        return append("Compress", List.of(reshape(x, flat), reshape(condition, flat)), x.type(), Shape.of(count));
     }
 
     // ---- decoder parts

@@ -4,10 +4,12 @@ import ai.onnxruntime.OnnxTensor;
 import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecodeGraph;
+import dev.millrace.policy.decoder.DecodeGraph.Features;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.weights.Weights;
 import java.util.Arrays;
-import org.jspecify.annotations.Nullable;
+import java.util.HashMap;
+import java.util.Map;
 
 /**
  * Generates for many sequences at once, one per slot, a few tokens per call: continuous batching.
@@ -28,13 +30,12 @@ public final class DecodeSession implements AutoCloseable {
     private final int slots;
     private final int capacityTokens;
     private final int tokensPerCall;
-    private final OrtSession plain;
+    private final Map<Features, OrtSession> compiled = new HashMap<>();
     private final KeyValueCache cache;
     private final PositionTables positions;
     private final int tableRows;
     private final long[] lastToken;
     private final int[] length;
-    private @Nullable OrtSession truncating;
 
     /**
      * @param slots          sequences in flight
@@ -61,7 +62,7 @@ public final class DecodeSession implements AutoCloseable {
         this.lastToken = new long[slots];
         this.length = new int[slots];
         this.cache = new KeyValueCache(engine.environment(), shape, slots, capacityTokens);
-        this.plain = engine.compile(DecodeGraph.model(shape, capacityTokens, false));
+        session(Features.NONE);
     }
 
     public int slots() {
@@ -122,21 +123,28 @@ public final class DecodeSession implements AutoCloseable {
             throw new IllegalArgumentException(
                     "these weights are of another shape: " + weights.shape() + ", not " + shape);
         }
-        boolean truncates = check(in);
+        Features features = check(in);
         int count = in.longest();
-        try (Feeds feeds = feeds(weights, in, count, truncates);
-                OrtSession.Result result = session(truncates).run(feeds.map())) {
-            long[] tokens = ((OnnxTensor) result.get(DecodeGraph.TOKENS).orElseThrow())
-                    .getLongBuffer()
-                    .array();
+        try (Feeds feeds = feeds(weights, in, count, features);
+                OrtSession.Result result = session(features).run(feeds.map())) {
             int[] steps = new int[slots];
             Arrays.setAll(steps, in::steps);
             DecodeSteps done = new DecodeSteps(
                     steps,
-                    tokens,
+                    longs(result, DecodeGraph.TOKENS),
                     SequenceRunner.floats(result, DecodeGraph.LOG_PROBS),
                     SequenceRunner.floats(result, DecodeGraph.TEMPERATURE_LOG_PROBS),
-                    SequenceRunner.floats(result, DecodeGraph.ENTROPIES));
+                    SequenceRunner.floats(result, DecodeGraph.ENTROPIES),
+                    features.recordsKept()
+                            ? new StepKept(longs(result, DecodeGraph.KEPT_COUNTS), longs(result, DecodeGraph.KEPT_IDS))
+                            : null,
+                    features.topLogProbs() > 0
+                            ? new StepTop(
+                                    features.topLogProbs(),
+                                    longs(result, DecodeGraph.TOP_IDS),
+                                    SequenceRunner.floats(result, DecodeGraph.TOP_LOG_PROBS),
+                                    SequenceRunner.floats(result, DecodeGraph.TOP_REMAINDERS))
+                            : null);
             refuseNonFinite(done);
             cache.append(result, count, length, steps);
             for (int slot = 0; slot < slots; slot++) {
@@ -154,8 +162,12 @@ public final class DecodeSession implements AutoCloseable {
         }
     }
 
-    /** Whether any active slot truncates. */
-    private boolean check(DecodeInput in) {
+    private static long[] longs(OrtSession.Result result, String output) {
+        return ((OnnxTensor) result.get(output).orElseThrow()).getLongBuffer().array();
+    }
+
+    /** What the active slots ask for together. */
+    private Features check(DecodeInput in) {
         if (in.slots() != slots || in.longest() > tokensPerCall) {
             throw new IllegalArgumentException("the input has " + in.slots() + " slots and " + in.longest()
                     + " steps, the session " + slots + " slots and tokensPerCall=" + tokensPerCall);
@@ -164,6 +176,8 @@ public final class DecodeSession implements AutoCloseable {
             throw new IllegalArgumentException("no slot is active in this call");
         }
         boolean truncates = false;
+        boolean recordsKept = false;
+        int top = 0;
         for (int slot = 0; slot < slots; slot++) {
             int steps = in.steps(slot);
             if (steps > 0) {
@@ -175,17 +189,25 @@ public final class DecodeSession implements AutoCloseable {
                     throw new IllegalArgumentException("slot " + slot + " holds " + length[slot]
                             + " tokens and cannot take " + steps + " more: capacityTokens=" + capacityTokens);
                 }
-                truncates |= in.sampling(slot).truncates();
+                Sampling sampling = in.sampling(slot);
+                if (sampling.topLogProbs() > shape.vocabSize()) {
+                    throw new IllegalArgumentException("slot " + slot + " asks for the " + sampling.topLogProbs()
+                            + " likeliest tokens of a vocabulary of " + shape.vocabSize());
+                }
+                truncates |= sampling.truncates();
+                recordsKept |= sampling.recordsKept();
+                top = Math.max(top, sampling.topLogProbs());
             }
         }
-        return truncates;
+        return new Features(truncates, recordsKept, top);
     }
 
-    private Feeds feeds(Weights weights, DecodeInput in, int count, boolean truncates) {
+    private Feeds feeds(Weights weights, DecodeInput in, int count, Features features) {
         long[] past = new long[slots];
         float[] inverseTemperature = new float[slots];
         float[] topK = new float[slots];
         float[] topP = new float[slots];
+        float[] recordsKept = new float[slots];
         for (int slot = 0; slot < slots; slot++) {
             boolean active = in.steps(slot) > 0;
             Sampling sampling = active ? in.sampling(slot) : Sampling.of(1);
@@ -194,6 +216,7 @@ public final class DecodeSession implements AutoCloseable {
             inverseTemperature[slot] = 1f / sampling.temperature();
             topK[slot] = sampling.topK() == 0 ? shape.vocabSize() : sampling.topK();
             topP[slot] = sampling.topP() == 1 ? KEEP_ALL : sampling.topP();
+            recordsKept[slot] = sampling.recordsKept() ? 1f : 0f;
         }
         int half = shape.headSize() / 2;
         Feeds feeds = new Feeds(engine.environment(), cache.tensors())
@@ -206,21 +229,19 @@ public final class DecodeSession implements AutoCloseable {
                 .floats(DecodeGraph.INVERSE_TEMPERATURE, inverseTemperature, slots, 1)
                 .floats(DecodeGraph.COS, positions.cos(), tableRows, half)
                 .floats(DecodeGraph.SIN, positions.sin(), tableRows, half);
-        if (truncates) {
+        if (features.truncating()) {
             feeds.floats(DecodeGraph.TOP_K, topK, slots, 1).floats(DecodeGraph.TOP_P, topP, slots, 1);
+        }
+        if (features.recordsKept()) {
+            feeds.floats(DecodeGraph.RECORDS_KEPT, recordsKept, slots, 1);
         }
         return feeds;
     }
 
-    /** The sorting graph is compiled when first needed. */
-    private OrtSession session(boolean truncates) {
-        if (!truncates) {
-            return plain;
-        }
-        if (truncating == null) {
-            truncating = engine.compile(DecodeGraph.model(shape, capacityTokens, true));
-        }
-        return truncating;
+    /** A graph with more features is compiled when they are first needed. */
+    private OrtSession session(Features features) {
+        return compiled.computeIfAbsent(
+                features, absent -> engine.compile(DecodeGraph.model(shape, capacityTokens, features)));
     }
 
     private void refuseNonFinite(DecodeSteps done) {
@@ -244,9 +265,8 @@ public final class DecodeSession implements AutoCloseable {
     public void close() {
         cache.close();
         try {
-            plain.close();
-            if (truncating != null) {
-                truncating.close();
+            for (OrtSession session : compiled.values()) {
+                session.close();
             }
         } catch (OrtException e) {
             throw new InferenceException("could not close the session: " + e.getMessage(), e);

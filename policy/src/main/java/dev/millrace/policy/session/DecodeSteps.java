@@ -1,5 +1,7 @@
 package dev.millrace.policy.session;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * What one call of a {@link DecodeSession} did. Steps a slot did not take have no values and are refused. Immutable.
  */
@@ -10,15 +12,31 @@ public final class DecodeSteps {
     private final float[] logProbs;
     private final float[] temperatureLogProbs;
     private final float[] entropies;
+    private final @Nullable StepKept kept;
+    private final @Nullable StepTop top;
 
-    /** All arrays [steps, slots]. */
-    DecodeSteps(int[] steps, long[] tokens, float[] logProbs, float[] temperatureLogProbs, float[] entropies) {
+    /**
+     * All arrays [steps, slots].
+     *
+     * @param kept null if no slot recorded it
+     * @param top  null if no slot recorded it
+     */
+    DecodeSteps(
+            int[] steps,
+            long[] tokens,
+            float[] logProbs,
+            float[] temperatureLogProbs,
+            float[] entropies,
+            @Nullable StepKept kept,
+            @Nullable StepTop top) {
         this.slots = steps.length;
         this.steps = steps;
         this.tokens = tokens;
         this.logProbs = logProbs;
         this.temperatureLogProbs = temperatureLogProbs;
         this.entropies = entropies;
+        this.kept = kept;
+        this.top = top;
     }
 
     /** Steps this slot took; 0 if it was idle. */
@@ -47,6 +65,26 @@ public final class DecodeSteps {
     /** Entropy, in nats, of the distribution after temperature only. */
     public float entropy(int step, int slot) {
         return entropies[index(step, slot)];
+    }
+
+    /** The tokens that the step's one was drawn from, the likeliest first; empty where none was drawn or recorded. */
+    public int[] kept(int step, int slot) {
+        int index = index(step, slot);
+        return kept == null ? new int[0] : kept.at(index);
+    }
+
+    /**
+     * The likeliest tokens of the distribution that is compared: the one really sampled from where kept tokens are recorded,
+     * else the one after temperature only.
+     *
+     * @param k as the slot's sampling asked for
+     */
+    public TopTokens top(int step, int slot, int k) {
+        int index = index(step, slot);
+        if (top == null || k > top.k()) {
+            throw new IllegalArgumentException("this call recorded no " + k + " likeliest tokens");
+        }
+        return top.at(index, k);
     }
 
     private int index(int step, int slot) {

@@ -4,6 +4,7 @@ import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.SequenceGraph;
+import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
 import dev.millrace.policy.weights.Weights;
 import java.util.HashSet;
 import java.util.Map;
@@ -34,7 +35,9 @@ public final class GradientNormSession implements AutoCloseable {
     private static final class NormGraphs implements SequenceRunner.Graphs {
         private final Engine engine;
         private final DecoderShape shape;
-        private final Map<Set<String>, OrtSession> compiled = new ConcurrentHashMap<>();
+        private final Map<Kind, OrtSession> compiled = new ConcurrentHashMap<>();
+
+        private record Kind(Vocabulary vocabulary, Set<String> byGram) {}
 
         NormGraphs(Engine engine, DecoderShape shape) {
             this.engine = engine;
@@ -44,8 +47,8 @@ public final class GradientNormSession implements AutoCloseable {
         @Override
         public OrtSession of(MicroBatch micro) {
             return compiled.computeIfAbsent(
-                    SequenceGraph.cheaperByGram(shape, micro.length(), micro.aligned()),
-                    byGram -> engine.compile(SequenceGraph.gradientNorms(shape, byGram)));
+                    new Kind(micro.vocabulary(), SequenceGraph.cheaperByGram(shape, micro.length(), micro.aligned())),
+                    kind -> engine.compile(SequenceGraph.gradientNorms(shape, kind.vocabulary(), kind.byGram())));
         }
 
         @Override

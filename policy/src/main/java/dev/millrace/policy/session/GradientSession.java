@@ -15,6 +15,8 @@ import java.util.Set;
 /**
  * The gradient {@code d(sum_t c_t log pi(y_t) + sum_t e_t H_t) / dW} of a batch, for coefficients of the caller's choice.
  *
+ * <p>Where a sequence has kept tokens, {@code pi} is the softmax over these, and what was not kept gets no gradient.
+ *
  * <p>Any objective over log-probs is a pair of such coefficients: differentiate it by each log-prob (and entropy) in plain
  * Java. Micro-batches go in a fixed order through one thread, so that the same call gives the same bits. Not thread-safe:
  * one owner; the weights are read in place and must not change during a call.
@@ -32,7 +34,8 @@ public final class GradientSession implements AutoCloseable {
     /** @param tokenBudget padded tokens per micro-batch: bounds memory, and decides the order of summation */
     public GradientSession(Engine engine, DecoderShape shape, int tokenBudget) {
         this.shape = shape;
-        this.runner = new SequenceRunner(engine, shape, tokenBudget, SequenceGraph.gradient(shape));
+        this.runner =
+                new SequenceRunner(engine, shape, tokenBudget, vocabulary -> SequenceGraph.gradient(shape, vocabulary));
         this.partial = new TensorSet(SequenceGraph.differentiated(shape));
         this.pinned = new Feeds(engine.environment()).set(partial, SequenceGraph.gradientOf(""));
         this.outputs.add(SequenceGraph.EMBEDDED_GRADIENT);

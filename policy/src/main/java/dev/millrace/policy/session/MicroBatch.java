@@ -1,9 +1,12 @@
 package dev.millrace.policy.session;
 
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
+import java.util.Objects;
 import java.util.TreeMap;
 
 /**
@@ -11,38 +14,47 @@ import java.util.TreeMap;
  *
  * <p>The padded length is a function of the sequence's own length alone, and a rectangle holds one padded length: how a
  * row's sums are grouped inside the kernels then depends on the sequence only, which keeps its results bit-identical in any
- * company.
+ * company. The same holds for the padded number of tokens that were kept to be drawn from.
  *
  * @param sequences indices into the batch, ascending
  * @param length    padded number of input tokens (a sequence of n tokens feeds n-1)
+ * @param width     padded number of tokens that a row was drawn from; 0 is the whole vocabulary
  * @param aligned   rows of every sequence, its scored tokens first; 0 if scored tokens follow each other without gaps
  */
-record MicroBatch(SequenceBatch batch, int[] sequences, int length, int aligned) {
+record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, int aligned) {
     /** The kernels take another way through a product with a single row, with other roundings: never give them one. */
     private static final int SMALLEST_LENGTH = 4;
 
+    private static final int SMALLEST_WIDTH = 4;
+
+    /** What sequences must have in common to go through a graph together. */
+    private record Size(int width, int length) {}
+
     /**
-     * Cuts a batch into rectangles, shortest padded length first, in batch order within a length.
+     * Cuts a batch into rectangles, those over the whole vocabulary first, then by width; shortest padded length first, in
+     * batch order within a length.
      *
      * @param tokenBudget largest number of padded tokens in a rectangle, unless one sequence alone exceeds it
      */
     static List<MicroBatch> plan(SequenceBatch batch, int tokenBudget, DecoderShape shape) {
-        TreeMap<Integer, List<Integer>> byLength = new TreeMap<>();
+        TreeMap<Size, List<Integer>> bySize =
+                new TreeMap<>(Comparator.comparingInt(Size::width).thenComparingInt(Size::length));
         for (int s = 0; s < batch.sequenceCount(); s++) {
             check(batch, s, shape);
             if (batch.firstScored(s) < batch.length(s)) {
-                byLength.computeIfAbsent(paddedLength(batch.length(s) - 1), absent -> new ArrayList<>())
-                        .add(s);
+                SampledSupport kept = batch.kept(s);
+                Size size = new Size(kept == null ? 0 : paddedWidth(kept.widest()), paddedLength(batch.length(s) - 1));
+                bySize.computeIfAbsent(size, absent -> new ArrayList<>()).add(s);
             }
         }
         List<MicroBatch> plan = new ArrayList<>();
-        byLength.forEach((length, sequences) -> {
-            int height = Math.max(1, tokenBudget / length);
+        bySize.forEach((size, sequences) -> {
+            int height = Math.max(1, tokenBudget / size.length());
             for (int from = 0; from < sequences.size(); from += height) {
                 int[] part = sequences.subList(from, Math.min(sequences.size(), from + height)).stream()
                         .mapToInt(Integer::intValue)
                         .toArray();
-                plan.add(new MicroBatch(batch, part, length, 0));
+                plan.add(new MicroBatch(batch, part, size.length(), size.width(), 0));
             }
         });
         return plan;
@@ -60,6 +72,18 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int aligned)
                         + " is outside the vocabulary of " + shape.vocabSize());
             }
         }
+        SampledSupport kept = batch.kept(sequence);
+        if (kept != null) {
+            int first = batch.firstScored(sequence);
+            for (int t = first; t < batch.length(sequence); t++) {
+                kept.requireRow(t - first, batch.token(sequence, t), shape.vocabSize(), sequence);
+            }
+        }
+    }
+
+    /** The next power of two: what a row is padded to is less than half of it. */
+    private static int paddedWidth(int widest) {
+        return Math.max(SMALLEST_WIDTH, 2 * Integer.highestOneBit(Math.max(1, widest - 1)));
     }
 
     /** The next length in quarter-octave steps (4, 8, 12, 16, 20, 24, 28, 32, 40, 48, ...): at most a quarter is padding. */
@@ -75,7 +99,7 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int aligned)
                 .max()
                 .orElse(0);
         return new MicroBatch(
-                batch, sequences, length, (most + SMALLEST_LENGTH - 1) / SMALLEST_LENGTH * SMALLEST_LENGTH);
+                batch, sequences, length, width, (most + SMALLEST_LENGTH - 1) / SMALLEST_LENGTH * SMALLEST_LENGTH);
     }
 
     long[] dims() {
@@ -126,10 +150,48 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int aligned)
         return rows;
     }
 
+    /** For each wanted token its id, or its place among those that it was drawn from. */
     long[] targets() {
         long[] targets = new long[rowCount()];
-        forEachScored((index, row, t, packed) -> targets[index] = batch.token(sequences[row], t));
+        forEachScored((index, row, t, packed) -> {
+            int s = sequences[row];
+            int id = batch.token(s, t);
+            targets[index] = width == 0 ? id : Math.max(0, kept(row).place(t - batch.firstScored(s), id));
+        });
         return targets;
+    }
+
+    /** Whether rows were drawn from the whole vocabulary. */
+    Vocabulary vocabulary() {
+        return width == 0 ? Vocabulary.WHOLE : Vocabulary.CUT;
+    }
+
+    /** [rows, width]: the ids that each row was drawn from, then padding; a token that was not drawn is alone. */
+    long[] keptIds() {
+        long[] ids = new long[Math.multiplyExact(rowCount(), width)];
+        forEachScored((index, row, t, packed) -> {
+            int token = t - batch.firstScored(sequences[row]);
+            SampledSupport kept = kept(row);
+            ids[index * width] = batch.token(sequences[row], t); // where nothing was drawn
+            for (int i = 0; i < kept.count(token); i++) {
+                ids[index * width + i] = kept.id(token, i);
+            }
+        });
+        return ids;
+    }
+
+    /** [rows, width]: 0 for what a row was drawn from, far below any logit for its padding. */
+    float[] keptMask() {
+        float[] mask = new float[Math.multiplyExact(rowCount(), width)];
+        forEachScored((index, row, t, packed) -> {
+            int count = Math.max(1, kept(row).count(t - batch.firstScored(sequences[row])));
+            Arrays.fill(mask, index * width + count, (index + 1) * width, PositionTables.MASKED);
+        });
+        return mask;
+    }
+
+    private SampledSupport kept(int row) {
+        return Objects.requireNonNull(batch.kept(sequences[row]), "a rectangle with a width has kept tokens");
     }
 
     /** One value per row, the inverse of its sequence's temperature. */

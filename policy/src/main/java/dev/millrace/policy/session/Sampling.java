@@ -7,8 +7,16 @@ package dev.millrace.policy.session;
  * @param temperature finite and above 0; for the likeliest token always, say {@code topK} 1
  * @param topK        0 keeps all
  * @param topP        above 0; 1 keeps all
+ * @param recordsKept whether each draw says which tokens were left to be drawn from; these are the distribution then, of
+ *     which {@code topLogProbs} are taken, too
+ * @param topLogProbs how many of the likeliest tokens each draw names with their log-probs; 0 names none
  */
-public record Sampling(float temperature, int topK, float topP) {
+public record Sampling(float temperature, int topK, float topP, boolean recordsKept, int topLogProbs) {
+
+    /** Nothing is recorded but the token and its log-probs. */
+    public Sampling(float temperature, int topK, float topP) {
+        this(temperature, topK, topP, false, 0);
+    }
 
     public Sampling {
         if (!(temperature > 0 && temperature < Float.POSITIVE_INFINITY)) {
@@ -19,6 +27,14 @@ public record Sampling(float temperature, int topK, float topP) {
         }
         if (!(topP > 0 && topP <= 1)) {
             throw new IllegalArgumentException("topP must be above 0 and at most 1: topP=" + topP);
+        }
+        if (recordsKept && topK == 0 && topP == 1) {
+            throw new IllegalArgumentException(
+                    "recordsKept needs a topK above 0 or a topP below 1, since all tokens are"
+                            + " kept otherwise: topK=0, topP=1.0");
+        }
+        if (topLogProbs < 0) {
+            throw new IllegalArgumentException("topLogProbs must be at least 0: topLogProbs=" + topLogProbs);
         }
     }
 

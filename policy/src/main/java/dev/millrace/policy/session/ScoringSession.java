@@ -8,7 +8,7 @@ import java.util.Set;
 
 /**
  * Log-probs of given tokens: {@code log softmax(logits / temperature)[token]}, with entropy and sum of squared
- * probabilities.
+ * probabilities; over the kept tokens alone where a sequence has them.
  *
  * <p>A sequence's results depend on its own tokens, its temperature and the weights, and not on what shares the batch: bit
  * for bit with one thread inside an operator. Safe for several threads at once; each call runs on its caller's thread. The
@@ -21,7 +21,8 @@ public final class ScoringSession implements AutoCloseable {
 
     /** @param tokenBudget padded tokens per micro-batch: bounds the memory of a call; one longer sequence goes alone */
     public ScoringSession(Engine engine, DecoderShape shape, int tokenBudget) {
-        this.runner = new SequenceRunner(engine, shape, tokenBudget, SequenceGraph.scoring(shape));
+        this.runner =
+                new SequenceRunner(engine, shape, tokenBudget, vocabulary -> SequenceGraph.scoring(shape, vocabulary));
     }
 
     /**

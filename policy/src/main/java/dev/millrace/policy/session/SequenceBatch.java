@@ -1,26 +1,38 @@
 package dev.millrace.policy.session;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * Ragged token sequences, and from where on each token's log-prob is wanted.
  *
  * <p>Results are packed: sequence after sequence, one value per token {@code firstScored .. length-1}, environment tokens
- * included (the caller masks them). The arrays are not copied and must not change while a session reads them.
+ * included (the caller masks them). A sequence that was drawn from a cut vocabulary may have its {@link SampledSupport} beside:
+ * whatever a session finds out about it is then of the softmax over these. The arrays are not copied and must not change while a
+ * session reads them.
  */
 public final class SequenceBatch {
     private final int[][] tokens;
     private final int[] firstScored;
     private final int[] offsets;
+    private final @Nullable SampledSupport[] kept;
+
+    /** All sequences over the whole vocabulary; parameters as below. */
+    public SequenceBatch(int[][] tokens, int[] firstScored) {
+        this(tokens, firstScored, new SampledSupport[tokens.length]);
+    }
 
     /**
      * @param tokens      token ids, one array per sequence, none empty
      * @param firstScored per sequence the index of the first token whose log-prob is wanted; at least 1, since the first
      *     token has nothing before it, and at most the length, which wants none
+     * @param kept        per sequence what its tokens were drawn from; null is the whole vocabulary
      */
-    public SequenceBatch(int[][] tokens, int[] firstScored) {
-        if (tokens.length != firstScored.length) {
-            throw new IllegalArgumentException(
-                    "one firstScored per sequence: " + firstScored.length + " for " + tokens.length + " sequences");
+    public SequenceBatch(int[][] tokens, int[] firstScored, @Nullable SampledSupport[] kept) {
+        if (tokens.length != firstScored.length || tokens.length != kept.length) {
+            throw new IllegalArgumentException("one firstScored and one entry of kept per sequence: "
+                    + firstScored.length + " and " + kept.length + " for " + tokens.length + " sequences");
         }
+        this.kept = kept;
         this.tokens = tokens;
         this.firstScored = firstScored;
         this.offsets = new int[tokens.length + 1];
@@ -30,6 +42,11 @@ public final class SequenceBatch {
                         + tokens[s].length + ": firstScored=" + firstScored[s] + " of sequence " + s);
             }
             offsets[s + 1] = Math.addExact(offsets[s], tokens[s].length - firstScored[s]);
+            SampledSupport rows = kept[s];
+            if (rows != null && rows.tokens() != tokens[s].length - firstScored[s]) {
+                throw new IllegalArgumentException("one row of kept tokens per scored token: " + rows.tokens() + " for "
+                        + (tokens[s].length - firstScored[s]) + " of sequence " + s);
+            }
         }
     }
 
@@ -47,6 +64,11 @@ public final class SequenceBatch {
 
     public int firstScored(int sequence) {
         return firstScored[sequence];
+    }
+
+    /** What the sequence's tokens were drawn from; null is the whole vocabulary. */
+    public @Nullable SampledSupport kept(int sequence) {
+        return kept[sequence];
     }
 
     /** Where the packed values of a sequence begin; {@code offset(sequenceCount())} is where the last one ends. */

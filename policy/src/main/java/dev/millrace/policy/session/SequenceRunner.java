@@ -6,6 +6,7 @@ import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtSession;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.SequenceGraph;
+import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
 import dev.millrace.policy.onnx.proto.ModelProto;
 import dev.millrace.policy.weights.Weights;
 import java.nio.FloatBuffer;
@@ -13,6 +14,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 
 /** Runs one sequence graph over micro-batches: what scoring and gradient sessions share. Thread-safe. */
 final class SequenceRunner implements AutoCloseable {
@@ -37,20 +39,36 @@ final class SequenceRunner implements AutoCloseable {
         void close() throws OrtException;
     }
 
-    /** One graph for every micro-batch. */
-    SequenceRunner(Engine engine, DecoderShape shape, int tokenBudget, ModelProto model) {
-        this(engine, shape, tokenBudget, new OneGraph(engine.compile(model)));
+    /** One graph for each vocabulary: that of the whole one at once, the other when it is first needed. */
+    SequenceRunner(Engine engine, DecoderShape shape, int tokenBudget, Function<Vocabulary, ModelProto> model) {
+        this(engine, shape, tokenBudget, new VocabularyGraphs(engine, model));
     }
 
-    private record OneGraph(OrtSession session) implements Graphs {
+    private static final class VocabularyGraphs implements Graphs {
+        private final Engine engine;
+        private final Function<Vocabulary, ModelProto> model;
+        private final Map<Vocabulary, OrtSession> compiled = new ConcurrentHashMap<>();
+
+        VocabularyGraphs(Engine engine, Function<Vocabulary, ModelProto> model) {
+            this.engine = engine;
+            this.model = model;
+            of(Vocabulary.WHOLE);
+        }
+
         @Override
         public OrtSession of(MicroBatch micro) {
-            return session;
+            return of(micro.vocabulary());
+        }
+
+        private OrtSession of(Vocabulary vocabulary) {
+            return compiled.computeIfAbsent(vocabulary, absent -> engine.compile(model.apply(vocabulary)));
         }
 
         @Override
         public void close() throws OrtException {
-            session.close();
+            for (OrtSession session : compiled.values()) {
+                session.close();
+            }
         }
     }
 
@@ -122,6 +140,10 @@ final class SequenceRunner implements AutoCloseable {
                         micro.inverseTemperatures(temperatures),
                         micro.rowCount(),
                         1);
+        if (micro.vocabulary() == Vocabulary.CUT) {
+            feeds.longs(SequenceGraph.KEPT, micro.keptIds(), micro.rowCount(), micro.width())
+                    .floats(SequenceGraph.KEPT_MASK, micro.keptMask(), micro.rowCount(), micro.width());
+        }
     }
 
     private void run(

@@ -29,8 +29,17 @@ class ScoringSessionTest {
     @ParameterizedTest
     @FieldSource("SHAPES")
     void shouldAgreeWithNaiveTwinOnRaggedBatches(DecoderShape shape) {
+        requireWhatTheNaiveTwinFinds(shape, RaggedBatches.random(shape, 2, LENGTHS));
+    }
+
+    @ParameterizedTest
+    @FieldSource("SHAPES")
+    void shouldRenormaliseOverTheKeptTokensWhereASequenceHasThem(DecoderShape shape) {
+        requireWhatTheNaiveTwinFinds(shape, RaggedBatches.cut(shape, 7, RaggedBatches.random(shape, 2, LENGTHS)));
+    }
+
+    private static void requireWhatTheNaiveTwinFinds(DecoderShape shape, SequenceBatch batch) {
         Weights weights = RaggedBatches.weights(shape, 1);
-        SequenceBatch batch = RaggedBatches.random(shape, 2, LENGTHS);
         float[] temperatures = RaggedBatches.temperatures(3, LENGTHS.length);
         try (ScoringSession session = new ScoringSession(Engine.cpu(), shape, 40)) {
             TokenScores scores = session.score(weights, batch, temperatures);
@@ -40,14 +49,14 @@ class ScoringSessionTest {
                 double[][] expected = twin.logProbs(RaggedBatches.sequence(batch, s), temperatures[s]);
                 for (int t = batch.firstScored(s); t < batch.length(s); t++) {
                     int packed = batch.offset(s) + t - batch.firstScored(s);
-                    double[] distribution = expected[t - 1];
+                    double[] distribution = RaggedBatches.renormalised(batch, s, t, expected[t - 1]);
                     assertThat((double) scores.logProbs()[packed])
                             .as("sequence %d token %d", s, t)
                             .isCloseTo(distribution[batch.token(s, t)], within(1e-5));
                     assertThat((double) scores.entropies()[packed])
                             .isCloseTo(
                                     Arrays.stream(distribution)
-                                            .map(lp -> -Math.exp(lp) * lp)
+                                            .map(lp -> lp == Double.NEGATIVE_INFINITY ? 0 : -Math.exp(lp) * lp)
                                             .sum(),
                                     within(1e-5));
                     assertThat((double) scores.sumSquaredProbs()[packed])
@@ -87,6 +96,50 @@ class ScoringSessionTest {
                                 alone.logProbs(), batch.offset(order[i]), batch.offset(order[i] + 1)));
             }
         }
+    }
+
+    @ParameterizedTest
+    @FieldSource("SHAPES")
+    void shouldGiveTheSameBitsOverKeptTokensInAnyCompany(DecoderShape shape) {
+        Weights weights = RaggedBatches.weights(shape, 4);
+        SequenceBatch whole = RaggedBatches.random(shape, 5, LENGTHS);
+        SequenceBatch batch = RaggedBatches.cut(shape, 8, whole);
+        float[] temperatures = RaggedBatches.temperatures(6, LENGTHS.length);
+        try (ScoringSession narrow = new ScoringSession(Engine.cpu(), shape, 1);
+                ScoringSession wide = new ScoringSession(Engine.cpu(), shape, 100_000)) {
+            TokenScores alone = narrow.score(weights, batch, temperatures);
+            assertSameBits(wide.score(weights, batch, temperatures), alone);
+            TokenScores uncut = wide.score(weights, whole, temperatures);
+            for (int s = 0; s < LENGTHS.length; s += 3) {
+                assertThat(Arrays.copyOfRange(alone.logProbs(), batch.offset(s), batch.offset(s + 1)))
+                        .as("sequence %d, which was not cut", s)
+                        .containsExactly(Arrays.copyOfRange(uncut.logProbs(), batch.offset(s), batch.offset(s + 1)));
+            }
+        }
+    }
+
+    @Test
+    void shouldRefuseKeptTokensThatDoNotFit() {
+        DecoderShape shape = Shapes.TIED;
+        Weights weights = Weights.random(shape, 1);
+        try (ScoringSession session = new ScoringSession(Engine.cpu(), shape, 100)) {
+            assertThatThrownBy(() -> session.score(weights, kept(new int[] {2, 1}, 4, 2, 3), new float[] {1}))
+                    .hasMessage("token 1 at scored token 0 of sequence 0 is not among the 2 that were kept to be drawn"
+                            + " from");
+            assertThatThrownBy(() -> session.score(weights, kept(new int[] {2, 1}, 1, 11, 3), new float[] {1}))
+                    .hasMessage("kept token 11 at scored token 0 of sequence 0 is outside the vocabulary of 11");
+        }
+        assertThatThrownBy(() -> kept(new int[] {1}, 1))
+                .hasMessage("one row of kept tokens per scored token: 1 for 2 of sequence 0");
+        assertThatThrownBy(() -> kept(new int[] {2, 1}, 1, 2))
+                .hasMessage("the counts of kept tokens add up to 3, and there are 2 ids");
+        assertThatThrownBy(() -> kept(new int[] {-1, 1}, 1))
+                .hasMessage("a count of kept tokens must be at least 0: -1 at scored token 0");
+    }
+
+    private static SequenceBatch kept(int[] counts, int... ids) {
+        return new SequenceBatch(
+                new int[][] {{0, 1, 3}}, new int[] {1}, new SampledSupport[] {new SampledSupport(counts, ids)});
     }
 
     @Test

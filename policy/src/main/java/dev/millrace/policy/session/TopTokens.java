@@ -1,0 +1,10 @@
+package dev.millrace.policy.session;
+
+/**
+ * The likeliest tokens at a position, the likeliest first, and all others as one.
+ *
+ * @param ids       all different
+ * @param logProbs  beside {@code ids}; minus infinity of a token that could not be drawn
+ * @param remainder log of the probability of all others together; minus infinity where nothing is left
+ */
+public record TopTokens(int[] ids, float[] logProbs, float remainder) {}
