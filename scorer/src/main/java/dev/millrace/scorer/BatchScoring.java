@@ -30,8 +30,8 @@ import org.jspecify.annotations.Nullable;
  * Scores a batch of rollouts: one pass of the engine per version that is needed, over the rollouts that need it.
  *
  * <p>OLD is stitched together from the versions of a rollout's spans, PROXIMAL is the newest version throughout; where
- * they are the same version they are the same vector. Log-probs are under the rollout's temperature and 0 at masked
- * tokens.
+ * they are the same version they are the same vector. Log-probs are under the rollout's temperature, over its kept tokens
+ * where policies are compared over these, and 0 at masked tokens.
  */
 final class BatchScoring implements Scoring {
     private final LogConnection connection;
@@ -129,16 +129,8 @@ final class BatchScoring implements Scoring {
                 asking.add(rollouts.get(i));
             }
         }
-        int[][] tokens = new int[asking.size()][];
-        int[] firstScored = new int[asking.size()];
-        float[] temperatures = new float[asking.size()];
-        for (int i = 0; i < tokens.length; i++) {
-            tokens[i] = asking.get(i).tokens();
-            firstScored[i] = asking.get(i).promptLength();
-            temperatures[i] = asking.get(i).temperature();
-        }
-        SequenceBatch batch = new SequenceBatch(tokens, firstScored);
-        return new VersionScores(session.score(weights, batch, temperatures), batch, places);
+        SequenceBatch batch = Scorable.batch(asking);
+        return new VersionScores(session.score(weights, batch, Scorable.temperatures(asking)), batch, places);
     }
 
     private static boolean sampled(Scorable rollout, long version) {

@@ -25,7 +25,8 @@ import java.util.List;
 /**
  * Scores rollouts under one policy that stays as it is: a reference, or a teacher.
  *
- * <p>Log-probs are under the rollout's temperature and 0 at masked tokens. A rollout that is longer than the policy's
+ * <p>Log-probs are under the rollout's temperature, over its kept tokens where policies are compared over these, and 0 at
+ * masked tokens. A rollout that is longer than the policy's
  * positions gets a score that says so.
  */
 final class FixedScoring implements Scoring {
@@ -101,16 +102,8 @@ final class FixedScoring implements Scoring {
         float[] logProbs = new float[0];
         SequenceBatch batch = new SequenceBatch(new int[0][], new int[0]);
         if (!fitting.isEmpty()) {
-            int[][] tokens = new int[fitting.size()][];
-            int[] firstScored = new int[fitting.size()];
-            float[] temperatures = new float[fitting.size()];
-            for (int i = 0; i < tokens.length; i++) {
-                tokens[i] = fitting.get(i).tokens();
-                firstScored[i] = fitting.get(i).promptLength();
-                temperatures[i] = fitting.get(i).temperature();
-            }
-            batch = new SequenceBatch(tokens, firstScored);
-            TokenScores scores = session.score(weights, batch, temperatures);
+            batch = Scorable.batch(fitting);
+            TokenScores scores = session.score(weights, batch, Scorable.temperatures(fitting));
             logProbs = scores.logProbs();
         }
         List<Score> records = new ArrayList<>(rollouts.size());

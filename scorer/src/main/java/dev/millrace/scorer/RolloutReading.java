@@ -1,6 +1,10 @@
 package dev.millrace.scorer;
 
+import dev.millrace.policy.session.SampledSupport;
+import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.schemas.Rollout;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** What became of a record on the rollouts topic. */
 sealed interface RolloutReading {
@@ -15,10 +19,35 @@ sealed interface RolloutReading {
      * @param promptLength where the response begins
      * @param mask one per response token
      * @param temperature it was sampled at
+     * @param kept what its tokens were drawn from, where policies are compared over that; else null
      */
     record Scorable(
-            Rollout rollout, int partition, long offset, int[] tokens, int promptLength, byte[] mask, float temperature)
+            Rollout rollout,
+            int partition,
+            long offset,
+            int[] tokens,
+            int promptLength,
+            byte[] mask,
+            float temperature,
+            @Nullable SampledSupport kept)
             implements RolloutReading {
+
+        /** Some of them as the engine takes them. */
+        static SequenceBatch batch(List<Scorable> rollouts) {
+            return new SequenceBatch(
+                    rollouts.stream().map(Scorable::tokens).toArray(int[][]::new),
+                    rollouts.stream().mapToInt(Scorable::promptLength).toArray(),
+                    rollouts.stream().map(Scorable::kept).toArray(SampledSupport[]::new));
+        }
+
+        /** One per rollout. */
+        static float[] temperatures(List<Scorable> rollouts) {
+            float[] temperatures = new float[rollouts.size()];
+            for (int i = 0; i < temperatures.length; i++) {
+                temperatures[i] = rollouts.get(i).temperature();
+            }
+            return temperatures;
+        }
 
         int responseLength() {
             return mask.length;

@@ -2,11 +2,14 @@ package dev.millrace.scorer;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.session.SampledSupport;
+import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.ComparedDistribution;
 import dev.millrace.schemas.rollout.RolloutLimits;
 import dev.millrace.schemas.rollout.RolloutValidator;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -63,6 +66,7 @@ final class ScorableCheck {
         int[] response = PackedInts.toArray(rollout.getResponseTokens());
         int[] tokens = Arrays.copyOf(prompt, prompt.length + response.length);
         System.arraycopy(response, 0, tokens, prompt.length, response.length);
+        KeptSupport kept = ComparedDistribution.keptTokens(rollout);
         return new Scorable(
                 rollout,
                 record.partition(),
@@ -70,6 +74,11 @@ final class ScorableCheck {
                 tokens,
                 prompt.length,
                 PackedMask.toArray(rollout.getMask()),
-                (float) rollout.getSampling().getTemperature());
+                (float) rollout.getSampling().getTemperature(),
+                kept == null
+                        ? null
+                        : new SampledSupport(
+                                ComparedDistribution.keptCounts(kept, rollout.getMask()),
+                                PackedInts.toArray(kept.getTokenIds())));
     }
 }

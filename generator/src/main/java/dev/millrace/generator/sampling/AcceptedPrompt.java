@@ -22,6 +22,11 @@ record AcceptedPrompt(
     /** How the engine draws its samples. */
     Sampling sampling() {
         SamplingParameters parameters = request.getSampling();
-        return new Sampling((float) parameters.getTemperature(), parameters.getTopK(), (float) parameters.getTopP());
+        return new Sampling(
+                (float) parameters.getTemperature(),
+                parameters.getTopK(),
+                (float) parameters.getTopP(),
+                parameters.getKeepSamplingMask(),
+                parameters.getTopLogProbs());
     }
 }

@@ -177,6 +177,7 @@ final class ContinuousBatcher implements AutoCloseable {
         forcedTokens += forced;
         for (int step = forced; step < steps; step++) {
             sampledTokens++;
+            sequence.note(done, step, slot);
             boolean goesOn = sequence.sampled(
                     done.token(step, slot), done.logProb(step, slot), done.temperatureLogProb(step, slot), version);
             if (!goesOn) {

@@ -143,6 +143,25 @@ final class PromptCheck {
                         "sampling.max_tokens",
                         "max_tokens must be at least 1: " + sampling.getMaxTokens());
             }
+            return checkRecording(sampling);
+        }
+
+        /** What is to be recorded of each draw. */
+        private PromptReading checkRecording(SamplingParameters sampling) {
+            if (sampling.getKeepSamplingMask() && sampling.getTopK() == 0 && (float) sampling.getTopP() == 1f) {
+                return refuse(
+                        RefusalReason.SAMPLING,
+                        "sampling.keep_sampling_mask",
+                        "keep_sampling_mask must be false with top_k=0 and top_p=" + sampling.getTopP()
+                                + ", which leave out no token: true");
+            }
+            if (sampling.getTopLogProbs() < 0 || sampling.getTopLogProbs() > vocabSize) {
+                return refuse(
+                        RefusalReason.SAMPLING,
+                        "sampling.top_log_probs",
+                        "top_log_probs must be at least 0 and at most the " + vocabSize + " tokens of the vocabulary: "
+                                + sampling.getTopLogProbs());
+            }
             return checkTokens();
         }
 

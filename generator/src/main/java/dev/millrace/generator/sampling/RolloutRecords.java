@@ -10,6 +10,7 @@ import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.rollout.ComparedDistribution;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
@@ -56,12 +57,13 @@ final class RolloutRecords {
                 .setStartedAtMs(sequence.startedAtMs())
                 .setFinishedAtMs(finishedAtMs)
                 .setTask(request.getTask())
+                .setSamplingTrace(sequence.trace())
                 .build();
     }
 
     /** Which distribution these parameters make the engine sample from. */
     static LogProbDistribution distributionOf(SamplingParameters sampling) {
-        if (sampling.getTopK() > 0 || sampling.getTopP() < 1) {
+        if (ComparedDistribution.isTruncated(sampling)) {
             return LogProbDistribution.TRUNCATED;
         }
         return sampling.getTemperature() == 1 ? LogProbDistribution.RAW : LogProbDistribution.TEMPERED;

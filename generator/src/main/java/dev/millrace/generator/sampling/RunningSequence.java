@@ -5,8 +5,10 @@ import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.generator.random.CounterBasedRandom;
+import dev.millrace.policy.session.DecodeSteps;
 import dev.millrace.policy.session.Sampling;
 import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.SamplingTrace;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -33,6 +35,7 @@ final class RunningSequence implements Transcript {
     private final long stream;
     private final long startedAtMs;
     private final VersionSpans spans = new VersionSpans();
+    private final @Nullable DrawNotes notes;
     private int[] response;
     private byte[] mask;
     private float[] logProbs;
@@ -47,6 +50,7 @@ final class RunningSequence implements Transcript {
         this.prompt = prompt;
         this.sampleIndex = sampleIndex;
         this.sampling = prompt.sampling();
+        this.notes = DrawNotes.of(sampling);
         this.episode = prompt.environment().begin(prompt.request().getEnvironmentState());
         this.endToken = prompt.environment().endToken();
         this.maxTokens = prompt.request().getSampling().getMaxTokens();
@@ -116,6 +120,13 @@ final class RunningSequence implements Transcript {
     @Nullable
     FinishReason finishReason() {
         return finishReason;
+    }
+
+    /** Records what the next token that is {@link #sampled} was drawn from, where that is asked for. */
+    void note(DecodeSteps done, int step, int slot) {
+        if (notes != null) {
+            notes.take(done, step, slot);
+        }
     }
 
     /**
@@ -219,6 +230,12 @@ final class RunningSequence implements Transcript {
 
     float[] temperedLogProbs() {
         return Arrays.copyOf(temperedLogProbs, length);
+    }
+
+    /** What the draws were made from; null where that is not recorded. */
+    @Nullable
+    SamplingTrace trace() {
+        return notes == null ? null : notes.trace();
     }
 
     @Override

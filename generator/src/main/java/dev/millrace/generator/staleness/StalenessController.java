@@ -97,6 +97,8 @@ public final class StalenessController implements AutoCloseable {
                 .setTopP(config.topP())
                 .setMaxTokens(maxTokens)
                 .setSeed(config.seed())
+                .setKeepSamplingMask(config.keepSamplingMask())
+                .setTopLogProbs(config.topLogProbs())
                 .build();
     }
 
@@ -108,6 +110,7 @@ public final class StalenessController implements AutoCloseable {
      */
     public void run() {
         try {
+            config.sampling().notice().ifPresent(notice -> LOG.warn("admission.sampling: {}", notice));
             Optional<PolicyVersion> first =
                     feed.awaitFirst(Duration.ofMillis(config.firstVersionTimeoutMs()), () -> stopped);
             if (first.isEmpty()) {

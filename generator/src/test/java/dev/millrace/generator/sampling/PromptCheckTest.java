@@ -60,6 +60,16 @@ class PromptCheckTest {
         refuses(RefusalReason.SAMPLING, "sampling.top_p", "1.5", r -> r.setSampling(Requests.sampling(1, 0, 1.5, 5)));
         refuses(RefusalReason.SAMPLING, "sampling.max_tokens", "0", r -> r.setSampling(Requests.sampling(1, 0, 1, 0)));
         refuses(
+                RefusalReason.SAMPLING,
+                "sampling.keep_sampling_mask",
+                "leave out no token",
+                r -> r.setSampling(Requests.recorded(0, 1, true, 0)));
+        refuses(
+                RefusalReason.SAMPLING,
+                "sampling.top_log_probs",
+                "at most the 16 tokens of the vocabulary: 17",
+                r -> r.setSampling(Requests.recorded(0, 1, false, 17)));
+        refuses(
                 RefusalReason.CAPACITY,
                 "sampling.max_tokens",
                 "need 13 positions, a slot has 12",

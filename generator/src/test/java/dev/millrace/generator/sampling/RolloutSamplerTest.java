@@ -8,26 +8,40 @@ import dev.millrace.api.environment.Prompt;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.answer.IncPrompts;
+import dev.millrace.generator.environment.guess.Guess;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.registry.InMemorySchemaRegistry;
+import dev.millrace.schemas.rollout.ComparedDistribution;
+import dev.millrace.schemas.rollout.RolloutLimits;
+import dev.millrace.schemas.rollout.RolloutValidator;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.serde.AvroSerde;
+import java.nio.charset.StandardCharsets;
 import java.time.Clock;
 import java.time.Instant;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 class RolloutSamplerTest {
@@ -37,6 +51,12 @@ class RolloutSamplerTest {
 
     private final Weights weights = Weights.random(SHAPE, 1);
     private final RolloutSampler sampler = sampler(5);
+
+    /** A builder that copies a record asks whether its classes are trusted; the serde says so when it is loaded. */
+    @BeforeAll
+    static void trustRecords() {
+        AvroSerde.of(PromptRequest.class, new InMemorySchemaRegistry());
+    }
 
     @AfterEach
     void close() {
@@ -67,7 +87,7 @@ class RolloutSamplerTest {
                     .setEnvironmentState(prompt.environmentState())
                     .setPromptTokens(PackedInts.of(prompt.tokens()))
                     .setSamples(samples)
-                    .setSampling(new SamplingParameters(1.0, 0, 1.0, maxTokens, 9L))
+                    .setSampling(new SamplingParameters(1.0, 0, 1.0, maxTokens, 9L, false, 0))
                     .setTokenizerHash("h")
                     .setAdmittedVersion(0)
                     .setReleasedAtMs(0)
@@ -115,6 +135,56 @@ class RolloutSamplerTest {
                     .logProbs();
             assertThat(PackedFloats.toArray(rollout.getBehaviorLogProbs())).containsExactly(scored, within(1e-5f));
         }
+    }
+
+    /** Over the kept tokens behavior and old are the same policy on the same actions; over the vocabulary they are not. */
+    @ParameterizedTest
+    @CsvSource({"0, 0.9", "5, 1.0", "6, 0.8"})
+    void shouldRecordTheKeptTokensOverWhichScoringGivesTheSameLogProbs(int topK, double topP) throws Exception {
+        SamplingParameters keeping = new SamplingParameters(1.3, topK, topP, 3, 9L, true, 4);
+        List<PromptRequest> requests = requests(6, 4, DIGITS).stream()
+                .map(request -> PromptRequest.newBuilder(request)
+                        .setEnvironment(new Guess().name())
+                        .setEnvironmentState("7/3")
+                        .setSampling(keeping)
+                        .build())
+                .toList();
+        List<Rollout> rollouts = sampler.sample(requests, weights, 0);
+
+        RolloutValidator validator =
+                new RolloutValidator(new RunIdentity("run", 0, "p"), new RolloutLimits("h", 16, 16, 4, 10));
+        double largestGap = 0;
+        boolean environmentSpoke = false;
+        try (ScoringSession scoring = new ScoringSession(Engine.cpu(), SHAPE, 64)) {
+            for (Rollout rollout : rollouts) {
+                validator.validate(rollout, rollout.getGroupId().getBytes(StandardCharsets.UTF_8));
+                int prompt = PackedInts.length(rollout.getPromptTokens());
+                int[] tokens = new int[prompt + PackedInts.length(rollout.getResponseTokens())];
+                PackedInts.copyTo(rollout.getPromptTokens(), tokens, 0);
+                PackedInts.copyTo(rollout.getResponseTokens(), tokens, prompt);
+                KeptSupport kept = Objects.requireNonNull(ComparedDistribution.keptTokens(rollout));
+                SampledSupport rows = new SampledSupport(
+                        ComparedDistribution.keptCounts(kept, rollout.getMask()),
+                        PackedInts.toArray(kept.getTokenIds()));
+                int[][] one = {tokens};
+                int[] first = {prompt};
+                float[] over = scoring.score(
+                                weights, new SequenceBatch(one, first, new SampledSupport[] {rows}), new float[] {1.3f})
+                        .logProbs();
+                float[] whole = scoring.score(weights, new SequenceBatch(one, first), new float[] {1.3f})
+                        .logProbs();
+                float[] behavior = PackedFloats.toArray(ComparedDistribution.behaviorLogProbs(rollout));
+                for (int t = 0; t < behavior.length; t++) {
+                    if (PackedMask.get(rollout.getMask(), t) == 1) {
+                        assertThat(Math.exp(over[t] - behavior[t])).isCloseTo(1, within(1e-5));
+                        largestGap = Math.max(largestGap, behavior[t] - whole[t]);
+                    }
+                }
+                environmentSpoke |= rollout.getTurns().size() > 1;
+            }
+        }
+        assertThat(largestGap).as("what truncation gives to a token, in nats").isGreaterThan(0.05);
+        assertThat(environmentSpoke).isTrue();
     }
 
     @Test

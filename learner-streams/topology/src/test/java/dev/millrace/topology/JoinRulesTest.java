@@ -10,9 +10,12 @@ import static org.assertj.core.api.Assertions.tuple;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.FinishReason;
+import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.SamplingTrace;
 import dev.millrace.schemas.Score;
 import dev.millrace.schemas.TaskReference;
 import dev.millrace.schemas.Trajectory;
@@ -87,6 +90,36 @@ class JoinRulesTest {
                 .satisfies(stage -> assertThat(stage.getValues())
                         .containsEntry("min_weight", 1.0)
                         .containsEntry("max_weight", 1.0));
+    }
+
+    @Test
+    void shouldCompareOverTheKeptTokensWhereTheSamplingMaskIsKept() {
+        KeptSupport kept = new KeptSupport(PackedInts.of(1, 2, 2), PackedInts.of(3, 5, 4, 6, 5));
+        Rollout plain = rollout("g", 0).build();
+        Rollout rollout = Rollout.newBuilder(plain)
+                .setLogProbDistribution(LogProbDistribution.TRUNCATED)
+                .setBehaviorLogProbs(PackedFloats.of(-0.1f, -0.1f, -0.1f))
+                .setTemperedLogProbs(PackedFloats.of(-0.5f, -0.5f, -0.5f))
+                .setSampling(new SamplingParameters(1.0, 2, 1.0, 8, 42L, true, 0))
+                .setSamplingTrace(new SamplingTrace(null, kept, null))
+                .build();
+        topology.pipe(
+                score(rollout, topology.pipe(rollout), -0.1f, -0.1f, -0.1f).build());
+        Trajectory trajectory = topology.trajectories().get(0);
+        assertThat(PackedFloats.toArray(trajectory.getBehaviorLogProbs())).containsExactly(-0.1f, -0.1f, -0.1f);
+        assertThat(trajectory.getKeptTokens()).isEqualTo(kept);
+    }
+
+    @Test
+    void shouldDeadLetterARolloutThatKeepsItsSamplingMaskAndDidNotRecordIt() {
+        topology.pipe(rollout("g", 0)
+                .setLogProbDistribution(LogProbDistribution.TRUNCATED)
+                .setSampling(new SamplingParameters(1.0, 2, 1.0, 8, 42L, true, 0))
+                .build());
+        assertThat(topology.deadLetters())
+                .singleElement()
+                .satisfies(dead -> assertThat(header(dead, "message"))
+                        .contains("keep_sampling_mask asks for the tokens that were left to be sampled from"));
     }
 
     @Test

@@ -128,7 +128,13 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
                             .setPromptTokens(PackedInts.of(prompt.tokens()))
                             .setSamples(samples)
                             .setSampling(new SamplingParameters(
-                                    sampling.temperature(), sampling.topK(), sampling.topP(), maxTokens, seed))
+                                    sampling.temperature(),
+                                    sampling.topK(),
+                                    sampling.topP(),
+                                    maxTokens,
+                                    seed,
+                                    sampling.keepSamplingMask(),
+                                    sampling.topLogProbs()))
                             .setTokenizerHash(task.tokenizer().hash())
                             .setAdmittedVersion(0)
                             .setReleasedAtMs(0)

@@ -16,7 +16,7 @@ import org.apache.avro.specific.SpecificRecord;
 public final class Examples {
     private static final String RUN = "run-1";
     private static final long NOW_MS = 1_767_225_600_123L;
-    private static final SamplingParameters SAMPLING = new SamplingParameters(0.7, 50, 0.95, 128, -42L);
+    private static final SamplingParameters SAMPLING = new SamplingParameters(0.7, 50, 0.95, 128, -42L, false, 0);
     private static final LogCoordinates SOURCE = new LogCoordinates("millrace.rollouts", 3, 1L << 33);
     private static final List<VersionSpan> SPANS = List.of(new VersionSpan(6L, 0, 2), new VersionSpan(7L, 2, 3));
     private static final StageReport STAGE = new StageReport("token_tis", 640L, 12L, 64L, 5L, Map.of("threshold", 2.0));
@@ -35,6 +35,7 @@ public final class Examples {
             PackedFloats.of(0.25f, 0f, 0.5f),
             PackedFloats.of(-0.5f, 0f, 1.5f),
             PackedFloats.of(-0.25f, 0f, 1.25f));
+    private static final KeptSupport KEPT = new KeptSupport(PackedInts.of(3, 1), PackedInts.of(4, 9, 11, 2));
     private static final TopLogProbs TOP = new TopLogProbs(
             2,
             PackedInts.of(4, 9, 2, 70_000),
@@ -119,7 +120,7 @@ public final class Examples {
                 CREDIT,
                 new SamplingTrace(
                         TOP,
-                        new KeptSupport(PackedInts.of(3, 1), PackedInts.of(4, 9, 11, 2)),
+                        KEPT,
                         new ExpertRouting(
                                 blob("application/octet-stream", "U8", 4L, 12L, 2L),
                                 blob("application/octet-stream", "F32", 4L, 12L, 2L))),
@@ -198,7 +199,10 @@ public final class Examples {
                 new LogCoordinates("millrace.teacher-scores", 3, 7L),
                 CREDIT,
                 List.of(new Turn(Speaker.POLICY, 0, 3, CALL)),
-                "inc – 17");
+                "inc – 17",
+                KEPT,
+                TOP,
+                TOP);
     }
 
     public static LearnerBatch learnerBatch() {

@@ -47,8 +47,8 @@ class FieldCostTest {
     void shouldTakeNineBytesPerTokenAndAByteForEachFieldThatNobodyFills() throws IOException {
         Rollout bare = rollout().build();
 
-        assertThat(size(bare)).isEqualTo(9 * TOKENS + 149);
-        assertThat(size(bare) - sizeInVersionOne(bare)).isEqualTo(7 + TURNS);
+        assertThat(size(bare)).isEqualTo(9 * TOKENS + 151);
+        assertThat(size(bare) - sizeInVersionOne(bare)).isEqualTo(9 + TURNS);
         assertThat(size(score(null)) - sizeInVersionOne(score(null))).isEqualTo(2);
     }
 
@@ -107,7 +107,7 @@ class FieldCostTest {
                 .setMask(PackedMask.of(mask))
                 .setBehaviorLogProbs(floats(TOKENS))
                 .setLogProbDistribution(LogProbDistribution.TEMPERED)
-                .setSampling(new SamplingParameters(1.0, 0, 1.0, 1024, 42L))
+                .setSampling(new SamplingParameters(1.0, 0, 1.0, 1024, 42L, false, 0))
                 .setTurns(turns(null))
                 .setVersionSpans(List.of(new VersionSpan(7L, 0, TOKENS)))
                 .setReward(0.5)

@@ -5,11 +5,14 @@ import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
+import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.rollout.ComparedDistribution;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -18,6 +21,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * All members of a batch laid out for a step: their response tokens packed one after the other in the batch's order, with
@@ -58,14 +62,21 @@ final class StepMembers {
     private static SequenceBatch sequences(List<Member> members) {
         int[][] tokens = new int[members.size()][];
         int[] firstScored = new int[members.size()];
+        @Nullable SampledSupport[] kept = new SampledSupport[members.size()];
         for (int s = 0; s < tokens.length; s++) {
             Trajectory trajectory = members.get(s).trajectory();
+            KeptSupport support = trajectory.getKeptTokens();
+            if (support != null) {
+                kept[s] = new SampledSupport(
+                        ComparedDistribution.keptCounts(support, trajectory.getMask()),
+                        PackedInts.toArray(support.getTokenIds()));
+            }
             firstScored[s] = PackedInts.length(trajectory.getPromptTokens());
             tokens[s] = new int[firstScored[s] + PackedInts.length(trajectory.getResponseTokens())];
             PackedInts.copyTo(trajectory.getPromptTokens(), tokens[s], 0);
             PackedInts.copyTo(trajectory.getResponseTokens(), tokens[s], firstScored[s]);
         }
-        return new SequenceBatch(tokens, firstScored);
+        return new SequenceBatch(tokens, firstScored, kept);
     }
 
     private static TokenBatch own(List<Member> members, SequenceBatch sequences) {

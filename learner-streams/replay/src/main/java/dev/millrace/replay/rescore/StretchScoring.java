@@ -2,12 +2,16 @@ package dev.millrace.replay.rescore;
 
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.rollout.ComparedDistribution;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Log-probs of stretches of trajectories, by the engine that scorer and learner compute them by.
@@ -47,6 +51,7 @@ public final class StretchScoring implements AutoCloseable {
                 .toArray();
         int[][] tokens = new int[wanted.length][];
         int[] firstScored = new int[wanted.length];
+        @Nullable SampledSupport[] kept = new SampledSupport[wanted.length];
         float[] temperatures = new float[wanted.length];
         int[] places = new int[trajectories.size()];
         for (int i = 0; i < wanted.length; i++) {
@@ -55,10 +60,16 @@ public final class StretchScoring implements AutoCloseable {
             tokens[i] = new int[firstScored[i] + PackedInts.length(trajectory.getResponseTokens())];
             PackedInts.copyTo(trajectory.getPromptTokens(), tokens[i], 0);
             PackedInts.copyTo(trajectory.getResponseTokens(), tokens[i], firstScored[i]);
+            KeptSupport support = trajectory.getKeptTokens();
+            if (support != null) {
+                kept[i] = new SampledSupport(
+                        ComparedDistribution.keptCounts(support, trajectory.getMask()),
+                        PackedInts.toArray(support.getTokenIds()));
+            }
             temperatures[i] = (float) trajectory.getTemperature();
             places[wanted[i]] = i;
         }
-        SequenceBatch batch = new SequenceBatch(tokens, firstScored);
+        SequenceBatch batch = new SequenceBatch(tokens, firstScored, kept);
         float[] found = session.score(weights, batch, temperatures).logProbs();
         for (Stretch one : stretches) {
             System.arraycopy(

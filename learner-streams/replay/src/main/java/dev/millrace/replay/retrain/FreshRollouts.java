@@ -19,6 +19,7 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.rollout.ComparedDistribution;
 import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.VersionUnavailableException;
 import dev.millrace.weights.WeightCache;
@@ -202,10 +203,8 @@ public final class FreshRollouts implements AutoCloseable {
                 .setResponseTokens(rollout.getResponseTokens())
                 .setMask(rollout.getMask())
                 .setVersionSpans(rollout.getVersionSpans())
-                .setBehaviorLogProbs(
-                        rollout.getTemperedLogProbs() == null
-                                ? rollout.getBehaviorLogProbs()
-                                : rollout.getTemperedLogProbs())
+                .setBehaviorLogProbs(ComparedDistribution.behaviorLogProbs(rollout))
+                .setKeptTokens(ComparedDistribution.keptTokens(rollout))
                 .setImportanceWeights(null)
                 .setReward(rollout.getReward())
                 .setFinishReason(rollout.getFinishReason().name())

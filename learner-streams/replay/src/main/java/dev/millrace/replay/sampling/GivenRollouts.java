@@ -8,6 +8,7 @@ import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.rollout.ComparedDistribution;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.stages.ImportanceWeighting;
 import dev.millrace.stages.MemberLogProbs;
@@ -64,8 +65,9 @@ public final class GivenRollouts {
                 .setMask(rollout.getMask())
                 .setTemperature(rollout.getSampling().getTemperature())
                 .setVersionSpans(rollout.getVersionSpans())
-                .setBehaviorLogProbs(rollout.getBehaviorLogProbs())
-                .setOldLogProbs(rollout.getBehaviorLogProbs())
+                .setBehaviorLogProbs(ComparedDistribution.behaviorLogProbs(rollout))
+                .setOldLogProbs(ComparedDistribution.behaviorLogProbs(rollout))
+                .setKeptTokens(ComparedDistribution.keptTokens(rollout))
                 .setProximalLogProbs(PackedFloats.of(proximal))
                 .setProximalVersion(proximalVersion)
                 .setImportanceWeights(PackedFloats.of(weights))

@@ -1,22 +1,26 @@
 package dev.millrace.replay.sampling;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.rollout.ComparedDistribution;
 import java.util.Arrays;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Rollouts with the current policy's log-probs of their tokens, packed sequence after sequence; not to be written to.
  *
- * @param rollouts as they were sampled; without truncation, or their log-probs are of another distribution than the scored ones
+ * @param rollouts as they were sampled
  * @param tokens   layout and mask of the responses
- * @param behavior log-probs they were sampled with
+ * @param behavior log-probs they were sampled with, in the distribution in which they are scored
  * @param current  log-probs under the current policy
  */
 public record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] behavior, float[] current) {
@@ -25,6 +29,7 @@ public record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] 
     public static ScoredRollouts of(List<Rollout> rollouts, ScoringSession scoring, Weights weights) {
         int[][] sequences = new int[rollouts.size()][];
         int[] firstScored = new int[rollouts.size()];
+        @Nullable SampledSupport[] kept = new SampledSupport[rollouts.size()];
         int[] offsets = new int[rollouts.size() + 1];
         for (int s = 0; s < sequences.length; s++) {
             Rollout rollout = rollouts.get(s);
@@ -34,18 +39,24 @@ public record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] 
             PackedInts.copyTo(rollout.getPromptTokens(), sequences[s], 0);
             PackedInts.copyTo(rollout.getResponseTokens(), sequences[s], firstScored[s]);
             offsets[s + 1] = offsets[s] + response;
+            KeptSupport support = ComparedDistribution.keptTokens(rollout);
+            if (support != null) {
+                kept[s] = new SampledSupport(
+                        ComparedDistribution.keptCounts(support, rollout.getMask()),
+                        PackedInts.toArray(support.getTokenIds()));
+            }
         }
         byte[] mask = new byte[offsets[sequences.length]];
         float[] behavior = new float[mask.length];
         for (int s = 0; s < sequences.length; s++) {
             PackedMask.copyTo(rollouts.get(s).getMask(), mask, offsets[s]);
-            PackedFloats.copyTo(rollouts.get(s).getBehaviorLogProbs(), behavior, offsets[s]);
+            PackedFloats.copyTo(ComparedDistribution.behaviorLogProbs(rollouts.get(s)), behavior, offsets[s]);
         }
         float[] temperatures = new float[sequences.length];
         for (int s = 0; s < temperatures.length; s++) {
             temperatures[s] = (float) rollouts.get(s).getSampling().getTemperature();
         }
-        float[] current = scoring.score(weights, new SequenceBatch(sequences, firstScored), temperatures)
+        float[] current = scoring.score(weights, new SequenceBatch(sequences, firstScored, kept), temperatures)
                 .logProbs();
         return new ScoredRollouts(rollouts, new TokenBatch(offsets, mask), behavior, current);
     }

@@ -9,6 +9,7 @@ import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.rollout.ComparedDistribution;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.stages.ImportanceWeighting;
 import dev.millrace.stages.MemberLogProbs;
@@ -25,8 +26,8 @@ import java.util.function.Function;
 /**
  * Makes the trajectory of a rollout and its partners, with everything that can be decided about it alone.
  *
- * <p>Behavior log-probs are taken before truncation where the rollout has both, because scores are not truncated
- * either: a ratio compares like with like. Vectors are views of the records' own bytes; only the
+ * <p>Behavior log-probs are those that scores can be compared with: over the kept tokens where the rollout's sampling keeps
+ * its mask, which then goes along, else before truncation. Vectors are views of the records' own bytes; only the
  * weights are new. Immutable and thread-safe.
  */
 final class TrajectoryMaker {
@@ -57,8 +58,7 @@ final class TrajectoryMaker {
         Optional<Scored> reference = meeting.scored(PolicyRole.REFERENCE);
         Optional<Scored> teacher = meeting.scored(PolicyRole.TEACHER);
         Optional<RewardArrival> reward = meeting.reward();
-        ByteBuffer behavior =
-                rollout.getTemperedLogProbs() == null ? rollout.getBehaviorLogProbs() : rollout.getTemperedLogProbs();
+        ByteBuffer behavior = ComparedDistribution.behaviorLogProbs(rollout);
         Credit credit = reward.isPresent() ? reward.get().reward().getCredit() : rollout.getCredit();
         int tokens = rollout.getMask().remaining();
         float[] weights = new float[tokens];
@@ -106,7 +106,12 @@ final class TrajectoryMaker {
                 teacher.map(Scored::by).map(at).orElse(null),
                 credit,
                 credit == null ? null : rollout.getTurns(),
-                rollout.getTask() == null ? null : rollout.getTask().getKey());
+                rollout.getTask() == null ? null : rollout.getTask().getKey(),
+                ComparedDistribution.keptTokens(rollout),
+                rollout.getSamplingTrace() == null
+                        ? null
+                        : rollout.getSamplingTrace().getTopLogProbs(),
+                proximal.vector().getTopLogProbs());
     }
 
     private static long versionOf(Scored scored) {

@@ -112,6 +112,9 @@ class BacklogTest {
                 null,
                 null,
                 null,
+                null,
+                null,
+                null,
                 null);
     }
 

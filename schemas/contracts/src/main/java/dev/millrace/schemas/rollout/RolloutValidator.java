@@ -163,6 +163,9 @@ public final class RolloutValidator {
         if (!(sampling.getTopP() > 0.0 && sampling.getTopP() <= 1.0)) {
             throw sampling("top_p", "in (0, 1]", sampling.getTopP());
         }
+        if (sampling.getTopLogProbs() < 0) {
+            throw sampling("top_log_probs", "at least 0", sampling.getTopLogProbs());
+        }
         if (sampling.getMaxTokens() < tokens) {
             throw sampling(
                     "max_tokens", "at least the " + tokens + " response tokens there are", sampling.getMaxTokens());
@@ -189,6 +192,47 @@ public final class RolloutValidator {
                     "RAW log-probs cannot be compared with scores, which are at the rollout's temperature "
                             + rollout.getSampling().getTemperature()
                             + "; record them TEMPERED, or sample at temperature 1");
+        }
+        checkTruncation(rollout);
+    }
+
+    /** Policies are compared over the same tokens, or they are not compared. */
+    private static void checkTruncation(Rollout rollout) throws RefusedException {
+        SamplingParameters sampling = rollout.getSampling();
+        boolean truncatedLogProbs = rollout.getLogProbDistribution() == LogProbDistribution.TRUNCATED;
+        if (!sampling.getKeepSamplingMask()) {
+            if (truncatedLogProbs && rollout.getTemperedLogProbs() == null) {
+                throw new RefusedException(
+                        RefusalReason.LOG_PROBS,
+                        "tempered_log_probs",
+                        "TRUNCATED log-probs cannot be compared with scores, which are over the whole vocabulary, and"
+                                + " there are no tempered_log_probs beside; record these too, or sample with"
+                                + " keep_sampling_mask and record the kept tokens");
+            }
+            return;
+        }
+        if (!ComparedDistribution.isTruncated(sampling)) {
+            throw new RefusedException(
+                    RefusalReason.SAMPLING,
+                    "sampling.keep_sampling_mask",
+                    "keep_sampling_mask must be false with top_k=0 and top_p=1.0, which leave out no token: true");
+        }
+        if (!truncatedLogProbs) {
+            throw new RefusedException(
+                    RefusalReason.LOG_PROBS,
+                    "log_prob_distribution",
+                    "with keep_sampling_mask policies are compared over the kept tokens, so behavior_log_probs must be"
+                            + " TRUNCATED: " + rollout.getLogProbDistribution());
+        }
+        if (PackedMask.count(rollout.getMask()) > 0
+                && (rollout.getSamplingTrace() == null
+                        || rollout.getSamplingTrace().getKeptTokens() == null)) {
+            throw new RefusedException(
+                    RefusalReason.SAMPLING,
+                    "sampling_trace.kept_tokens",
+                    "keep_sampling_mask asks for the tokens that were left to be sampled from, and the rollout has none;"
+                            + " record them, or sample with keep_sampling_mask=false and be compared over the whole"
+                            + " vocabulary");
         }
     }
 

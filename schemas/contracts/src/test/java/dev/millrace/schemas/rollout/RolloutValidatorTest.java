@@ -50,7 +50,11 @@ class RolloutValidatorTest {
     }
 
     private static SamplingParameters sampling(double temperature, int topK, double topP, int maxTokens) {
-        return new SamplingParameters(temperature, topK, topP, maxTokens, 1L);
+        return new SamplingParameters(temperature, topK, topP, maxTokens, 1L, false, 0);
+    }
+
+    private static SamplingParameters keepingItsMask(int topK) {
+        return new SamplingParameters(1.0, topK, 1.0, 8, 1L, true, 0);
     }
 
     static Stream<Arguments> claimsThatDoNotHold() {
@@ -233,6 +237,35 @@ class RolloutValidatorTest {
                         RefusalReason.LOG_PROBS,
                         "log_prob_distribution",
                         r -> r.setLogProbDistribution(LogProbDistribution.RAW).setSampling(sampling(0.7, 0, 1, 8))),
+                wrong(
+                        "truncated log-probs that nothing can be compared with",
+                        RefusalReason.LOG_PROBS,
+                        "tempered_log_probs",
+                        r -> r.setLogProbDistribution(LogProbDistribution.TRUNCATED)
+                                .setSampling(sampling(1, 3, 1, 8))),
+                wrong(
+                        "a mask that is to be kept, and was not",
+                        RefusalReason.SAMPLING,
+                        "sampling_trace.kept_tokens",
+                        r -> r.setLogProbDistribution(LogProbDistribution.TRUNCATED)
+                                .setTemperedLogProbs(PackedFloats.of(-1f, -1f, -1f))
+                                .setSampling(keepingItsMask(3))),
+                wrong(
+                        "a mask that is to be kept where nothing is left out",
+                        RefusalReason.SAMPLING,
+                        "sampling.keep_sampling_mask",
+                        r -> r.setSampling(keepingItsMask(0))),
+                wrong(
+                        "tempered log-probs where those over the kept tokens are compared",
+                        RefusalReason.LOG_PROBS,
+                        "log_prob_distribution",
+                        r -> r.setLogProbDistribution(LogProbDistribution.TEMPERED)
+                                .setSampling(keepingItsMask(3))),
+                wrong(
+                        "fewer than no likeliest tokens",
+                        RefusalReason.SAMPLING,
+                        "sampling.top_log_probs",
+                        r -> r.setSampling(new SamplingParameters(1.0, 0, 1.0, 8, 1L, false, -1))),
                 wrong("a NaN reward", RefusalReason.REWARD, "reward", r -> r.setReward(Double.NaN)),
                 wrong("an absurd reward", RefusalReason.REWARD, "reward", r -> r.setReward(-100.5)),
                 wrong(

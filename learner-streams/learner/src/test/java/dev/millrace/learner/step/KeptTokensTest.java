@@ -1,0 +1,110 @@
+package dev.millrace.learner.step;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.learner.SyntheticRollouts;
+import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.GradientSession;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.session.TokenScores;
+import dev.millrace.policy.weights.Gradients;
+import dev.millrace.policy.weights.Weights;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.KeptSupport;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.registry.InMemorySchemaRegistry;
+import dev.millrace.schemas.serde.AvroSerde;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+/** A trajectory's kept tokens are what the learner's softmax is over, wherever it scores or differentiates. */
+class KeptTokensTest {
+    private static final DecoderShape SHAPE = SyntheticRollouts.SHAPE;
+
+    /** A builder that copies a record asks whether its classes are trusted; the serde says so when it is loaded. */
+    @BeforeAll
+    static void trustRecords() {
+        AvroSerde.of(Trajectory.class, new InMemorySchemaRegistry());
+    }
+
+    @Test
+    void shouldScoreAndDifferentiateOverTheKeptTokensOfEveryMember() {
+        StepMembers members = new StepMembers(batch());
+        SequenceBatch sequences = members.sequences();
+        assertThat(IntStream.range(0, members.count()).filter(s -> sequences.kept(s) == null))
+                .containsExactly(2);
+        Weights weights = Weights.random(SHAPE, SyntheticRollouts.SEED);
+        float[] ones = new float[sequences.scoredCount()];
+        Arrays.fill(ones, 1f);
+        float[] zeros = new float[ones.length];
+        float[] temperatures = new float[members.count()];
+        Arrays.fill(temperatures, 1f);
+        Gradients expected = new Gradients(SHAPE);
+        TokenScores scores;
+        try (GradientSession session = new GradientSession(Engine.cpu(), SHAPE, 1024)) {
+            scores = session.accumulate(weights, sequences, temperatures, ones, zeros, expected);
+        }
+        Gradients found = new Gradients(SHAPE);
+        float[] scored = new float[ones.length];
+        try (GradientShards shards = new GradientShards(Engine.cpu(), SHAPE, 64, 2, 2)) {
+            int[] all = IntStream.range(0, members.count()).toArray();
+            shards.score(weights, members, all, scored, new StepMetricsTally());
+            shards.differentiate(weights, members.select(all), ones, zeros, found);
+        }
+        assertThat(scored).containsExactly(scores.logProbs(), within(1e-6f));
+        for (TensorSpec spec : SHAPE.tensors()) {
+            assertThat(found.tensor(spec.name()))
+                    .as(spec.name())
+                    .containsExactly(expected.tensor(spec.name()), within(1e-5f));
+        }
+    }
+
+    /** Six members, all but one of which were drawn from a part of the vocabulary. */
+    private static TrainingBatch batch() {
+        List<Trajectory> trajectories = new ArrayList<>();
+        List<BatchEntry> entries = new ArrayList<>();
+        SplittableRandom random = new SplittableRandom(3);
+        try (SyntheticRollouts rollouts = new SyntheticRollouts(2)) {
+            for (int i = 0; i < 6; i++) {
+                Trajectory trajectory = rollouts.next();
+                trajectories.add(i == 2 ? trajectory : kept(trajectory, random));
+                entries.add(SyntheticRollouts.entry(trajectory, 0, i));
+            }
+        }
+        return TrainingBatch.of(SyntheticRollouts.batch(1, entries), trajectories);
+    }
+
+    private static Trajectory kept(Trajectory trajectory, SplittableRandom random) {
+        List<Integer> counts = new ArrayList<>();
+        List<Integer> ids = new ArrayList<>();
+        for (int t = 0; t < PackedMask.length(trajectory.getMask()); t++) {
+            if (PackedMask.get(trajectory.getMask(), t) == 1) {
+                int sampled = PackedInts.get(trajectory.getResponseTokens(), t);
+                int others = random.nextInt(4);
+                counts.add(others + 1);
+                for (int i = 0; i <= others; i++) {
+                    ids.add((sampled + i) % SHAPE.vocabSize());
+                }
+            }
+        }
+        return Trajectory.newBuilder(trajectory)
+                .setKeptTokens(new KeptSupport(packed(counts), packed(ids)))
+                .build();
+    }
+
+    private static ByteBuffer packed(List<Integer> values) {
+        return PackedInts.of(values.stream().mapToInt(Integer::intValue).toArray());
+    }
+}

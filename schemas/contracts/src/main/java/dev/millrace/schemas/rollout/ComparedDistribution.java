@@ -1,0 +1,51 @@
+package dev.millrace.schemas.rollout;
+
+import dev.millrace.schemas.KeptSupport;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import java.nio.ByteBuffer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The distribution in which a rollout's policies are compared: the softmax at its temperature, over the tokens that top-k and
+ * top-p left where its sampling says {@code keep_sampling_mask}, else over the whole vocabulary.
+ *
+ * <p>Of rollouts that the {@link RolloutValidator} has let pass.
+ */
+public final class ComparedDistribution {
+    private ComparedDistribution() {}
+
+    /** Whether tokens were left out at all. */
+    public static boolean isTruncated(SamplingParameters sampling) {
+        return sampling.getTopK() > 0 || sampling.getTopP() < 1;
+    }
+
+    /** The behavior policy's log-probs in it. */
+    public static ByteBuffer behaviorLogProbs(Rollout rollout) {
+        ByteBuffer tempered = rollout.getTemperedLogProbs();
+        return tempered == null || rollout.getSampling().getKeepSamplingMask()
+                ? rollout.getBehaviorLogProbs()
+                : tempered;
+    }
+
+    /** The tokens that it is over; null where it is over the whole vocabulary. */
+    public static @Nullable KeptSupport keptTokens(Rollout rollout) {
+        return rollout.getSampling().getKeepSamplingMask() && rollout.getSamplingTrace() != null
+                ? rollout.getSamplingTrace().getKeptTokens()
+                : null;
+    }
+
+    /** How many tokens were kept, for each response token; 0 where the mask is 0. */
+    public static int[] keptCounts(KeptSupport kept, ByteBuffer mask) {
+        int[] counts = new int[PackedMask.length(mask)];
+        int row = 0;
+        for (int t = 0; t < counts.length; t++) {
+            if (PackedMask.get(mask, t) == 1) {
+                counts[t] = PackedInts.get(kept.getCounts(), row++);
+            }
+        }
+        return counts;
+    }
+}
