@@ -67,8 +67,8 @@ final class CounterfactualReplay {
     }
 
     private static List<Variant> variants(List<String> corrections, MillraceConfig config) {
-        List<Variant> variants = new ArrayList<>(List.of(new Variant(
-                "recorded", config.topology().corrections(), config.learner().step())));
+        List<Variant> variants = new ArrayList<>(List.of(
+                new Variant("recorded", config.algorithm(), config.learner().step())));
         corrections.forEach(named -> variants.add(VariantOption.parse(named, config)));
         List<String> names = variants.stream().map(Variant::name).toList();
         if (new HashSet<>(names).size() < names.size()) {

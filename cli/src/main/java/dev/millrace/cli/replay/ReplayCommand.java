@@ -3,6 +3,7 @@ package dev.millrace.cli.replay;
 import dev.millrace.cli.TypedCommand;
 import dev.millrace.cli.archive.ProgressLine;
 import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
 import dev.millrace.replay.ReplayedStep;
@@ -20,7 +21,6 @@ import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.replay.NamedCorrections;
-import dev.millrace.stages.CorrectionConfig;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
@@ -77,8 +77,8 @@ public final class ReplayCommand implements Callable<Integer> {
             names = "--corrections",
             paramLabel = "WHAT",
             description = {
-                "Other corrections, beside the run's own: a preset, none, or a YAML file with keys of topology.corrections; may be given",
-                "often. With --retrain and --gradients the file may have the sections corrections and step, the latter with keys of learner.step."
+                "Other corrections, beside the run's own: a preset, also with thresholds, a named algorithm, none, or a YAML file with keys of algorithm; may be given",
+                "often. With --retrain and --gradients the file may have the sections algorithm and step, the latter with keys of learner.step."
             })
     private List<String> corrections = new ArrayList<>();
 
@@ -166,14 +166,14 @@ public final class ReplayCommand implements Callable<Integer> {
     }
 
     private int whatIf(ReplayedRun replayed, PrintWriter out) throws Exception {
-        CorrectionConfig ofRun = replayed.config().topology().corrections();
+        Algorithm ofRun = replayed.config().algorithm();
         List<Alternative> alternatives = new ArrayList<>(List.of(new Alternative("recorded", ofRun)));
         if (rescore != null) {
             alternatives.add(new Alternative("rescored " + rescore, ofRun, true));
         }
         for (String named : corrections) {
             Alternative other = NamedCorrections.parse(named, ofRun);
-            alternatives.add(new Alternative(other.name(), other.corrections(), rescore != null));
+            alternatives.add(new Alternative(other.name(), other.algorithm(), rescore != null));
         }
         List<String> names = alternatives.stream().map(Alternative::name).toList();
         if (new HashSet<>(names).size() < names.size()) {
@@ -268,8 +268,11 @@ public final class ReplayCommand implements Callable<Integer> {
             out.flush();
             return NOT_PROVED;
         }
-        AsRecorded replay =
-                new AsRecorded(replayed.recorded(), replayed.config().topology(), replayed.maxValueBytes());
+        AsRecorded replay = new AsRecorded(
+                replayed.recorded(),
+                replayed.config().topology(),
+                replayed.config().algorithm(),
+                replayed.maxValueBytes());
         long start = System.nanoTime();
         List<TaskVerdict> verdicts = ProgressLine.during(
                 "replaying",

@@ -1,7 +1,8 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.kl.KlConfig;
-import dev.millrace.learner.step.ProximalSource;
+import dev.millrace.corrections.proximal.MissingOldLogProbs;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.replay.archive.RecordedVersions;
@@ -9,7 +10,6 @@ import dev.millrace.replay.rescore.Rescorer;
 import dev.millrace.replay.rescore.Rescoring;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
-import dev.millrace.stages.MissingOldLogProbs;
 import org.jspecify.annotations.Nullable;
 
 /** What {@code --rescore} needs beside the run: its versions, and an engine. */
@@ -53,9 +53,9 @@ final class RescoreSetup implements AutoCloseable {
     boolean isLearnersDecision(MillraceConfig config) {
         return rescorer != null
                 && rescorer.what().isAtStep()
-                && config.learner().step().proximal() == ProximalSource.RECOMPUTED
-                && !(config.learner().step().kl() instanceof KlConfig.InReward)
-                && config.topology().corrections().missingOldLogProbs() == MissingOldLogProbs.RECOMPUTE;
+                && config.algorithm().mode() == Mode.DECOUPLED
+                && !(config.algorithm().kl() instanceof KlConfig.InReward)
+                && config.algorithm().missingOldLogProbs() == MissingOldLogProbs.RECOMPUTE;
     }
 
     @Override

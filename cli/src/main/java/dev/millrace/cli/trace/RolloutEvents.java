@@ -14,7 +14,6 @@ import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
-import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
@@ -175,26 +174,16 @@ final class RolloutEvents {
             details.add("without old log-probs, and no other version's in their place");
             data.put("without_old", true);
         }
-        weights(trajectory, data).ifPresent(details::add);
-        var stages = data.putArray("stages");
-        for (StageReport stage : trajectory.getStages()) {
-            stages.addObject()
-                    .put("stage", stage.getStage())
-                    .put("tokens_seen", stage.getTokensSeen())
-                    .put("tokens_changed", stage.getTokensChanged());
-            details.add(stage.getStage() + " changed " + stage.getTokensChanged() + " of " + stage.getTokensSeen()
-                    + " tokens");
-        }
         add(found.timestampMs(), "joined", details, place(found), data);
     }
 
-    /** Of the tokens that may be trained on. */
-    private static Optional<String> weights(Trajectory trajectory, ObjectNode data) {
-        if (trajectory.getImportanceWeights() == null) {
+    /** Of the tokens that are left to train on. */
+    private static Optional<String> weights(BatchEntry entry, Trajectory trajectory, ObjectNode data) {
+        if (entry.getWeights() == null || entry.getTrainedTokens() == 0) {
             return Optional.empty(); // the stages say what the rule did; the learner makes them again
         }
-        float[] weights = PackedFloats.toArray(trajectory.getImportanceWeights());
-        ByteBuffer mask = trajectory.getMask();
+        float[] weights = PackedFloats.toArray(entry.getWeights());
+        ByteBuffer mask = entry.getMask() == null ? trajectory.getMask() : entry.getMask();
         double sum = 0;
         double least = Double.POSITIVE_INFINITY;
         double most = Double.NEGATIVE_INFINITY;
@@ -245,6 +234,7 @@ final class RolloutEvents {
             details.add("staleness expected at its step " + staleness);
         }
         data.put("staleness", staleness);
+        trajectory.flatMap(it -> weights(entry, it, data)).ifPresent(details::add);
         details.add(
                 entry.getTrainedTokens() > 0
                         ? entry.getTrainedTokens() + " tokens left to train on"

@@ -171,9 +171,18 @@ public final class StageFacts {
         return Optional.ofNullable(known.get(input)).orElseThrow(() -> new AbsentInputException(input));
     }
 
+    /** The same under another mask, such as the one that stages have left. */
+    public StageFacts under(TokenBatch layout) {
+        return toBuilder(layout).build();
+    }
+
     /** The same with something more. */
     public Builder toBuilder() {
-        Builder builder = new Builder(tokens, rewards);
+        return toBuilder(tokens);
+    }
+
+    private Builder toBuilder(TokenBatch layout) {
+        Builder builder = new Builder(layout, rewards);
         builder.known.putAll(known);
         builder.version = version;
         builder.withoutOld = withoutOld;

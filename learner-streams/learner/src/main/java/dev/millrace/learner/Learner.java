@@ -2,6 +2,7 @@ package dev.millrace.learner;
 
 import dev.millrace.api.step.MadeStep;
 import dev.millrace.api.step.StepObserver;
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.learner.batch.BatchReader;
 import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.learner.batch.TrainingBatch;
@@ -13,7 +14,6 @@ import dev.millrace.learner.versions.VersionRetention;
 import dev.millrace.log.LogConnection;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.TrainingStep;
-import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
@@ -68,13 +68,13 @@ public final class Learner implements AutoCloseable {
     /**
      * Compiles the graphs; connects to nothing yet.
      *
-     * @param corrections the run's, as the topology has them: by these a step decides anew at the version it starts from
+     * @param algorithm the run's, as the topology has it: by it a step decides at the version it starts from
      * @param initial the policy a fresh run begins with; a run that goes on must be of its shape and vocabulary
      */
     public Learner(
             LogConnection connection,
             LearnerConfig config,
-            CorrectionConfig corrections,
+            Algorithm algorithm,
             WeightsConfig weightsConfig,
             InitialPolicy initial,
             Engine engine,
@@ -83,7 +83,7 @@ public final class Learner implements AutoCloseable {
         this(
                 connection,
                 config,
-                corrections,
+                algorithm,
                 weightsConfig,
                 initial,
                 engine,
@@ -95,7 +95,7 @@ public final class Learner implements AutoCloseable {
     Learner(
             LogConnection connection,
             LearnerConfig config,
-            CorrectionConfig corrections,
+            Algorithm algorithm,
             WeightsConfig weightsConfig,
             InitialPolicy initial,
             Engine engine,
@@ -110,7 +110,7 @@ public final class Learner implements AutoCloseable {
         this.registry = registry;
         this.clock = clock;
         this.producers = producers;
-        this.optimizer = new BatchOptimizer(engine, initial.shape(), config.step(), corrections);
+        this.optimizer = new BatchOptimizer(engine, initial.shape(), config.step(), algorithm);
     }
 
     /**

@@ -97,9 +97,7 @@ final class TrainingRecord {
         metrics.put("optimizer_steps", (double) manifest.getOptimizerSteps());
         metrics.put("versions_behind_assembly", (double) (startVersion - batch.getAssembledVersion()));
         report.stages().forEach(stage -> put("stage.", stage, metrics));
-        if (report.entries() != null) { // decided anew: what the batch's own stages said, beside
-            batch.getStages().forEach(stage -> put("recorded.stage.", stage, metrics));
-        }
+        batch.getStages().forEach(stage -> put("recorded.stage.", stage, metrics));
         return metrics;
     }
 

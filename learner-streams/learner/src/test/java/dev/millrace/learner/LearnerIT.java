@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.fail;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.learner.batch.OutOfSequenceException;
 import dev.millrace.learner.batch.TrajectoryUnavailableException;
@@ -12,7 +14,6 @@ import dev.millrace.learner.commit.FencedLearnerException;
 import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.learner.step.DecayConfig;
 import dev.millrace.learner.step.OptimizerConfig;
-import dev.millrace.learner.step.ProximalSource;
 import dev.millrace.learner.step.StepConfig;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -21,7 +22,6 @@ import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.weights.BrokenVersionPolicy;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -395,7 +395,7 @@ class LearnerIT {
         try (Learner learner = new Learner(
                 log.connection(),
                 config(5),
-                CorrectionConfig.defaults(),
+                Algorithm.defaults().with(a -> a.mode(Mode.RECORDED)),
                 weights(),
                 initial,
                 Engine.cpu(),
@@ -410,7 +410,7 @@ class LearnerIT {
         return new Learner(
                 log.connection(),
                 config(maxSteps),
-                CorrectionConfig.defaults(),
+                Algorithm.defaults().with(a -> a.mode(Mode.RECORDED)),
                 weights(),
                 InitialPolicy.random(SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),
                 Engine.cpu(),
@@ -421,10 +421,7 @@ class LearnerIT {
 
     static LearnerConfig config(int maxSteps) {
         OptimizerConfig optimizer = new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 1);
-        StepConfig step = StepConfig.defaults()
-                .withOptimizer(optimizer)
-                .withProximal(ProximalSource.RECORDED)
-                .withCut(256, 2);
+        StepConfig step = StepConfig.defaults().withOptimizer(optimizer).withCut(256, 2);
         return new LearnerConfig(step, maxSteps, 1_500, 4_000, 30_000);
     }
 

@@ -1,11 +1,12 @@
 package dev.millrace.learner;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.learner.commit.VersionCommitter;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.run.RunTopics;
-import dev.millrace.stages.CorrectionConfig;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.BufferedReader;
 import java.io.File;
@@ -142,7 +143,7 @@ final class LearnerProcess {
                 Learner learner = new Learner(
                         log.connection(),
                         new LearnerConfig(usual.step(), usual.maxSteps(), 30_000, 64 << 20, 30_000),
-                        CorrectionConfig.defaults(),
+                        Algorithm.defaults().with(a -> a.mode(Mode.RECORDED)),
                         LearnerIT.weights(),
                         InitialPolicy.random(
                                 SyntheticRollouts.SHAPE, SyntheticRollouts.TOKENIZER_HASH, SyntheticRollouts.SEED),

@@ -66,11 +66,9 @@ public final class SyntheticRollouts implements AutoCloseable {
         SequenceBatch sequence = new SequenceBatch(new int[][] {tokens}, new int[] {promptTokens});
         float[] old = session.score(weights, sequence, new float[] {1f}).logProbs();
         float[] behavior = new float[old.length];
-        float[] importance = new float[old.length];
         double reward = 0;
         for (int t = 0; t < old.length; t++) {
             behavior[t] = (float) (old[t] + 0.02 * (random.nextDouble() - 0.5));
-            importance[t] = mask[t] * (float) Math.min(2, Math.exp((double) old[t] - behavior[t]));
             reward += response[t] < 4 ? 1.0 / old.length : 0;
         }
         int ordinal = count / GROUP_SIZE;
@@ -96,8 +94,6 @@ public final class SyntheticRollouts implements AutoCloseable {
                 .setOldLogProbs(PackedFloats.of(old))
                 .setProximalLogProbs(PackedFloats.of(old))
                 .setProximalVersion(0)
-                .setImportanceWeights(PackedFloats.of(importance))
-                .setStages(List.of())
                 .setReward(reward)
                 .setFinishReason("STOP")
                 .setFinishedAtMs(1)

@@ -1,18 +1,18 @@
 package dev.millrace.replay;
 
-import dev.millrace.stages.CorrectionConfig;
+import dev.millrace.corrections.algorithm.Algorithm;
 
 /**
- * Corrections that a run is asked about.
+ * An algorithm that a run is asked about.
  *
  * @param name for people
- * @param corrections all of them
+ * @param algorithm what is decided by
  * @param isRescored whether they see log-probs that were computed again, rather than the recorded ones
  */
-public record Alternative(String name, CorrectionConfig corrections, boolean isRescored) {
+public record Alternative(String name, Algorithm algorithm, boolean isRescored) {
 
     /** Over the recorded log-probs. */
-    public Alternative(String name, CorrectionConfig corrections) {
-        this(name, corrections, false);
+    public Alternative(String name, Algorithm algorithm) {
+        this(name, algorithm, false);
     }
 }

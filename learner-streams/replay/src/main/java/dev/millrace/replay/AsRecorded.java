@@ -1,5 +1,6 @@
 package dev.millrace.replay;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.replay.InputReader.Taken;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.schemas.LearnerBatch;
@@ -40,13 +41,15 @@ public final class AsRecorded {
     private final LongAdder progress = new LongAdder();
 
     /**
-     * @param config what the run decided by
+     * @param config of the run's topology
+     * @param algorithm what the run decided by
      * @param maxValueBytes largest value that its log took
      */
-    public AsRecorded(RecordedRun run, TopologyConfig config, int maxValueBytes) {
+    public AsRecorded(RecordedRun run, TopologyConfig config, Algorithm algorithm, int maxValueBytes) {
         this.run = run;
         this.tasks = new TopologyTasks(
                 config,
+                algorithm,
                 run.run(),
                 run.topics(),
                 run.registry(),

@@ -5,6 +5,9 @@ import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.corrections.diagnostics.DiagnosticsStep;
 import dev.millrace.corrections.diagnostics.DiagnosticsWindow;
 import dev.millrace.corrections.diagnostics.TreeBounds;
+import dev.millrace.corrections.stage.Decision;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedRun.Range;
@@ -17,10 +20,8 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
-import dev.millrace.stages.AssembledInput;
 import dev.millrace.stages.BatchDiagnostics;
-import dev.millrace.stages.BatchInput;
-import dev.millrace.stages.BatchVerdict;
+import dev.millrace.stages.RecordedFacts;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -219,34 +220,41 @@ public final class WhatIf {
     private Decided decide(
             LearnerBatch batch, Optional<TrainingStep> trained, List<ConsumerRecord<byte[], byte[]>> members) {
         List<Trajectory> trajectories = decoded(batch, members);
-        BatchInput input = AssembledInput.of(batch, trajectories);
-        tokens.add(input.tokens().tokenCount());
+        StageFacts facts = RecordedFacts.of(batch, trajectories);
+        tokens.add(facts.tokens().tokenCount());
         Optional<Rescored> rescored =
-                rescorer == null ? Optional.empty() : Optional.of(rescorer.rescore(batch, trajectories, input));
+                rescorer == null ? Optional.empty() : Optional.of(rescorer.rescore(batch, trajectories, facts));
         List<StepFigures> figures = new ArrayList<>();
         List<KeptBatch> kept = new ArrayList<>();
         Optional<Boolean> isAsTrained = Optional.empty();
         boolean isAsRecorded = false;
         double staleness = 0;
+        long[] recordedVersions =
+                trajectories.stream().mapToLong(Trajectory::getProximalVersion).toArray();
         for (int a = 0; a < alternatives.size(); a++) {
             AlternativeReplay alternative = alternatives.get(a);
-            BatchInput seen = alternative.isRescored() ? rescored.orElseThrow().input() : input;
-            BatchVerdict verdict = alternative.decide(seen);
-            figures.add(alternative.figures(seen, verdict, batch));
+            StageFacts seen = alternative.isRescored() ? rescored.orElseThrow().facts() : facts;
+            Decision decision = alternative.decide(seen);
+            figures.add(alternative.figures(seen, decision, batch));
             if (keeper != null && a > 0) {
                 kept.add(alternative.kept(
                         batch,
                         trajectories,
-                        alternative.isRescored() ? rescored.orElseThrow().proximalVersions() : input.proximalVersions(),
+                        alternative.isRescored() ? rescored.orElseThrow().proximalVersions() : recordedVersions,
                         seen,
-                        verdict));
+                        decision));
             }
             if (a == 0) {
-                isAsRecorded = AlternativeReplay.isRecorded(verdict, batch);
-                staleness = verdict.stalenessMean();
+                isAsRecorded = AlternativeReplay.isRecorded(decision, batch);
+                staleness = new StalenessLimit(Long.MAX_VALUE)
+                        .maskTokens(
+                                seen.versions(),
+                                seen.version(),
+                                new byte[seen.tokens().tokenCount()])
+                        .mean();
             }
             if (alternative.isRescored() && isAsTrained.isEmpty()) {
-                isAsTrained = trained.map(step -> AlternativeReplay.isTrained(verdict, step));
+                isAsTrained = trained.map(step -> AlternativeReplay.isTrained(decision, step));
             }
         }
         double reward = batch.getEntries().stream()
@@ -265,8 +273,8 @@ public final class WhatIf {
                         rescored.map(step -> new RescoredStep(step.agreement(), asTrained)),
                         figures,
                         List.of()),
-                BatchDiagnostics.of(input),
-                rescored.flatMap(step -> BatchDiagnostics.of(step.input())),
+                BatchDiagnostics.of(facts),
+                rescored.flatMap(step -> BatchDiagnostics.of(step.facts())),
                 kept);
     }
 

@@ -2,6 +2,7 @@ package dev.millrace.replay;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.topology.RecordedTopics;
 import dev.millrace.topology.RecordedTopologyCheck;
@@ -11,10 +12,15 @@ import dev.millrace.topology.TopologyConfig;
 /** Whatever a test does to the topology, a replay of the record of it makes every byte of it again. */
 public final class TopologyTestsReplayed implements RecordedTopologyCheck {
     @Override
-    public void check(RecordedTopics recorded, SchemaRegistry schemas, TopologyConfig config, int maxValueBytes) {
+    public void check(
+            RecordedTopics recorded,
+            SchemaRegistry schemas,
+            TopologyConfig config,
+            Algorithm algorithm,
+            int maxValueBytes) {
         MemoryRun run = new MemoryRun(Samples.RUN, Samples.TOPICS, schemas, recorded);
         try {
-            assertThat(new AsRecorded(run, config, maxValueBytes).replay(1))
+            assertThat(new AsRecorded(run, config, algorithm, maxValueBytes).replay(1))
                     .as("replay as recorded")
                     .isNotEmpty()
                     .allMatch(TaskVerdict::isProved);

@@ -1,16 +1,24 @@
 package dev.millrace.stages;
 
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.Decision;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.staleness.StalenessLimit;
+import dev.millrace.corrections.staleness.StalenessSummary;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.run.RunIdentity;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.OptionalDouble;
 import org.jspecify.annotations.Nullable;
 
-/** The record of a batch: its members, and what the corrections decided about them. */
+/** The record of a batch: its members, and what the stages decided about them. */
 public final class DecidedBatch {
     private DecidedBatch() {}
 
@@ -19,10 +27,11 @@ public final class DecidedBatch {
      *
      * @param members one for each sequence: who it is, where it lies, its reward and oldest version; whatever else it says is
      *     of no account
-     * @param assembledVersion the newest version when it was assembled; that of the input is the one at which its step is
+     * @param assembledVersion the newest version when it was assembled; that of the facts is the one at which its step is
      *     expected to start
-     * @param choice how they were chosen, which stands before what the corrections report
-     * @param input what was decided about
+     * @param choice how they were chosen, which stands before what the stages report
+     * @param facts what was decided about
+     * @param recordWeights whether importance weights are written, for a reader that cannot make them itself
      */
     public static LearnerBatch of(
             RunIdentity run,
@@ -31,45 +40,53 @@ public final class DecidedBatch {
             long assembledVersion,
             List<BatchEntry> members,
             List<StageReport> choice,
-            BatchInput input,
-            BatchVerdict verdict) {
+            StageFacts facts,
+            Decision decision,
+            boolean recordWeights) {
         List<BatchEntry> entries = new ArrayList<>(members.size());
         for (int s = 0; s < members.size(); s++) {
-            entries.add(entry(members.get(s), s, input, verdict));
+            entries.add(entry(members.get(s), s, facts, decision, recordWeights));
         }
         List<StageReport> reports = new ArrayList<>(choice);
-        reports.addAll(verdict.reports());
+        reports.addAll(StageReports.of(decision.outcomes()));
+        StalenessSummary staleness = new StalenessLimit(Long.MAX_VALUE)
+                .maskTokens(
+                        facts.versions(),
+                        facts.version(),
+                        new byte[facts.tokens().tokenCount()]);
         return new LearnerBatch(
                 run.runId(),
                 run.epoch(),
                 run.policyId(),
                 batchId,
                 assembledVersion,
-                input.currentVersion(),
+                facts.version(),
                 entries,
                 reports,
-                (long) verdict.tokens().trainedTokens(),
-                orAbsent(verdict.essRatio()),
-                orAbsent(verdict.essRatioTruncated()),
-                orAbsent(verdict.secondMoment()),
-                verdict.stepScale(),
-                verdict.stalenessMean(),
-                verdict.stalenessMax(),
+                (long) decision.left().trainedTokens(),
+                orNull(decision.essRatio()),
+                orNull(decision.essRatioTruncated()),
+                orNull(decision.secondMoment()),
+                decision.stepScale(),
+                staleness.mean(),
+                staleness.oldest(),
                 assembledAtMs);
     }
 
-    private static @Nullable Double orAbsent(double value) {
-        return Double.isNaN(value) ? null : value;
+    private static @Nullable Double orNull(OptionalDouble figure) {
+        return figure.isPresent() ? figure.getAsDouble() : null;
     }
 
     /** A mask is written only where it is another than the trajectory's own. */
-    private static BatchEntry entry(BatchEntry member, int sequence, BatchInput input, BatchVerdict verdict) {
-        int trained = verdict.tokens().trainedTokens(sequence);
+    private static BatchEntry entry(
+            BatchEntry member, int sequence, StageFacts facts, Decision decision, boolean recordWeights) {
+        TokenBatch left = decision.left();
+        int trained = left.trainedTokens(sequence);
         ByteBuffer mask = null;
-        if (trained != input.tokens().trainedTokens(sequence)) {
-            byte[] left = new byte[input.tokens().length(sequence)];
-            verdict.tokens().copyMask(verdict.tokens().start(sequence), left, 0, left.length);
-            mask = PackedMask.of(left);
+        if (trained != facts.tokens().trainedTokens(sequence)) {
+            byte[] bytes = new byte[left.length(sequence)];
+            left.copyMask(left.start(sequence), bytes, 0, bytes.length);
+            mask = PackedMask.of(bytes);
         }
         return new BatchEntry(
                 member.getRolloutId(),
@@ -79,12 +96,15 @@ public final class DecidedBatch {
                 member.getRolloutPartition(),
                 member.getRolloutOffset(),
                 member.getReward(),
-                verdict.advantages()[sequence],
+                decision.advantages()[sequence],
                 member.getOldestVersion(),
                 trained,
                 mask,
-                verdict.maskedBy()[sequence],
+                decision.maskedBy()[sequence],
                 null,
-                null);
+                recordWeights
+                        ? PackedFloats.of(
+                                Arrays.copyOfRange(decision.weights(), left.start(sequence), left.end(sequence)))
+                        : null);
     }
 }

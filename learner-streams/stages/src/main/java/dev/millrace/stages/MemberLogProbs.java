@@ -1,6 +1,7 @@
 package dev.millrace.stages;
 
-import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.schemas.packed.PackedFloats;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
@@ -25,12 +26,10 @@ public record MemberLogProbs(float[] behavior, float[] old, float[] proximal) {
         return missing;
     }
 
-    /** The comparison of two of them. */
-    public LogRatio ratio(ComparedPolicies policies) {
-        return switch (policies) {
-            case ANCHOR -> LogRatio.of(policies.kind(), proximal, behavior);
-            case ENGINE_MISMATCH -> LogRatio.of(policies.kind(), old, behavior);
-            case STALENESS -> LogRatio.of(policies.kind(), proximal, old);
-        };
+    /** Tells the stages. */
+    public StageFacts.Builder addTo(StageFacts.Builder facts) {
+        return facts.vector(StageInput.BEHAVIOR, behavior)
+                .vector(StageInput.OLD, old)
+                .vector(StageInput.PROXIMAL, proximal);
     }
 }

@@ -1,5 +1,6 @@
 package dev.millrace.stages;
 
+import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.TrainingStep;
 import java.util.ArrayList;
@@ -9,7 +10,7 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * The reports of the stages in a record of the training log, where they are metrics with names of the form
+ * The reports of the stages as records have them, and in a record of the training log, where they are metrics with names of the form
  * {@code stage.<name>.<figure>}; {@code recorded.stage.} has what the batch's own decisions were if the learner decided anew.
  */
 public final class StageReports {
@@ -18,6 +19,19 @@ public final class StageReports {
     private static final String CHANGED = ".tokens_changed";
 
     private StageReports() {}
+
+    /** What stages that have just decided say, as records have it. */
+    public static List<StageReport> of(List<StageOutcome> outcomes) {
+        return outcomes.stream()
+                .map(outcome -> new StageReport(
+                        outcome.stage(),
+                        outcome.tokensSeen(),
+                        outcome.tokensActed(),
+                        outcome.sequencesSeen(),
+                        outcome.sequencesActed(),
+                        new TreeMap<>(outcome.values())))
+                .toList();
+    }
 
     /** What the stages in force reported, by name; of a stage that only the batch had, the batch's. */
     public static List<StageReport> of(TrainingStep step) {

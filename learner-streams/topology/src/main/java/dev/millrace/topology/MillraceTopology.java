@@ -1,5 +1,6 @@
 package dev.millrace.topology;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.fetch.KafkaRecordFetcher;
 import dev.millrace.log.fetch.RecordFetcher;
@@ -51,8 +52,9 @@ public final class MillraceTopology {
     private MillraceTopology() {}
 
     /** The topology of a run on its log. */
-    public static Topology build(TopologyConfig config, LogConnection connection, TopologyMeters meters) {
-        return addTo(new StreamsBuilder(), config, connection, meters);
+    public static Topology build(
+            TopologyConfig config, Algorithm algorithm, LogConnection connection, TopologyMeters meters) {
+        return addTo(new StreamsBuilder(), config, algorithm, connection, meters);
     }
 
     /**
@@ -67,11 +69,16 @@ public final class MillraceTopology {
      * @param builder is built here, and must not be changed afterwards
      */
     public static Topology addTo(
-            StreamsBuilder builder, TopologyConfig config, LogConnection connection, TopologyMeters meters) {
+            StreamsBuilder builder,
+            TopologyConfig config,
+            Algorithm algorithm,
+            LogConnection connection,
+            TopologyMeters meters) {
         Topology topology = builder.build();
         add(
                 topology,
                 config,
+                algorithm,
                 connection.run(),
                 connection.topics(),
                 connection.registry(),
@@ -117,6 +124,7 @@ public final class MillraceTopology {
      */
     public static Topology build(
             TopologyConfig config,
+            Algorithm algorithm,
             RunIdentity run,
             RunTopics topics,
             SchemaRegistry registry,
@@ -124,20 +132,22 @@ public final class MillraceTopology {
             int maxValueBytes,
             TopologyMeters meters) {
         Topology topology = new Topology();
-        add(topology, config, run, topics, registry, fetchers, maxValueBytes, meters);
+        add(topology, config, algorithm, run, topics, registry, fetchers, maxValueBytes, meters);
         return topology;
     }
 
     private static void add(
             Topology topology,
             TopologyConfig config,
+            Algorithm algorithm,
             RunIdentity run,
             RunTopics topics,
             SchemaRegistry registry,
             Supplier<RecordFetcher> fetchers,
             int maxValueBytes,
             TopologyMeters meters) {
-        TopologyTasks tasks = new TopologyTasks(config, run, topics, registry, fetchers, maxValueBytes, meters);
+        TopologyTasks tasks =
+                new TopologyTasks(config, algorithm, run, topics, registry, fetchers, maxValueBytes, meters);
         long commitIntervalMs = config.runtime().commitIntervalMs();
         StateStores.Kind stores = config.runtime().stateStores();
 

@@ -1,28 +1,21 @@
 package dev.millrace.topology;
 
-import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.topology.batch.BatchConfig;
 import dev.millrace.topology.batch.GroupsConfig;
 import dev.millrace.topology.ingress.IngressConfig;
 import dev.millrace.topology.join.JoinConfig;
 
 /**
- * Everything about the way from rollouts and scores to batches.
+ * Everything about the way from rollouts and scores to batches but what is decided about them, which is the algorithm's.
  *
  * @param ingress what records are held to
  * @param join how rollouts and scores wait for each other
- * @param corrections what is corrected for
  * @param groups when a group is ready
  * @param batch when a batch is cut
  * @param runtime how the stream engine runs it
  */
 public record TopologyConfig(
-        IngressConfig ingress,
-        JoinConfig join,
-        CorrectionConfig corrections,
-        GroupsConfig groups,
-        BatchConfig batch,
-        RuntimeConfig runtime) {
+        IngressConfig ingress, JoinConfig join, GroupsConfig groups, BatchConfig batch, RuntimeConfig runtime) {
 
     public TopologyConfig {
         if (groups.minSize() > ingress.maxGroupSize()) {
@@ -31,12 +24,11 @@ public record TopologyConfig(
         }
     }
 
-    /** The default run: 256 sequences a batch, token weights truncated at 2, M2PO at 0.04, square root of the ESS. */
+    /** 256 sequences a batch. */
     public static TopologyConfig defaults() {
         return new TopologyConfig(
                 IngressConfig.defaults(),
                 JoinConfig.defaults(),
-                CorrectionConfig.defaults(),
                 GroupsConfig.defaults(),
                 BatchConfig.defaults(),
                 RuntimeConfig.defaults());
@@ -44,11 +36,11 @@ public record TopologyConfig(
 
     /** The same, run in another way. */
     public TopologyConfig with(RuntimeConfig otherRuntime) {
-        return new TopologyConfig(ingress, join, corrections, groups, batch, otherRuntime);
+        return new TopologyConfig(ingress, join, groups, batch, otherRuntime);
     }
 
     /** The same with other batches. */
     public TopologyConfig with(BatchConfig otherBatch) {
-        return new TopologyConfig(ingress, join, corrections, groups, otherBatch, runtime);
+        return new TopologyConfig(ingress, join, groups, otherBatch, runtime);
     }
 }

@@ -1,5 +1,6 @@
 package dev.millrace.topology;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
 import dev.millrace.topology.meters.TopologyMeters;
 import dev.millrace.topology.watch.InputWaits;
@@ -39,6 +40,7 @@ public final class TopologyRunner implements AutoCloseable {
     private static final long LOOK_PERIOD_MS = 1_000;
 
     private final TopologyConfig config;
+    private final Algorithm algorithm;
     private final LogConnection connection;
     private final Path stateDirectory;
     private final TopologyMeters meters;
@@ -52,12 +54,17 @@ public final class TopologyRunner implements AutoCloseable {
     private final AtomicReference<Throwable> failure = new AtomicReference<>();
 
     /**
+     * @param algorithm what is decided by
      * @param stateDirectory of this instance alone; what is in it may be lost, and then takes longer to restore
      * @param registry takes the topology's meters and those of the engine
      */
     public TopologyRunner(
-            TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
-        this(config, connection, stateDirectory, registry, StreamsConfig.EXACTLY_ONCE_V2);
+            TopologyConfig config,
+            Algorithm algorithm,
+            LogConnection connection,
+            Path stateDirectory,
+            MeterRegistry registry) {
+        this(config, algorithm, connection, stateDirectory, registry, StreamsConfig.EXACTLY_ONCE_V2);
     }
 
     /**
@@ -65,18 +72,24 @@ public final class TopologyRunner implements AutoCloseable {
      * measure what exactly-once delivery costs.
      */
     public static TopologyRunner atLeastOnce(
-            TopologyConfig config, LogConnection connection, Path stateDirectory, MeterRegistry registry) {
-        return new TopologyRunner(config, connection, stateDirectory, registry, StreamsConfig.AT_LEAST_ONCE);
+            TopologyConfig config,
+            Algorithm algorithm,
+            LogConnection connection,
+            Path stateDirectory,
+            MeterRegistry registry) {
+        return new TopologyRunner(config, algorithm, connection, stateDirectory, registry, StreamsConfig.AT_LEAST_ONCE);
     }
 
     private TopologyRunner(
             TopologyConfig config,
+            Algorithm algorithm,
             LogConnection connection,
             Path stateDirectory,
             MeterRegistry registry,
             String guarantee) {
         this.guarantee = guarantee;
         this.config = config;
+        this.algorithm = algorithm;
         this.registry = registry;
         this.connection = connection;
         this.stateDirectory = stateDirectory;
@@ -90,7 +103,7 @@ public final class TopologyRunner implements AutoCloseable {
         RuntimeConfig runtime = config.runtime();
         boolean streamsGroup = new GroupSetup(runtime, connection).usesStreamsGroup();
         String name = streamsGroup ? "" : InstanceName.of(runtime.instanceId(), stateDirectory);
-        Topology topology = MillraceTopology.build(config, connection, meters);
+        Topology topology = MillraceTopology.build(config, algorithm, connection, meters);
         StreamsConfig settings =
                 new StreamsConfig(StreamsProperties.of(runtime, connection, stateDirectory, guarantee, name));
         KafkaStreams made = streamsGroup

@@ -1,10 +1,13 @@
 package dev.millrace.topology;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.topology.settings.CanonicalSettings;
 import dev.millrace.topology.settings.CanonicalValues;
 import dev.millrace.topology.settings.SettingsForms;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.SortedMap;
@@ -25,29 +28,52 @@ public final class TopologySettings {
     /** How it is run, and how much memory it takes, changes when something is decided, which its journal says, not what. */
     private static final Set<String> UNDECIDING = Set.of("topology.runtime", "topology.join.payload_cache_bytes");
 
-    private static final String CORRECTION = "topology.corrections.rollout_correction";
+    /** What only an update reads, once a batch has been decided. */
+    private static final Set<String> AFTERWARDS = Set.of(
+            "algorithm.variant",
+            "algorithm.objective",
+            "algorithm.loss_agg_mode",
+            "algorithm.kl",
+            "algorithm.entropy",
+            "algorithm.length_guard",
+            "algorithm.minibatches",
+            "algorithm.epochs");
+
+    /** Not a key: follows from the objective. */
+    static final String COMPARED = "algorithm.weights.compare";
+
     private static final List<String> THRESHOLDS =
-            List.of(CORRECTION + ".rollout_is_threshold", CORRECTION + ".rollout_rs_threshold");
+            List.of("algorithm.weights.threshold", "algorithm.rejection.rollout_rs_threshold");
 
     private static final Pattern DECIMAL = Pattern.compile("[+-]?[0-9]*\\.?[0-9]+([eE][+-]?[0-9]+)?");
 
     private TopologySettings() {}
 
     /**
-     * The settings of a topology in the current form: with a preset written out, so that it says what it stood for.
+     * The settings of a topology in the current form.
      *
+     * @param algorithm what is decided by
      * @param maxValueBytes largest value that the log takes
      */
-    public static CanonicalSettings of(TopologyConfig config, int maxValueBytes) {
+    public static CanonicalSettings of(TopologyConfig config, Algorithm algorithm, int maxValueBytes) {
         SortedMap<String, String> values = CanonicalValues.of("topology", config);
-        values.keySet().removeIf(key -> UNDECIDING.stream().anyMatch(it -> key.equals(it) || key.startsWith(it + ".")));
-        values.keySet().removeIf(key -> key.startsWith(CORRECTION + "."));
-        values.putAll(CanonicalValues.of(
-                CORRECTION, config.corrections().rolloutCorrection().spelledOut()));
-        values.remove(CORRECTION + ".preset");
+        remove(values, UNDECIDING);
+        SortedMap<String, String> decided = CanonicalValues.of("algorithm", algorithm);
+        remove(decided, AFTERWARDS);
+        values.putAll(decided);
+        values.put(
+                COMPARED, algorithm.weightsCompare().map(TopologySettings::name).orElse("none"));
         THRESHOLDS.forEach(key -> values.computeIfPresent(key, TopologySettings::withPlainNumbers));
         values.put(MAX_VALUE_BYTES, Integer.toString(maxValueBytes));
         return FORMS.write(values);
+    }
+
+    private static String name(RatioKind kind) {
+        return kind.name().toLowerCase(Locale.ROOT);
+    }
+
+    private static void remove(SortedMap<String, String> values, Set<String> groups) {
+        values.keySet().removeIf(key -> groups.stream().anyMatch(it -> key.equals(it) || key.startsWith(it + ".")));
     }
 
     /** Thresholds are numbers in a text, such as {@code 0.5_2.0, 0.01}: each in its canonical form where it is a plain one. */

@@ -1,5 +1,6 @@
 package dev.millrace.topology;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
@@ -9,7 +10,6 @@ import dev.millrace.schemas.rollout.RolloutValidator;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.stages.ImportanceWeighting;
 import dev.millrace.topology.batch.AssemblySettings;
 import dev.millrace.topology.batch.AssemblyTasks;
 import dev.millrace.topology.ingress.Arrival;
@@ -53,11 +53,13 @@ public final class TopologyTasks {
     private final CanonicalSettings settings;
 
     /**
+     * @param algorithm what is decided by
      * @param fetchers makes a fetcher for each task
      * @param maxValueBytes largest value that the log takes
      */
     public TopologyTasks(
             TopologyConfig config,
+            Algorithm algorithm,
             RunIdentity run,
             RunTopics topics,
             SchemaRegistry registry,
@@ -85,8 +87,7 @@ public final class TopologyTasks {
                 topics,
                 joined,
                 fetchers,
-                new ImportanceWeighting(config.corrections().rolloutCorrection()),
-                config.corrections().missingOldLogProbs(),
+                algorithm.missingOldLogProbs(),
                 AvroSerde.of(Trajectory.class, registry).serializer(),
                 AvroSerde.of(Outcome.class, registry).serializer(),
                 maxValueBytes,
@@ -94,7 +95,7 @@ public final class TopologyTasks {
         assembly = new AssemblyTasks(new AssemblySettings(
                 config.groups(),
                 config.batch(),
-                config.corrections(),
+                algorithm,
                 run,
                 topics,
                 trajectories,
@@ -104,7 +105,7 @@ public final class TopologyTasks {
                 config.runtime().memberCacheBytes(),
                 maxValueBytes,
                 meters));
-        settings = TopologySettings.of(config, maxValueBytes);
+        settings = TopologySettings.of(config, algorithm, maxValueBytes);
     }
 
     /** Readers of what is joined: rollouts, and the partners that are configured, in the order of their kinds. */

@@ -38,7 +38,6 @@ class BatchOrderTest {
                 new TopologyConfig(
                         defaults.ingress(),
                         defaults.join(),
-                        defaults.corrections(),
                         new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.DROP),
                         batch,
                         defaults.runtime()),
@@ -77,7 +76,7 @@ class BatchOrderTest {
 
     @Test
     void shouldBatchInTheOrderOfSubmissionWhateverIsReadyFirst() {
-        open(new BatchConfig(4, 0, Order.SUBMISSION, 0));
+        open(new BatchConfig(4, 0, Order.SUBMISSION, 0, false));
         pipeGroup(2);
         pipeGroup(1);
         pipeGroup(3);
@@ -88,7 +87,7 @@ class BatchOrderTest {
 
     @Test
     void shouldNotWaitForGroupsThatHaveLeft() {
-        open(new BatchConfig(4, 0, Order.SUBMISSION, 0));
+        open(new BatchConfig(4, 0, Order.SUBMISSION, 0, false));
         pipeGroup(1);
         pipeGroup(2);
         pipeGroup(0, 3, 8, 1); // both rewards are 1
@@ -98,7 +97,7 @@ class BatchOrderTest {
 
     @Test
     void shouldPassOverARequestThatBringsNoSamples() {
-        open(new BatchConfig(4, 0, Order.SUBMISSION, 0));
+        open(new BatchConfig(4, 0, Order.SUBMISSION, 0, false));
         pipeGroup(1);
         pipeGroup(2);
         topology.idle(Duration.ofSeconds(58));
@@ -114,7 +113,7 @@ class BatchOrderTest {
 
     @Test
     void shouldHoldBatchesBackWhileTheLearnerHasEnough() {
-        open(new BatchConfig(2, 0, Order.COMPLETION, 2));
+        open(new BatchConfig(2, 0, Order.COMPLETION, 2, false));
         for (int g = 0; g < 5; g++) {
             pipeGroup(g);
         }
@@ -128,7 +127,7 @@ class BatchOrderTest {
 
     @Test
     void shouldTakeTheFreshestFirstWhereThereIsAChoice() {
-        open(new BatchConfig(2, 0, Order.FRESHEST, 1));
+        open(new BatchConfig(2, 0, Order.FRESHEST, 1, false));
         pipeGroup(0, 3, 5, 0);
         pipeGroup(1, 3, 6, 0);
         pipeGroup(2, 3, 8, 0);
@@ -141,7 +140,7 @@ class BatchOrderTest {
 
     @Test
     void shouldJudgeGroupsByTheVersionThatIsCurrentWhenTheyAreNeeded() {
-        open(new BatchConfig(2, 0, Order.COMPLETION, 1));
+        open(new BatchConfig(2, 0, Order.COMPLETION, 1, false));
         pipeGroup(0);
         pipeGroup(1);
         assertThat(topology.batches().get(0).getAssembledVersion()).isEqualTo(9);
@@ -152,7 +151,7 @@ class BatchOrderTest {
 
     @Test
     void shouldCountStalenessFromTheVersionAtWhichTheStepWillStart() {
-        open(new BatchConfig(2, 0, Order.COMPLETION, 0));
+        open(new BatchConfig(2, 0, Order.COMPLETION, 0, false));
         for (int g = 0; g < 3; g++) {
             pipeGroup(g);
         }
@@ -164,7 +163,7 @@ class BatchOrderTest {
 
     @Test
     void shouldExpectNoVersionOfAStarvedBatch() {
-        open(new BatchConfig(2, 0, Order.COMPLETION, 1));
+        open(new BatchConfig(2, 0, Order.COMPLETION, 1, false));
         for (int g = 0; g < 3; g++) {
             pipeGroup(g);
         }
@@ -183,7 +182,7 @@ class BatchOrderTest {
     /** Of version 3: the step at version 11 is the last within the limit of 8, that of batch 2. */
     @Test
     void shouldNotOvertakeAnOlderGroupPastTheLimitWhileTheLearnerHasBatches() {
-        open(new BatchConfig(2, 0, Order.COMPLETION, 0));
+        open(new BatchConfig(2, 0, Order.COMPLETION, 0, false));
         pipeHalfOfTheOldGroup(0);
         pipeGroup(1);
         pipeGroup(2);
@@ -197,7 +196,7 @@ class BatchOrderTest {
 
     @Test
     void shouldNotKeepAnIdleLearnerWaitingForAnOldGroup() {
-        open(new BatchConfig(2, 0, Order.COMPLETION, 0));
+        open(new BatchConfig(2, 0, Order.COMPLETION, 0, false));
         pipeHalfOfTheOldGroup(0);
         pipeGroup(1);
         pipeGroup(2);
@@ -216,7 +215,7 @@ class BatchOrderTest {
 
     @Test
     void shouldTakeReadyGroupsFirstThatHaveNoLaterChance() {
-        open(new BatchConfig(2, 0, Order.COMPLETION, 1));
+        open(new BatchConfig(2, 0, Order.COMPLETION, 1, false));
         pipeGroup(7);
         pipeGroup(8);
         pipeGroup(6, 3, 2, 0); // its last step is that at version 10
@@ -232,7 +231,7 @@ class BatchOrderTest {
 
     @Test
     void shouldCutByTokensWhereAsked() {
-        open(new BatchConfig(1, 100, Order.COMPLETION, 0));
+        open(new BatchConfig(1, 100, Order.COMPLETION, 0, false));
         pipeGroup(0, 20, 8, 0);
         pipeGroup(1, 29, 8, 0);
         assertThat(topology.batches()).isEmpty();
@@ -244,7 +243,7 @@ class BatchOrderTest {
 
     @Test
     void shouldReportHowLongTheBatchedAreBesideThoseLeftBehind() {
-        open(new BatchConfig(2, 0, Order.COMPLETION, 0));
+        open(new BatchConfig(2, 0, Order.COMPLETION, 0, false));
         pipe(rollout("slow", 0, 2, 30, -1f, 8).setReward(0).build());
         pipeGroup(0, 10, 8, 0);
         var order = topology.batches().get(0).getStages().get(0);

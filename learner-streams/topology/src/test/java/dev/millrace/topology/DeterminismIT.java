@@ -3,6 +3,7 @@ package dev.millrace.topology;
 import static dev.millrace.topology.RunOnBroker.await;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -189,7 +190,11 @@ class DeterminismIT {
             fill(run);
             List<TopologyRunner> runners = IntStream.range(0, instances)
                     .mapToObj(i -> new TopologyRunner(
-                            config(threads), run.connection, directory.resolve(prefix + i), new SimpleMeterRegistry()))
+                            config(threads),
+                            Algorithm.defaults(),
+                            run.connection,
+                            directory.resolve(prefix + i),
+                            new SimpleMeterRegistry()))
                     .toList();
             CompletableFuture<Void> ended = CompletableFuture.allOf(runners.stream()
                     .map(runner -> CompletableFuture.runAsync(runner::run, task -> new Thread(task, "runner").start()))
@@ -245,11 +250,9 @@ class DeterminismIT {
                         join.maxGapMs(),
                         join.payloadCacheBytes(),
                         join.dedupeRetentionMs(),
-                        join.dedupeGroups(),
-                        join.recordWeights()),
-                defaults.corrections(),
+                        join.dedupeGroups()),
                 defaults.groups(),
-                new BatchConfig(BATCH, 0, BatchConfig.Order.SUBMISSION, 0),
+                new BatchConfig(BATCH, 0, BatchConfig.Order.SUBMISSION, 0, false),
                 new RuntimeConfig(
                         threads,
                         r.commitIntervalMs(),

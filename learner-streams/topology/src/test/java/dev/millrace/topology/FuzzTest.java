@@ -4,19 +4,13 @@ import static dev.millrace.topology.Samples.TOPICS;
 import static dev.millrace.topology.TopologyHarness.header;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.StalenessRules;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.stages.AdvantageConfig;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.EssConfig;
-import dev.millrace.stages.M2poMaskConfig;
-import dev.millrace.stages.MissingOldLogProbs;
-import dev.millrace.stages.RolloutCorrectionOptions;
-import dev.millrace.stages.SequenceMaskConfig;
-import dev.millrace.stages.StalenessConfig;
 import dev.millrace.topology.batch.BatchConfig;
 import dev.millrace.topology.batch.GroupsConfig;
 import dev.millrace.topology.ingress.JoinSide;
@@ -50,14 +44,8 @@ class FuzzTest {
     private static final int RECORDS = Integer.getInteger("millrace.fuzz.records", 6_000);
     private static final int ROUND = 50_000;
     /** Nobody consumes the batches here, so that every further one is a version later. */
-    private static final CorrectionConfig HOWEVER_OLD = new CorrectionConfig(
-            RolloutCorrectionOptions.defaults(),
-            AdvantageConfig.defaults(),
-            new StalenessConfig(RECORDS, 0, 0),
-            SequenceMaskConfig.defaults(),
-            M2poMaskConfig.defaults(),
-            EssConfig.defaults(),
-            MissingOldLogProbs.RECOMPUTE);
+    private static final Algorithm HOWEVER_OLD =
+            Algorithm.defaults().with(a -> a.staleness(new StalenessRules(RECORDS, 0, 0)));
 
     private static final long SEED = Long.getLong("millrace.fuzz.seed", 1);
 
@@ -108,12 +96,11 @@ class FuzzTest {
         TopologyConfig defaults = TopologyConfig.defaults();
         TopologyConfig config = new TopologyConfig(
                 defaults.ingress(),
-                new JoinConfig(true, true, true, 60_000, 30_000, 10_000, 20_000, 600_000, 2_000, true),
-                HOWEVER_OLD,
+                new JoinConfig(true, true, true, 60_000, 30_000, 10_000, 20_000, 600_000, 2_000),
                 new GroupsConfig(60_000, 2, 10_000, 600_000, GroupsConfig.ZeroVariance.DROP),
-                new BatchConfig(8, 0, BatchConfig.Order.COMPLETION, 0),
+                new BatchConfig(8, 0, BatchConfig.Order.COMPLETION, 0, false),
                 defaults.runtime());
-        try (TopologyHarness opened = new TopologyHarness(config, directory, 60_000)) {
+        try (TopologyHarness opened = new TopologyHarness(config, HOWEVER_OLD, directory, 60_000)) {
             topology = opened;
             for (int i = 0; piped < roundRecords; i++) {
                 step();

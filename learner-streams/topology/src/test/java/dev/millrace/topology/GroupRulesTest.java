@@ -7,6 +7,10 @@ import static dev.millrace.topology.Samples.version;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.advantage.Grpo;
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.StalenessRules;
+import dev.millrace.corrections.vcpo.Ess;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
@@ -14,14 +18,6 @@ import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedMask;
-import dev.millrace.stages.AdvantageConfig;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.EssConfig;
-import dev.millrace.stages.M2poMaskConfig;
-import dev.millrace.stages.MissingOldLogProbs;
-import dev.millrace.stages.RolloutCorrectionOptions;
-import dev.millrace.stages.SequenceMaskConfig;
-import dev.millrace.stages.StalenessConfig;
 import dev.millrace.topology.batch.BatchConfig;
 import dev.millrace.topology.batch.GroupsConfig;
 import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
@@ -38,14 +34,8 @@ class GroupRulesTest {
     private static final TopologyConfig DEFAULTS = TopologyConfig.defaults();
     private static final GroupsConfig GROUPS = new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.KEEP);
     private static final GroupsConfig DROPPING = new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.DROP);
-    private static final CorrectionConfig STALE_AFTER_2 = new CorrectionConfig(
-            RolloutCorrectionOptions.defaults(),
-            AdvantageConfig.defaults(),
-            new StalenessConfig(2, 0, 0),
-            SequenceMaskConfig.defaults(),
-            M2poMaskConfig.defaults(),
-            EssConfig.defaults(),
-            MissingOldLogProbs.RECOMPUTE);
+    private static final Algorithm STALE_AFTER_2 =
+            Algorithm.defaults().with(a -> a.staleness(new StalenessRules(2, 0, 0)));
 
     @TempDir
     Path directory;
@@ -57,20 +47,20 @@ class GroupRulesTest {
         topology.close();
     }
 
-    private void open(int sequences, GroupsConfig groups, CorrectionConfig corrections) {
+    private void open(int sequences, GroupsConfig groups, Algorithm algorithm) {
         topology = new TopologyHarness(
                 new TopologyConfig(
                         DEFAULTS.ingress(),
                         DEFAULTS.join(),
-                        corrections,
                         groups,
-                        new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0),
+                        new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0, false),
                         DEFAULTS.runtime()),
+                algorithm,
                 directory);
     }
 
     private void open(int sequences) {
-        open(sequences, GROUPS, CorrectionConfig.defaults());
+        open(sequences, GROUPS, Algorithm.defaults());
     }
 
     private void pipeScored(Rollout rollout) {
@@ -175,7 +165,7 @@ class GroupRulesTest {
 
     @Test
     void shouldDropGroupsWithoutVarianceWhereAsked() {
-        open(2, DROPPING, CorrectionConfig.defaults());
+        open(2, DROPPING, Algorithm.defaults());
         pipeGroup("g", 1, 1);
         assertThat(topology.outcomeNames())
                 .containsExactly("zero-variance g/0 rollouts@0", "zero-variance g/1 rollouts@1");
@@ -185,7 +175,7 @@ class GroupRulesTest {
 
     @Test
     void shouldAskOncePerGroupForItsPromptToBeSampledAgain() {
-        open(2, new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.RESAMPLE), CorrectionConfig.defaults());
+        open(2, new GroupsConfig(60_000, 2, 10_000, 600_000, ZeroVariance.RESAMPLE), Algorithm.defaults());
         pipeGroup("g", 1, 1, 1);
         assertThat(topology.outcomeNames())
                 .containsExactly(
@@ -327,21 +317,24 @@ class GroupRulesTest {
         open(
                 2,
                 GROUPS,
-                new CorrectionConfig(
-                        RolloutCorrectionOptions.defaults(),
-                        new AdvantageConfig(true),
-                        StalenessConfig.defaults(),
-                        SequenceMaskConfig.defaults(),
-                        new M2poMaskConfig(false, 0.04, true),
-                        new EssConfig(EssConfig.Rule.NONE, EssConfig.Weights.RAW, 1),
-                        MissingOldLogProbs.RECOMPUTE));
+                Algorithm.defaults()
+                        .with(a ->
+                                a.advantage(new Grpo(true)).masks().ess(new Ess(Ess.Rule.NONE, Ess.Weights.RAW, 1))));
         pipeGroup("g", 0, 1);
         LearnerBatch batch = topology.batches().get(0);
         double std = Math.sqrt(0.5); // of 0 and 1, with n - 1
         assertThat(batch.getEntries().get(1).getAdvantage()).isCloseTo(0.5 / (std + 1e-6), within(1e-12));
         assertThat(batch.getStages())
                 .extracting(StageReport::getStage)
-                .containsExactly("order", "grpo", "staleness", "rollout_correction", "ess");
+                .containsExactly(
+                        "order",
+                        "staleness",
+                        "missing_old_log_probs",
+                        "token_tis",
+                        "grpo",
+                        "rollout_correction",
+                        "second_moment",
+                        "ess");
         assertThat(batch.getStepScale()).isEqualTo(1.0);
     }
 

@@ -49,9 +49,7 @@ class JoinPartnersTest {
                         join.maxGapMs(),
                         join.payloadCacheBytes(),
                         join.dedupeRetentionMs(),
-                        join.dedupeGroups(),
-                        join.recordWeights()),
-                defaults.corrections(),
+                        join.dedupeGroups()),
                 defaults.groups(),
                 defaults.batch(),
                 defaults.runtime());

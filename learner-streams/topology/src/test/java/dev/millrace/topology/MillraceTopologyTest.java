@@ -7,35 +7,18 @@ import static dev.millrace.topology.Samples.version;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.topology.batch.BatchConfig;
-import dev.millrace.topology.join.JoinConfig;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class MillraceTopologyTest {
     private static final TopologyConfig DEFAULTS = TopologyConfig.defaults();
-    private static final TopologyConfig RECORDING_WEIGHTS = new TopologyConfig(
-            DEFAULTS.ingress(),
-            new JoinConfig(
-                    false,
-                    false,
-                    false,
-                    DEFAULTS.join().unscoredAfterMs(),
-                    DEFAULTS.join().orphanAfterMs(),
-                    DEFAULTS.join().maxGapMs(),
-                    DEFAULTS.join().payloadCacheBytes(),
-                    DEFAULTS.join().dedupeRetentionMs(),
-                    DEFAULTS.join().dedupeGroups(),
-                    true),
-            DEFAULTS.corrections(),
-            DEFAULTS.groups(),
-            DEFAULTS.batch(),
-            DEFAULTS.runtime());
 
     @TempDir
     Path directory;
@@ -44,29 +27,14 @@ class MillraceTopologyTest {
         return new TopologyConfig(
                 DEFAULTS.ingress(),
                 DEFAULTS.join(),
-                DEFAULTS.corrections(),
                 DEFAULTS.groups(),
-                new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0),
+                new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0, false),
                 DEFAULTS.runtime());
     }
 
     @Test
-    void shouldLeaveWeightsToTheReaderUnlessTheyAreToBeRecorded() {
-        try (TopologyHarness topology = new TopologyHarness(DEFAULTS, directory)) {
-            Rollout rollout = rollout("g", 0).build();
-            topology.pipe(
-                    score(rollout, topology.pipe(rollout), -0.5f, -0.5f, -0.1f).build());
-            Trajectory trajectory = topology.trajectories().get(0);
-            assertThat(trajectory.getImportanceWeights()).isNull();
-            assertThat(trajectory.getStages())
-                    .singleElement()
-                    .satisfies(stage -> assertThat(stage.getStage()).isEqualTo("token_tis"));
-        }
-    }
-
-    @Test
     void shouldJoinARolloutWithItsScore() {
-        try (TopologyHarness topology = new TopologyHarness(RECORDING_WEIGHTS, directory)) {
+        try (TopologyHarness topology = new TopologyHarness(DEFAULTS, directory)) {
             Rollout rollout = rollout("g", 0).build();
             long offset = topology.pipe(rollout);
             topology.pipe(score(rollout, offset, -0.5f, -0.5f, -0.1f).build());
@@ -75,16 +43,6 @@ class MillraceTopologyTest {
             assertThat(trajectory.getRolloutId()).isEqualTo("g/0");
             assertThat(trajectory.getRolloutSource().getOffset()).isEqualTo(offset);
             assertThat(trajectory.getProximalVersion()).isEqualTo(4);
-            assertThat(PackedFloats.toArray(trajectory.getImportanceWeights()))
-                    .containsExactly(
-                            new float[] {1f, (float) Math.exp(0.5), 2f},
-                            within(1e-6f)); // e^0, e^0.5, and e^1.4 truncated at 2
-            assertThat(trajectory.getStages()).singleElement().satisfies(stage -> {
-                assertThat(stage.getStage()).isEqualTo("token_tis");
-                assertThat(stage.getTokensSeen()).isEqualTo(3);
-                assertThat(stage.getTokensChanged()).isEqualTo(1);
-                assertThat(stage.getSequencesChanged()).isEqualTo(1);
-            });
         }
     }
 
@@ -112,9 +70,51 @@ class MillraceTopologyTest {
             assertThat(batch.getStepScale()).isEqualTo(1.0);
             assertThat(batch.getStages())
                     .extracting("stage")
-                    .containsExactly("order", "grpo", "staleness", "rollout_correction", "m2po", "ess");
+                    .containsExactly(
+                            "order",
+                            "staleness",
+                            "missing_old_log_probs",
+                            "token_tis",
+                            "grpo",
+                            "rollout_correction",
+                            "second_moment",
+                            "m2po",
+                            "ess");
             assertThat(topology.outcomes()).isEmpty();
             assertThat(topology.deadLetters()).isEmpty();
+        }
+    }
+
+    @Test
+    void shouldRecordWeightsWhereAReaderCannotMakeThem() {
+        TopologyConfig recording = new TopologyConfig(
+                DEFAULTS.ingress(),
+                DEFAULTS.join(),
+                DEFAULTS.groups(),
+                new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0, true),
+                DEFAULTS.runtime());
+        Algorithm unmasked = Algorithm.defaults().with(a -> a.masks());
+        try (TopologyHarness topology = new TopologyHarness(recording, unmasked, directory)) {
+            topology.pipe(version(4));
+            for (int sample = 0; sample < 2; sample++) {
+                Rollout rollout = rollout("g", sample).setReward(sample).build();
+                topology.pipe(score(rollout, topology.pipe(rollout), -0.5f, -0.5f, -0.1f)
+                        .build());
+            }
+
+            LearnerBatch batch = topology.batches().get(0);
+            assertThat(PackedFloats.toArray(batch.getEntries().get(0).getWeights()))
+                    .containsExactly(
+                            new float[] {1f, (float) Math.exp(0.5), 2f},
+                            within(1e-6f)); // e^0, e^0.5, and e^1.4 truncated at 2
+            assertThat(batch.getStages())
+                    .filteredOn(stage -> stage.getStage().equals("token_tis"))
+                    .singleElement()
+                    .satisfies(stage -> {
+                        assertThat(stage.getTokensSeen()).isEqualTo(6);
+                        assertThat(stage.getTokensChanged()).isEqualTo(2);
+                        assertThat(stage.getSequencesChanged()).isEqualTo(2);
+                    });
         }
     }
 
@@ -122,6 +122,7 @@ class MillraceTopologyTest {
     void shouldKeepOneTaskPerPartitionAndOnePerPolicy() {
         String description = MillraceTopology.build(
                         DEFAULTS,
+                        Algorithm.defaults(),
                         Samples.RUN,
                         TOPICS,
                         new dev.millrace.schemas.registry.InMemorySchemaRegistry(),

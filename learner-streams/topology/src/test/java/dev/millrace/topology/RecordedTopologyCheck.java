@@ -1,5 +1,6 @@
 package dev.millrace.topology;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.schemas.registry.SchemaRegistry;
 
 /**
@@ -8,5 +9,10 @@ import dev.millrace.schemas.registry.SchemaRegistry;
  * topology itself, and the replay's is on that of the replay, which runs the topology's tests once more.
  */
 public interface RecordedTopologyCheck {
-    void check(RecordedTopics recorded, SchemaRegistry schemas, TopologyConfig config, int maxValueBytes);
+    void check(
+            RecordedTopics recorded,
+            SchemaRegistry schemas,
+            TopologyConfig config,
+            Algorithm algorithm,
+            int maxValueBytes);
 }

@@ -4,12 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.stages.ComparedPolicies;
-import dev.millrace.stages.EssConfig;
-import dev.millrace.stages.M2poMaskConfig;
-import dev.millrace.stages.RolloutCorrectionOptions;
-import dev.millrace.stages.SequenceMaskConfig;
-import dev.millrace.stages.StalenessConfig;
 import dev.millrace.topology.batch.BatchConfig;
 import dev.millrace.topology.batch.GroupsConfig;
 import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
@@ -25,11 +19,6 @@ class TopologyConfigTest {
         assertThatThrownBy(configuration)
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith(message);
-    }
-
-    private static RolloutCorrectionOptions options(
-            String preset, String is, String isThreshold, String rs, String rsThreshold) {
-        return new RolloutCorrectionOptions(preset, ComparedPolicies.ANCHOR, is, isThreshold, rs, rsThreshold);
     }
 
     private static RuntimeConfig runtime(
@@ -58,24 +47,11 @@ class TopologyConfigTest {
     void shouldHaveTheDefaultsOfTheDefaultRun() {
         TopologyConfig defaults = TopologyConfig.defaults();
         assertThat(defaults.batch().sequences()).isEqualTo(256);
-        assertThat(defaults.corrections().rolloutCorrection().rolloutIs()).isEqualTo("token");
-        assertThat(defaults.corrections().rolloutCorrection().rolloutIsThreshold())
-                .isEqualTo("2.0");
-        assertThat(defaults.corrections().m2po()).isEqualTo(new M2poMaskConfig(true, 0.04, true));
-        assertThat(defaults.corrections().ess().rule()).isEqualTo(EssConfig.Rule.SQRT);
-        assertThat(defaults.corrections().staleness().maxVersions()).isEqualTo(8);
     }
 
     @Test
     void shouldRefuseImpossibleValuesNamingTheKey() {
-        refused("max_versions must be at least 0: -1", () -> new StalenessConfig(-1, 0, 0));
-        refused("max_age_ms must be at least 0", () -> new StalenessConfig(0, -5, 0));
-        refused("threshold must be finite", () -> new M2poMaskConfig(true, Double.NaN, true));
-        refused("threshold must be finite", () -> new SequenceMaskConfig(true, -1));
-        refused(
-                "base_ratio must be in (0, 1]: 0.0",
-                () -> new EssConfig(EssConfig.Rule.SQRT, EssConfig.Weights.RAW, 0));
-        refused("sequences must be at least 1", () -> new BatchConfig(0, 0, BatchConfig.Order.COMPLETION, 0));
+        refused("sequences must be at least 1", () -> new BatchConfig(0, 0, BatchConfig.Order.COMPLETION, 0, false));
         refused("min_size must be at least 2", () -> new GroupsConfig(1, 1, 1, 1, ZeroVariance.KEEP));
         refused("deadline_ms must be at least 1", () -> new GroupsConfig(0, 2, 1, 1, ZeroVariance.KEEP));
         refused(
@@ -84,12 +60,10 @@ class TopologyConfigTest {
         refused("max_group_size must be in [1, 65536]: 0", () -> new IngressConfig("", 0, 0, 1));
         refused("max_reward must be greater than 0", () -> new IngressConfig("", 0, 1, Double.NaN));
         refused("vocabulary_size must be at least 0", () -> new IngressConfig("", -1, 1, 1));
-        refused(
-                "unscored_after_ms must be at least 1",
-                () -> new JoinConfig(false, false, false, 0, 1, 1, 0, 1, 1, false));
+        refused("unscored_after_ms must be at least 1", () -> new JoinConfig(false, false, false, 0, 1, 1, 0, 1, 1));
         refused(
                 "dedupe_retention_ms must be at least unscored_after_ms 10",
-                () -> new JoinConfig(false, false, false, 10, 1, 1, 0, 9, 1, false));
+                () -> new JoinConfig(false, false, false, 10, 1, 1, 0, 9, 1));
     }
 
     @Test
@@ -99,24 +73,5 @@ class TopologyConfigTest {
         refused("instance_id must be", () -> runtime(1, 6000, "a b", 10_000, "lz4"));
         refused("compression must be one of", () -> runtime(1, 6000, "", 10_000, "rar"));
         assertThatCode(() -> runtime(1, 6000, "a", 10_000, "zstd")).doesNotThrowAnyException();
-    }
-
-    @Test
-    void shouldTakeVerlsSettingsAndRefuseThoseThatContradict() {
-        assertThatCode(() -> options("decoupled_k3_rs_token_tis", "token", "2.0", "", ""))
-                .doesNotThrowAnyException();
-        assertThatCode(() -> options("", "sequence", "3.0", "seq_mean_k3,token_k2", "0.01,0.1"))
-                .doesNotThrowAnyException();
-        refused("unknown preset 'decoupled'", () -> options("decoupled", "token", "2.0", "", ""));
-        refused(
-                "rollout_rs must not be set beside preset=decoupled_token_is",
-                () -> options("decoupled_token_is", "token", "2.0", "token_k2", ""));
-        refused(
-                "rollout_is must not be set beside preset",
-                () -> options("decoupled_token_is", "sequence", "2.0", "", ""));
-        refused("preset must be a decoupled one", () -> options("bypass_pg_is", "token", "2.0", "", ""));
-        refused("rollout_is must be token, sequence", () -> options("", "tokens", "2.0", "", ""));
-        refused("rollout_is_threshold=0.5 must be finite and leave", () -> options("", "token", "0.5", "", ""));
-        refused("rollout_rs=token_k2 needs rollout_rs_threshold", () -> options("", "token", "2.0", "token_k2", ""));
     }
 }

@@ -1,5 +1,6 @@
 package dev.millrace.topology;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
@@ -64,13 +65,19 @@ public final class TopologyHarness implements AutoCloseable {
     private final Map<String, Integer> read = new HashMap<>();
     private final RecordedTopics recorded = new RecordedTopics(Samples.TOPICS.all());
     private final TopologyConfig config;
+    private final Algorithm algorithm;
     private final int maxValueBytes;
     private boolean isForgetful;
     private Instant now = START;
     private Duration idled = Duration.ZERO;
 
     public TopologyHarness(TopologyConfig config, Path stateDirectory, int maxValueBytes) {
+        this(config, Algorithm.defaults(), stateDirectory, maxValueBytes);
+    }
+
+    public TopologyHarness(TopologyConfig config, Algorithm algorithm, Path stateDirectory, int maxValueBytes) {
         this.config = config;
+        this.algorithm = algorithm;
         this.maxValueBytes = maxValueBytes;
         Properties properties = new Properties();
         properties.put(StreamsConfig.APPLICATION_ID_CONFIG, "harness");
@@ -78,7 +85,14 @@ public final class TopologyHarness implements AutoCloseable {
         properties.put(StreamsConfig.STATE_DIR_CONFIG, stateDirectory.toString());
         driver = new TopologyTestDriver(
                 MillraceTopology.build(
-                        config, Samples.RUN, Samples.TOPICS, schemas, LogFetcher::new, maxValueBytes, shared),
+                        config,
+                        algorithm,
+                        Samples.RUN,
+                        Samples.TOPICS,
+                        schemas,
+                        LogFetcher::new,
+                        maxValueBytes,
+                        shared),
                 properties,
                 START);
         for (String topic : List.of(
@@ -105,6 +119,10 @@ public final class TopologyHarness implements AutoCloseable {
 
     public TopologyHarness(TopologyConfig config, Path stateDirectory) {
         this(config, stateDirectory, 1 << 20);
+    }
+
+    public TopologyHarness(TopologyConfig config, Algorithm algorithm, Path stateDirectory) {
+        this(config, algorithm, stateDirectory, 1 << 20);
     }
 
     /** What the stages said last that they wait for; they say it every second of {@link #idle}. */
@@ -336,7 +354,7 @@ public final class TopologyHarness implements AutoCloseable {
         driver.close();
         if (!isForgetful) {
             ServiceLoader.load(RecordedTopologyCheck.class)
-                    .forEach(check -> check.check(recorded, schemas, config, maxValueBytes));
+                    .forEach(check -> check.check(recorded, schemas, config, algorithm, maxValueBytes));
         }
     }
 }

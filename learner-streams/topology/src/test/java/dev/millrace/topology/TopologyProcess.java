@@ -1,5 +1,6 @@
 package dev.millrace.topology;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.run.RunTopics;
@@ -77,9 +78,8 @@ final class TopologyProcess {
         return new TopologyConfig(
                 config.ingress(),
                 config.join(),
-                config.corrections(),
                 config.groups(),
-                new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0),
+                new BatchConfig(sequences, 0, BatchConfig.Order.COMPLETION, 0, false),
                 new RuntimeConfig(
                         runtime.threads(),
                         runtime.commitIntervalMs(),
@@ -111,6 +111,7 @@ final class TopologyProcess {
                 "")) {
             TopologyRunner runner = new TopologyRunner(
                     config(args[3], Integer.parseInt(args[4]), RebalanceProtocol.valueOf(args[5])),
+                    Algorithm.defaults(),
                     log.connection(),
                     Path.of(args[2]),
                     new SimpleMeterRegistry());

@@ -5,6 +5,7 @@ import static dev.millrace.topology.RunOnBroker.settled;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -45,6 +46,7 @@ class TopologyRunnerIT {
         try (RunOnBroker run = new RunOnBroker(broker, "basic.")) {
             TopologyRunner runner = new TopologyRunner(
                     MillraceTopologyTest.batchesOf(4),
+                    Algorithm.defaults(),
                     run.connection,
                     directory.resolve("basic"),
                     new SimpleMeterRegistry());
@@ -95,7 +97,6 @@ class TopologyRunnerIT {
         return new TopologyConfig(
                 config.ingress(),
                 config.join(),
-                config.corrections(),
                 config.groups(),
                 config.batch(),
                 new RuntimeConfig(
@@ -125,8 +126,8 @@ class TopologyRunnerIT {
             for (int start = 0; start < 2; start++) {
                 int batches = start;
                 SimpleMeterRegistry meters = new SimpleMeterRegistry();
-                TopologyRunner runner =
-                        new TopologyRunner(config, run.connection, directory.resolve("streams"), meters);
+                TopologyRunner runner = new TopologyRunner(
+                        config, Algorithm.defaults(), run.connection, directory.resolve("streams"), meters);
                 CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
                 for (int group = 0; group < 2; group++) {
                     run.sendScored(
@@ -206,7 +207,11 @@ class TopologyRunnerIT {
                     Samples.RUN,
                     run.connection.registry());
             TopologyRunner runner = new TopologyRunner(
-                    TopologyConfig.defaults(), elsewhere, directory.resolve("nowhere"), new SimpleMeterRegistry());
+                    TopologyConfig.defaults(),
+                    Algorithm.defaults(),
+                    elsewhere,
+                    directory.resolve("nowhere"),
+                    new SimpleMeterRegistry());
             assertThatThrownBy(runner::run)
                     .isInstanceOf(TopologyException.class)
                     .hasMessageContaining("does not exist")

@@ -2,38 +2,30 @@ package dev.millrace.topology;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.stages.ComparedPolicies;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.RolloutCorrectionOptions;
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.AlgorithmBuilder;
+import dev.millrace.corrections.objective.DecoupledPpo;
+import dev.millrace.corrections.objective.PpoClip;
+import dev.millrace.corrections.ratio.ComparedPolicies;
+import dev.millrace.corrections.rollout.Rejection;
+import dev.millrace.corrections.vcpo.Ess;
+import dev.millrace.corrections.weights.Token;
 import dev.millrace.topology.join.JoinConfig;
 import dev.millrace.topology.settings.CanonicalSettings;
 import dev.millrace.topology.settings.SettingDifference;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 
 class TopologySettingsTest {
     private static final int MAX_VALUE_BYTES = 1_000_000;
 
     private static CanonicalSettings settings(TopologyConfig config) {
-        return TopologySettings.of(config, MAX_VALUE_BYTES);
+        return TopologySettings.of(config, Algorithm.defaults(), MAX_VALUE_BYTES);
     }
 
-    private static CanonicalSettings settings(String preset, String is, String isBound, String rs, String rsBound) {
-        CorrectionConfig defaults = CorrectionConfig.defaults();
-        TopologyConfig all = TopologyConfig.defaults();
-        return settings(new TopologyConfig(
-                all.ingress(),
-                all.join(),
-                new CorrectionConfig(
-                        new RolloutCorrectionOptions(preset, ComparedPolicies.ANCHOR, is, isBound, rs, rsBound),
-                        defaults.advantage(),
-                        defaults.staleness(),
-                        defaults.sequenceMask(),
-                        defaults.m2po(),
-                        defaults.ess(),
-                        defaults.missingOldLogProbs()),
-                all.groups(),
-                all.batch(),
-                all.runtime()));
+    private static CanonicalSettings settings(UnaryOperator<AlgorithmBuilder> changes) {
+        return TopologySettings.of(
+                TopologyConfig.defaults(), Algorithm.defaults().with(changes), MAX_VALUE_BYTES);
     }
 
     /**
@@ -107,9 +99,7 @@ class TopologySettingsTest {
                         join.maxGapMs(),
                         17,
                         join.dedupeRetentionMs(),
-                        join.dedupeGroups(),
-                        join.recordWeights()),
-                config.corrections(),
+                        join.dedupeGroups()),
                 config.groups(),
                 config.batch(),
                 config.runtime());
@@ -118,19 +108,33 @@ class TopologySettingsTest {
 
     @Test
     void shouldSayTheSameOfAPresetAndOfWhatItStandsFor() {
-        CanonicalSettings preset = settings("decoupled_k3_rs_token_tis", "token", "2.0", "", "");
-        assertThat(settings("", "token", "2", "seq_mean_k3", " 0.010 ")).isEqualTo(preset);
-        assertThat(settings("decoupled_token_icepop", "token", "2.0", "", ""))
-                .isEqualTo(settings("", "token", "0.5_5", "", ""));
-        assertThat(settings("disabled", "token", "2.0", "", ""))
-                .isEqualTo(settings("", "", "", "", ""))
+        CanonicalSettings preset = TopologySettings.of(
+                TopologyConfig.defaults(), Algorithm.variant("decoupled_k3_rs_token_tis"), MAX_VALUE_BYTES);
+        UnaryOperator<AlgorithmBuilder> bare = a -> a.masks().ess(new Ess(Ess.Rule.NONE, Ess.Weights.RAW, 1));
+        assertThat(settings(a -> bare.apply(a)
+                        .weights(new Token("2", false))
+                        .rejection(new Rejection("seq_mean_k3", " 0.010 ", ComparedPolicies.ANCHOR))))
+                .isEqualTo(preset);
+        assertThat(settings(a -> bare.apply(a).weights(new Token("0.5_5", false))))
+                .isEqualTo(TopologySettings.of(
+                        TopologyConfig.defaults(), Algorithm.variant("decoupled_token_icepop"), MAX_VALUE_BYTES))
                 .isNotEqualTo(preset);
+    }
+
+    @Test
+    void shouldNotDependOnWhatOnlyAnUpdateReads() {
+        assertThat(settings(
+                        a -> a.objective(DecoupledPpo.defaults()).minibatches(4).epochs(2)))
+                .isEqualTo(settings(TopologyConfig.defaults()));
+        assertThat(settings(a -> a.objective(PpoClip.defaults())))
+                .as("around the old policy weights compare something else")
+                .isNotEqualTo(settings(TopologyConfig.defaults()));
     }
 
     @Test
     void shouldDependOnTheLargestValueThatTheLogTakes() {
         CanonicalSettings here = settings(TopologyConfig.defaults());
-        CanonicalSettings there = TopologySettings.of(TopologyConfig.defaults(), 5);
+        CanonicalSettings there = TopologySettings.of(TopologyConfig.defaults(), Algorithm.defaults(), 5);
         assertThat(TopologySettings.FORMS.differences(there, here))
                 .containsExactly(new SettingDifference("topology.max_value_bytes", "5", "1000000"));
     }

@@ -1,68 +1,62 @@
 package dev.millrace.experiments;
 
+import dev.millrace.corrections.advantage.Grpo;
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.AlgorithmBuilder;
+import dev.millrace.corrections.algorithm.NamedAlgorithms;
+import dev.millrace.corrections.algorithm.StalenessRules;
+import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.objective.Anchor;
 import dev.millrace.corrections.objective.DecoupledPpo;
-import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.PpoClip;
-import dev.millrace.corrections.objective.Reinforce;
-import dev.millrace.learner.step.BaselineConfig;
-import dev.millrace.stages.AdvantageConfig;
-import dev.millrace.stages.ComparedPolicies;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.EssConfig;
-import dev.millrace.stages.M2poMaskConfig;
-import dev.millrace.stages.MissingOldLogProbs;
-import dev.millrace.stages.RolloutCorrectionOptions;
-import dev.millrace.stages.SequenceMaskConfig;
-import dev.millrace.stages.StalenessConfig;
+import dev.millrace.corrections.vcpo.Ess;
+import dev.millrace.corrections.vcpo.Opob;
+import dev.millrace.corrections.weights.None;
+import dev.millrace.corrections.weights.Sequence;
+import dev.millrace.corrections.weights.Token;
 import java.util.Locale;
+import java.util.function.UnaryOperator;
 
 /**
- * The corrections that are held against each other, each as the product's own configuration.
+ * The corrections that are held against each other, each as the product's own algorithm.
  *
  * <p>One thing differs from row to row: batch, advantage, optimiser and learning rate are the same for all. None of them
  * limits staleness, or there would be nothing left to train on at a lag above the limit.
  */
 public enum Correction {
     /** {@code -A log π}: rollouts are trained on as if the current policy had sampled them. */
-    NONE("no correction", new Reinforce(), "", "2.0", false, EssConfig.Rule.NONE),
+    NONE("no correction", a -> a.weights(None.defaults())),
     /** The surrogate on current/behavior, clipped to 1 ± 0.2, dual clip at 3. */
-    PPO_CLIP("PPO clip", PpoClip.defaults(), "", "2.0", false, EssConfig.Rule.NONE),
+    PPO_CLIP(
+            "PPO clip",
+            a -> a.weights(None.defaults())
+                    .objective(new PpoClip(Anchor.BEHAVIOR, 0.2, 0.2, PpoClip.DEFAULT_CLIP_RATIO_C))),
     /** {@code -min(ρ, 2) A log π} per token. */
-    TOKEN_TIS("token TIS", new Reinforce(), "token", "2.0", false, EssConfig.Rule.NONE),
+    TOKEN_TIS("token TIS", a -> a.weights(Token.defaults())),
     /** The same with one weight per sequence, the product of its tokens' ratios. */
-    SEQUENCE_TIS("sequence TIS", new Reinforce(), "sequence", "2.0", false, EssConfig.Rule.NONE),
+    SEQUENCE_TIS("sequence TIS", a -> a.weights(Sequence.defaults())),
     /** AReaL's: tokens with ρ above 5 are left out, the others weigh ρ; clipped to 1 ± 0.2 around the proximal policy. */
-    DECOUPLED_PPO("decoupled PPO", DecoupledPpo.defaults(), "token", "1e-9_5.0", false, EssConfig.Rule.NONE),
+    DECOUPLED_PPO("decoupled PPO", a -> a.weights(new Token("1e-9_5.0", false)).objective(DecoupledPpo.defaults())),
     /** {@code -ρ A log π} over what the second-moment mask leaves at 0.04; no truncation worth the name. */
-    M2PO("M2PO", new Reinforce(), "token", "1e8", true, EssConfig.Rule.NONE),
+    M2PO("M2PO", a -> a.weights(new Token("1e8", false)).masks(M2po.defaults())),
     /** Sequence TIS with a step of {@code sqrt(ESS ratio)} and the off-policy optimal baseline in place of the group's mean. */
-    VCPO("VCPO", new Reinforce(), "sequence", "2.0", false, EssConfig.Rule.SQRT),
+    VCPO("VCPO", Correction::varianceControlled),
     /** The second-moment mask, then VCPO. */
-    M2PO_VCPO("M2PO+VCPO", new Reinforce(), "sequence", "2.0", true, EssConfig.Rule.SQRT);
-
-    private static final double SECOND_MOMENT_BOUND = 0.04;
+    M2PO_VCPO("M2PO+VCPO", a -> varianceControlled(a).masks(M2po.defaults()));
 
     private final String title;
-    private final Objective objective;
-    private final String rolloutIs;
-    private final String rolloutIsThreshold;
-    private final boolean masksMoments;
-    private final EssConfig.Rule ess;
+    private final Algorithm algorithm;
 
-    Correction(
-            String title,
-            Objective objective,
-            String rolloutIs,
-            String rolloutIsThreshold,
-            boolean masksMoments,
-            EssConfig.Rule ess) {
+    Correction(String title, UnaryOperator<AlgorithmBuilder> changes) {
         this.title = title;
-        this.objective = objective;
-        this.rolloutIs = rolloutIs;
-        this.rolloutIsThreshold = rolloutIsThreshold;
-        this.masksMoments = masksMoments;
-        this.ess = ess;
+        this.algorithm = NamedAlgorithms.of("none")
+                .with(a -> changes.apply(a.variant(title)
+                        .advantage(Grpo.defaults())
+                        .staleness(new StalenessRules(Long.MAX_VALUE, 0, 0))));
+    }
+
+    private static AlgorithmBuilder varianceControlled(AlgorithmBuilder a) {
+        return a.weights(Sequence.defaults()).advantage(Opob.defaults()).ess(Ess.defaults());
     }
 
     /** As a person writes it. */
@@ -75,24 +69,7 @@ public enum Correction {
         return name().toLowerCase(Locale.ROOT);
     }
 
-    Objective objective() {
-        return objective;
-    }
-
-    BaselineConfig baseline() {
-        return ess == EssConfig.Rule.NONE ? new BaselineConfig.Group() : BaselineConfig.Opob.defaults();
-    }
-
-    CorrectionConfig corrections() {
-        ComparedPolicies compare =
-                objective.anchor() == Anchor.OLD ? ComparedPolicies.ENGINE_MISMATCH : ComparedPolicies.ANCHOR;
-        return new CorrectionConfig(
-                new RolloutCorrectionOptions("", compare, rolloutIs, rolloutIsThreshold, "", ""),
-                AdvantageConfig.defaults(),
-                new StalenessConfig(Long.MAX_VALUE, 0, 0),
-                SequenceMaskConfig.defaults(),
-                new M2poMaskConfig(masksMoments, SECOND_MOMENT_BOUND, true),
-                new EssConfig(ess, EssConfig.defaults().weights(), 1.0),
-                MissingOldLogProbs.RECOMPUTE);
+    Algorithm algorithm() {
+        return algorithm;
     }
 }

@@ -20,12 +20,16 @@ import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.topology.batch.DirectBatches;
+import java.nio.ByteBuffer;
 import java.time.Clock;
 import java.time.Instant;
 import java.time.ZoneOffset;
 import java.util.List;
+import java.util.Objects;
 
 /**
  * One step under one correction, by the product's own parts: sampled by the generator's engine with the behavior weights,
@@ -60,12 +64,12 @@ final class LaggedStep implements AutoCloseable {
                 GeneratorConfig.defaults().withSlots(settings.batchSequences(), capacity, capacity - 1),
                 NO_TIME);
         this.scoring = new ScoringSession(engine, shape, TOKEN_BUDGET);
-        this.trajectories = new GivenRollouts(run, correction.corrections().rolloutCorrection());
-        this.batches = new DirectBatches(run, correction.corrections());
-        this.optimizer = new BatchOptimizer(engine, shape, stepConfig(settings, correction), correction.corrections());
+        this.trajectories = new GivenRollouts(run);
+        this.batches = new DirectBatches(run, correction.algorithm());
+        this.optimizer = new BatchOptimizer(engine, shape, stepConfig(settings), correction.algorithm());
     }
 
-    private static StepConfig stepConfig(StalenessSettings settings, Correction correction) {
+    private static StepConfig stepConfig(StalenessSettings settings) {
         OptimizerConfig adamW = OptimizerConfig.defaults();
         return StepConfig.defaults()
                 .withOptimizer(new OptimizerConfig(
@@ -77,8 +81,6 @@ final class LaggedStep implements AutoCloseable {
                         adamW.epsilon(),
                         adamW.weightDecay(),
                         adamW.maxGradNorm()))
-                .withObjective(correction.objective())
-                .withBaseline(correction.baseline())
                 .withCut(TOKEN_BUDGET, 1);
     }
 
@@ -99,7 +101,6 @@ final class LaggedStep implements AutoCloseable {
         List<Trajectory> made = trajectories.make(scored, step);
         LearnerBatch batch = batches.make(batchId, made, step);
         Drift drift = Drift.of(scored);
-        long trained = GivenRollouts.weighed(made, batch);
         StepReport report =
                 optimizer.train(TrainingBatch.of(batch, made), step, ControlState.initial(), current, adamW);
         return new StepPoint(
@@ -110,11 +111,25 @@ final class LaggedStep implements AutoCloseable {
                 drift.essRatio(),
                 drift.secondMoment(),
                 drift.kl(),
-                1 - (double) trained / scored.tokens().trainedTokens(),
+                1 - (double) weighed(batch) / scored.tokens().trainedTokens(),
                 metric(report, "clip_fraction"),
                 batch.getStepScale(),
                 metric(report, "grad_norm"),
                 metric(report, "entropy"));
+    }
+
+    /** Tokens that are trained on with a weight above 0. */
+    private static long weighed(LearnerBatch batch) {
+        long weighed = 0;
+        for (BatchEntry entry : batch.getEntries()) {
+            ByteBuffer weights = Objects.requireNonNull(entry.getWeights(), "direct batches have weights");
+            ByteBuffer mask = entry.getMask();
+            for (int t = 0; entry.getTrainedTokens() > 0 && t < PackedFloats.length(weights); t++) {
+                boolean isLeft = mask == null || PackedMask.get(mask, t) == 1;
+                weighed += isLeft && PackedFloats.get(weights, t) > 0 ? 1 : 0;
+            }
+        }
+        return weighed;
     }
 
     private static long oldestVersion(LearnerBatch batch) {

@@ -55,10 +55,12 @@ public enum KeyScope {
         put(DEFAULT, "scorer.version_wait_ms", "scorer.heartbeat_ms");
         put(DEFAULT, "scorer.first_version_timeout_ms", "scorer.commit_timeout_ms");
 
-        put(RUN, "topology.ingress", "topology.corrections", "topology.groups", "topology.batch");
+        put(RUN, "algorithm");
+
+        put(RUN, "topology.ingress", "topology.groups", "topology.batch");
         put(RUN, "topology.join.reward", "topology.join.reference", "topology.join.teacher");
         put(RUN, "topology.join.unscored_after_ms", "topology.join.orphan_after_ms", "topology.join.max_gap_ms");
-        put(RUN, "topology.join.dedupe_retention_ms", "topology.join.dedupe_groups", "topology.join.record_weights");
+        put(RUN, "topology.join.dedupe_retention_ms", "topology.join.dedupe_groups");
         put(DEFAULT, "topology.join.payload_cache_bytes");
 
         put(PROCESS, "topology.runtime.threads", "topology.runtime.instance_id");

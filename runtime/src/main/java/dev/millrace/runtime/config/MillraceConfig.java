@@ -4,10 +4,9 @@ import dev.millrace.api.environment.Environment;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.api.step.StepObserver;
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
-import dev.millrace.corrections.objective.Objective;
-import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.OwnVerdict;
 import dev.millrace.generator.environment.answer.FixedAnswer;
@@ -23,7 +22,6 @@ import dev.millrace.log.secret.SecretText;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.scorer.FixedPolicyConfig;
 import dev.millrace.scorer.ScorerConfig;
-import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.weights.WeightsConfig;
 import java.security.SecureRandom;
@@ -31,7 +29,6 @@ import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 
 /**
@@ -47,6 +44,7 @@ import java.util.Map;
  * @param admission when prompts are released and what they ask for
  * @param generator sampling
  * @param scorer scoring
+ * @param algorithm how batches become updates: advantages, corrections, objective, size of the step
  * @param topology from rollouts and scores to batches
  * @param learner from batches to weights
  * @param observers who is told of each step of a learner in this process
@@ -68,6 +66,7 @@ public record MillraceConfig(
         StalenessControllerConfig admission,
         GeneratorConfig generator,
         ScorerConfig scorer,
+        Algorithm algorithm,
         TopologyConfig topology,
         LearnerConfig learner,
         List<StepObserver> observers,
@@ -94,34 +93,27 @@ public record MillraceConfig(
                     "topology.groups.min_size is " + topology.groups().minSize() + " and admission.group_size is "
                             + admission.groupSize() + "; no group could ever be trained on, so lower the former");
         }
-        if (topology.corrections().staleness().maxVersions() < admission.eta()) {
+        if (algorithm.staleness().maxVersions() < admission.eta()) {
             throw new ConfigException(
-                    "admission.eta is " + admission.eta() + " and topology.corrections.staleness.max_versions is "
-                            + topology.corrections().staleness().maxVersions()
+                    "admission.eta is " + admission.eta() + " and algorithm.staleness.max_versions is "
+                            + algorithm.staleness().maxVersions()
                             + "; prompts would be released for rollouts that are then masked as stale, so raise the latter or lower eta");
-        }
-        requireConsistentRatios(
-                topology.corrections().rolloutCorrection(), learner.step().objective());
-        try {
-            learner.step().proximal().requireFits(topology.corrections().missingOldLogProbs());
-        } catch (IllegalArgumentException e) {
-            throw new ConfigException(String.valueOf(e.getMessage()), e);
         }
         ClientSettings.check(kafka);
         if (weights.keepVersions() > 0
-                && weights.keepVersions() < topology.corrections().staleness().maxVersions() + 2) {
+                && weights.keepVersions() < algorithm.staleness().maxVersions() + 2) {
             throw new ConfigException("weights.keep_versions is " + weights.keepVersions()
-                    + " and topology.corrections.staleness.max_versions is "
-                    + topology.corrections().staleness().maxVersions()
+                    + " and algorithm.staleness.max_versions is "
+                    + algorithm.staleness().maxVersions()
                     + "; versions that rollouts of a batch may name would be removed, so raise"
                     + " the former to at least "
-                    + (topology.corrections().staleness().maxVersions() + 2) + ", or 0 to keep all");
+                    + (algorithm.staleness().maxVersions() + 2) + ", or 0 to keep all");
         }
-        if (needsRecordedReference(learner.step().kl()) && !topology.join().reference()) {
+        if (needsRecordedReference(algorithm.kl()) && !topology.join().reference()) {
             throw new ConfigException(
-                    "learner.step.kl takes the reference's log-probs from the trajectories (reference.kind=recorded) and"
+                    "algorithm.kl takes the reference's log-probs from the trajectories (reference.kind=recorded) and"
                             + " topology.join.reference is false, so no trajectory has them; set the latter to true and scorer.reference to a policy,"
-                            + " or let the learner compute them: learner.step.kl.reference.kind=version");
+                            + " or let the learner compute them: algorithm.kl.reference.kind=version");
         }
         kafka = Map.copyOf(kafka);
         environments = List.copyOf(environments);
@@ -142,8 +134,8 @@ public record MillraceConfig(
         refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
         long versionBytes =
                 Float.BYTES * model.shape(task.task().tokenizer().vocabSize()).parameterCount();
-        int versions = (int) Math.min(
-                Integer.MAX_VALUE, topology.corrections().staleness().maxVersions() + 1L + weights.anchorEvery());
+        int versions =
+                (int) Math.min(Integer.MAX_VALUE, algorithm.staleness().maxVersions() + 1L + weights.anchorEvery());
         refuseWith(
                 "topics",
                 () -> topics.requireRoomFor(versionBytes, 2 * versionBytes, versions)); // AdamW keeps two moments
@@ -152,32 +144,6 @@ public record MillraceConfig(
     private static boolean needsRecordedReference(KlConfig kl) {
         return kl instanceof KlConfig.InLoss loss && loss.reference() instanceof ReferenceConfig.Recorded
                 || kl instanceof KlConfig.InReward reward && reward.reference() instanceof ReferenceConfig.Recorded;
-    }
-
-    /**
-     * Refuses importance weights that would correct again for what the objective's own ratio corrects for, or not for what it
-     * leaves.
-     *
-     * @throws ConfigException naming both keys
-     */
-    public static void requireConsistentRatios(RolloutCorrectionOptions weights, Objective objective) {
-        String kind = ConfigBinder.kindOf(objective);
-        if (objective.weightsCompare().isEmpty()) {
-            if (weights.makesWeights()) {
-                throw new ConfigException(
-                        "learner.step.objective.kind is " + kind + " around the behavior policy, which corrects for"
-                                + " everything by its own ratio, and topology.corrections.rollout_correction makes importance weights, which"
-                                + " would correct for it again; leave them out: rollout_is='' (or another objective)");
-            }
-            return;
-        }
-        RatioKind wanted = objective.weightsCompare().get();
-        if (weights.compare().kind() != wanted) {
-            throw new ConfigException("learner.step.objective.kind is " + kind
-                    + " and topology.corrections.rollout_correction.compare is " + lower(weights.compare())
-                    + "; with this objective the weights must compare "
-                    + lower(wanted) + ", or a ratio would be corrected for twice or not at all");
-        }
     }
 
     /**
@@ -221,10 +187,6 @@ public record MillraceConfig(
         }
     }
 
-    private static String lower(Enum<?> choice) {
-        return choice.name().toLowerCase(Locale.ROOT);
-    }
-
     private static void refuseWith(String path, Runnable check) {
         try {
             check.run();
@@ -244,6 +206,7 @@ public record MillraceConfig(
                 StalenessControllerConfig.defaults(),
                 GeneratorConfig.defaults(),
                 ScorerConfig.defaults(),
+                Algorithm.defaults(),
                 TopologyConfig.defaults(),
                 LearnerConfig.defaults(),
                 List.of(),
@@ -287,6 +250,7 @@ public record MillraceConfig(
                 admission,
                 generator,
                 scorer,
+                algorithm,
                 topology,
                 learner,
                 observers,

@@ -131,7 +131,8 @@ public final class Pipeline implements AutoCloseable {
 
     /** Joins, corrects, makes batches. */
     public Role topology(Path stateDirectory) {
-        TopologyRunner topology = keep(new TopologyRunner(config.topology(), connection, stateDirectory, meters));
+        TopologyRunner topology =
+                keep(new TopologyRunner(config.topology(), config.algorithm(), connection, stateDirectory, meters));
         topologies.add(topology);
         return new Role("topology", topology::run, topology::stop);
     }
@@ -165,14 +166,7 @@ public final class Pipeline implements AutoCloseable {
                         task.tokenizer().hash(),
                         () -> new CheckpointModel(config.model().checkpoint()).weights());
         Learner learner = keep(new Learner(
-                connection,
-                config.learner(),
-                config.topology().corrections(),
-                config.weights(),
-                initial,
-                engine(),
-                meters,
-                clock));
+                connection, config.learner(), config.algorithm(), config.weights(), initial, engine(), meters, clock));
         learner.observe(step -> {
             steps.stepMade(step);
             config.observers().forEach(observer -> observer.stepMade(step));

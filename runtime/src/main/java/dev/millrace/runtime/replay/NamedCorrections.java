@@ -1,80 +1,71 @@
 package dev.millrace.runtime.replay;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.NamedAlgorithms;
+import dev.millrace.corrections.rollout.Rejection;
+import dev.millrace.corrections.vcpo.Ess;
+import dev.millrace.corrections.weights.None;
 import dev.millrace.replay.Alternative;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
-import dev.millrace.stages.AdvantageConfig;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.EssConfig;
-import dev.millrace.stages.M2poMaskConfig;
-import dev.millrace.stages.RolloutCorrectionOptions;
-import dev.millrace.stages.SequenceMaskConfig;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * What {@code --corrections} names: a file with the keys of {@code topology.corrections}, put over the run's own; one of
- * the decoupled presets, put in place of the run's weights and rejection; or {@code none}.
+ * What {@code --corrections} names: a file with keys of {@code algorithm}, put over the run's own, or over a variant that the file
+ * names; one of verl's presets, put in place of the run's weights and rejection; a named algorithm; or {@code none}.
  */
 public final class NamedCorrections {
+    private static final String SECTION = "algorithm";
+
     private NamedCorrections() {}
 
-    public static Alternative parse(String named, CorrectionConfig ofRun) {
+    /** @throws ConfigException if it names none of these, or what it names does not go together */
+    public static Alternative parse(String named, Algorithm ofRun) {
         if (named.equals("none")) {
             return new Alternative("none", none(ofRun));
         }
         Path file = Path.of(named);
         if (Files.isRegularFile(file)) {
-            ObjectNode tree = ConfigTree.read(file);
-            try {
-                return new Alternative(file.getFileName().toString(), ConfigBinder.bind(ofRun, tree));
-            } catch (ConfigException e) {
-                throw new ConfigException("--corrections " + named + ": " + e.getMessage(), e);
-            }
+            return new Alternative(file.getFileName().toString(), read(named, ConfigTree.read(file), ofRun));
         }
         if (named.endsWith(".yaml") || named.endsWith(".yml")) {
             throw new ConfigException("there is no file " + named + " with corrections");
         }
-        RolloutCorrectionOptions defaults = RolloutCorrectionOptions.defaults();
         try {
-            RolloutCorrectionOptions preset = new RolloutCorrectionOptions(
-                    named,
-                    ofRun.rolloutCorrection().compare(),
-                    defaults.rolloutIs(),
-                    defaults.rolloutIsThreshold(),
-                    "",
-                    "");
             return new Alternative(
                     named,
-                    new CorrectionConfig(
-                            preset,
-                            ofRun.advantage(),
-                            ofRun.staleness(),
-                            ofRun.sequenceMask(),
-                            ofRun.m2po(),
-                            ofRun.ess(),
-                            ofRun.missingOldLogProbs()));
+                    NamedAlgorithms.withPreset(ofRun, named)
+                            .orElseGet(() -> NamedAlgorithms.of(named).with(a -> a.staleness(ofRun.staleness()))));
         } catch (IllegalArgumentException e) {
             throw new ConfigException(
-                    "--corrections " + named + " is neither a file, nor none, nor a preset: " + e.getMessage(), e);
+                    "--corrections " + named
+                            + " is neither a file, nor none, nor the name of an algorithm that goes here: "
+                            + e.getMessage(),
+                    e);
+        }
+    }
+
+    /**
+     * Keys of {@code algorithm}, also under that section.
+     *
+     * @param named for a sentence
+     */
+    public static Algorithm read(String named, ObjectNode tree, Algorithm ofRun) {
+        try {
+            return ConfigBinder.bind(ofRun, tree.has(SECTION) && tree.size() == 1 ? tree.get(SECTION) : tree);
+        } catch (ConfigException e) {
+            throw new ConfigException("--corrections " + named + ": " + e.getMessage(), e);
         }
     }
 
     /** Neither weights nor masks nor a scaled step; only the limit on staleness, which says what is in the batch at all. */
-    static CorrectionConfig none(CorrectionConfig ofRun) {
-        RolloutCorrectionOptions nothing =
-                new RolloutCorrectionOptions("", ofRun.rolloutCorrection().compare(), "", "", "", "");
-        AdvantageConfig advantage = ofRun.advantage();
-        return new CorrectionConfig(
-                nothing,
-                advantage,
-                ofRun.staleness(),
-                new SequenceMaskConfig(false, ofRun.sequenceMask().threshold()),
-                new M2poMaskConfig(false, ofRun.m2po().threshold(), ofRun.m2po().harmfulOnly()),
-                new EssConfig(
-                        EssConfig.Rule.NONE, ofRun.ess().weights(), ofRun.ess().baseRatio()),
-                ofRun.missingOldLogProbs());
+    static Algorithm none(Algorithm ofRun) {
+        return ofRun.with(a -> a.weights(None.defaults())
+                .rejection(Rejection.defaults())
+                .masks()
+                .ess(new Ess(Ess.Rule.NONE, Ess.Weights.RAW, 1.0)));
     }
 }

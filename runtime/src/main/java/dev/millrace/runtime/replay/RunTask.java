@@ -2,6 +2,7 @@ package dev.millrace.runtime.replay;
 
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.generator.sampling.RolloutSampler;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.decoder.DecoderShape;
@@ -19,7 +20,6 @@ import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.run.RunIdentity;
-import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.topology.batch.DirectBatches;
 import java.time.Clock;
 import java.time.Instant;
@@ -63,8 +63,8 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
         this.prompts = prompts;
         this.groups = groups;
         this.scoring = new ScoringSession(engine, shape, config.learner().step().tokensPerMicrobatch());
-        CorrectionConfig none = NamedCorrections.none(config.topology().corrections());
-        this.trajectories = new GivenRollouts(run, none.rolloutCorrection());
+        Algorithm none = NamedCorrections.none(config.algorithm());
+        this.trajectories = new GivenRollouts(run);
         this.batches = new DirectBatches(run, none);
     }
 

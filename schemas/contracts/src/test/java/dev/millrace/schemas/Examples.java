@@ -184,8 +184,6 @@ public final class Examples {
                 PackedFloats.of(-0.5f, 0f, -3f),
                 PackedFloats.of(-0.25f, 0f, -2f),
                 8L,
-                PackedFloats.of(1f, 0f, 2f),
-                List.of(STAGE),
                 0.8,
                 "ENVIRONMENT",
                 NOW_MS,

@@ -20,8 +20,8 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
-import dev.millrace.stages.AssembledInput;
 import dev.millrace.stages.BatchDiagnostics;
+import dev.millrace.stages.RecordedFacts;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -128,9 +128,8 @@ public final class ExaminationReader {
                     .map(entry -> trajectories.get(entry.getOffset()))
                     .filter(Objects::nonNull)
                     .toList();
-            members.forEach(member ->
-                    member.getStages().stream().map(StageReport::getStage).forEach(stages::add));
-            BatchDiagnostics.of(AssembledInput.of(batch, members)).ifPresent(steps::add);
+            batch.getStages().stream().map(StageReport::getStage).forEach(stages::add);
+            BatchDiagnostics.of(RecordedFacts.of(batch, members)).ifPresent(steps::add);
         }
         return steps.isEmpty()
                 ? Optional.empty()

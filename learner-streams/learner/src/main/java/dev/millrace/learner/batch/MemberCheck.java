@@ -66,8 +66,12 @@ final class MemberCheck {
             requireLength(member, "old log-probs", PackedFloats.length(trajectory.getOldLogProbs()), tokens);
         }
         requireLength(member, "proximal log-probs", PackedFloats.length(trajectory.getProximalLogProbs()), tokens);
-        if (trajectory.getImportanceWeights() != null) {
-            requireLength(member, "importance weights", PackedFloats.length(trajectory.getImportanceWeights()), tokens);
+        if (member.entry().getWeights() != null) {
+            requireLength(
+                    member,
+                    "importance weights",
+                    PackedFloats.length(member.entry().getWeights()),
+                    tokens);
         }
     }
 

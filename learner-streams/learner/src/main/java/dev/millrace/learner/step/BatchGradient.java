@@ -1,6 +1,7 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.policy.weights.Gradients;
+import java.util.OptionalDouble;
 
 /**
  * A batch's gradient of the loss, and how large each sequence's part of it is.
@@ -8,11 +9,11 @@ import dev.millrace.policy.weights.Gradients;
  * @param sum           over the batch's sequences; belongs to the caller
  * @param sequenceNorms L2 norm of the part of each sequence with a trained token; the parts add up to {@code sum}
  * @param tokensTrained trained tokens
- * @param essRatio      effective sample size in force
+ * @param essRatio      effective sample size in force; empty where there was nothing to weigh
  * @param stepScale     factor on the learning rate that the decision asks for
  */
 public record BatchGradient(
-        Gradients sum, double[] sequenceNorms, long tokensTrained, double essRatio, double stepScale) {
+        Gradients sum, double[] sequenceNorms, long tokensTrained, OptionalDouble essRatio, double stepScale) {
     private static final double LEAST_NORM = 1e-9;
     private static final double LEAST_SHARE = 1e-6;
 

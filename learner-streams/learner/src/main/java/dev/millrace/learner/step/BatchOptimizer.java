@@ -1,9 +1,11 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.control.LengthGuard;
 import dev.millrace.corrections.objective.ObjectiveResult;
+import dev.millrace.corrections.stage.Decision;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
@@ -12,7 +14,6 @@ import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StepEntry;
-import dev.millrace.stages.CorrectionConfig;
 import java.util.Arrays;
 import java.util.List;
 import java.util.OptionalLong;
@@ -28,6 +29,7 @@ import java.util.stream.IntStream;
  */
 public final class BatchOptimizer implements AutoCloseable {
     private final StepConfig config;
+    private final Algorithm algorithm;
     private final DecoderShape shape;
     private final LearningRate learningRate;
     private final GradientShards shards;
@@ -40,28 +42,29 @@ public final class BatchOptimizer implements AutoCloseable {
     /**
      * Compiles the graphs.
      *
-     * @param corrections the run's, by which a step decides anew where its proximal log-probs are not the recorded ones
+     * @param algorithm the run's, by which a step decides at the version it starts from
      */
-    public BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, CorrectionConfig corrections) {
+    public BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, Algorithm algorithm) {
         this(
                 engine,
                 shape,
                 config,
-                corrections,
+                algorithm,
                 Math.min(config.shards(), Runtime.getRuntime().availableProcessors()));
     }
 
     /** @param threads that work on the shards; the same bits with any number of them */
-    BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, CorrectionConfig corrections, int threads) {
+    BatchOptimizer(Engine engine, DecoderShape shape, StepConfig config, Algorithm algorithm, int threads) {
         this.config = config;
+        this.algorithm = algorithm;
         this.shape = shape;
         this.learningRate = new LearningRate(config.optimizer());
         this.shards = new GradientShards(engine, shape, config.tokensPerMicrobatch(), config.shards(), threads);
         this.gradients = new Gradients(shape);
-        this.references = new ReferenceLogProbs(config.kl(), shards);
-        this.starts = new StepStart(config, corrections, references, shards);
-        this.loss = new UpdateLoss(config, shards);
-        this.lengthGuard = new LengthGuard(config.lengthGuard());
+        this.references = new ReferenceLogProbs(algorithm.kl(), shards);
+        this.starts = new StepStart(algorithm, references, shards);
+        this.loss = new UpdateLoss(algorithm, shards);
+        this.lengthGuard = new LengthGuard(algorithm.lengthGuard());
     }
 
     /** An optimiser before its first step. */
@@ -111,8 +114,8 @@ public final class BatchOptimizer implements AutoCloseable {
                     means.once(StepMetric.LENGTH_GUARD_SCALE, guard.scale());
                 });
                 remembered = guard.state();
-                double scale = start.decision().stepScale() * guard.scale();
-                for (int epoch = 0; epoch < config.epochs(); epoch++) {
+                double scale = start.decision().decided().stepScale() * guard.scale();
+                for (int epoch = 0; epoch < algorithm.epochs(); epoch++) {
                     for (int[] part : minibatches(trained)) {
                         Minibatch minibatch = new Minibatch(members, start, part);
                         remembered = differentiate(
@@ -146,7 +149,7 @@ public final class BatchOptimizer implements AutoCloseable {
         means.onceIfKnown(StepMetric.RECORDED_SECOND_MOMENT, batch.getSecondMoment());
         means.once(StepMetric.RECORDED_STEP_SCALE, batch.getStepScale());
         means.once(StepMetric.RECORDED_TOKENS_TRAINED, batch.getTrainedTokens());
-        means.once(StepMetric.STEP_SCALE, start.decision().stepScale());
+        means.once(StepMetric.STEP_SCALE, start.decision().decided().stepScale());
     }
 
     private static StepReport report(
@@ -156,18 +159,15 @@ public final class BatchOptimizer implements AutoCloseable {
             double rate,
             ControlState controls,
             StepMetricsTally means) {
-        int[] trained = decision.trained();
-        String[] maskedBy = decision.maskedBy();
-        List<StepEntry> entries = maskedBy == null
-                ? null
-                : IntStream.range(0, members.count())
-                        .mapToObj(s -> new StepEntry(decision.left().trainedTokens(s), maskedBy[s]))
-                        .toList();
+        Decision decided = decision.decided();
+        List<StepEntry> entries = IntStream.range(0, members.count())
+                .mapToObj(s -> new StepEntry(decided.left().trainedTokens(s), decided.maskedBy()[s]))
+                .toList();
         return new StepReport(
                 means.updates(),
                 rate,
-                trained.length,
-                decision.left().trainedTokens(),
+                decision.trained().length,
+                decided.left().trainedTokens(),
                 entries,
                 StepFigures.of(members, decision, version),
                 decision.stages(),
@@ -177,7 +177,7 @@ public final class BatchOptimizer implements AutoCloseable {
 
     /** Stretches of the members whose lengths differ by at most one; fewer than asked for if there are too few members. */
     private List<int[]> minibatches(int[] members) {
-        int count = Math.min(config.minibatches(), members.length);
+        int count = Math.min(algorithm.minibatches(), members.length);
         return IntStream.range(0, count)
                 .mapToObj(i -> Arrays.copyOfRange(members, cut(members, i, count), cut(members, i + 1, count)))
                 .toList();
@@ -220,11 +220,13 @@ public final class BatchOptimizer implements AutoCloseable {
             GradientShards.Scores scores = shards.differentiate(
                     weights, minibatch.sequences(), of.coefficients(), of.entropyCoefficients(), gradients);
             means.addSeconds(StepMetric.SECONDS_GRADIENT, begun);
-            ObjectiveResult result = config.needsCurrentLogProbs()
+            ObjectiveResult result = algorithm.needsCurrentLogProbs()
                     ? of.result()
-                    : config.objective().evaluate(minibatch.input(config.objective(), scores.logProbs()), of.facts());
+                    : algorithm
+                            .objective()
+                            .evaluate(minibatch.input(algorithm.objective(), scores.logProbs()), of.facts());
             reportLoss(batch, minibatch, start, of, scores, result, means);
-            return config.objective().remembered(controls, result);
+            return algorithm.objective().remembered(controls, result);
         } catch (NonFiniteLogProbException e) {
             throw new NonFiniteStepException(
                     batch.batch().getBatchId(),
@@ -296,7 +298,11 @@ public final class BatchOptimizer implements AutoCloseable {
                 norms = shards.sequenceNorms(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients());
             }
             return new BatchGradient(
-                    sum, norms, decision.left().trainedTokens(), decision.essRatio(), decision.stepScale());
+                    sum,
+                    norms,
+                    decision.left().trainedTokens(),
+                    decision.decided().essRatio(),
+                    decision.decided().stepScale());
         } catch (NonFiniteMemberException e) {
             throw nonFinite(members, e.member(), e);
         } catch (NonFiniteLogProbException e) {

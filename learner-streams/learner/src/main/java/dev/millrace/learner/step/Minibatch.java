@@ -32,13 +32,8 @@ final class Minibatch {
         this.start = start;
         this.sequences = members.select(indices);
         this.layout = layout(start.decision().left(), indices);
-        this.advantages = new float[layout.tokenCount()];
-        for (int s = 0; s < indices.length; s++) {
-            for (int t = layout.start(s); t < layout.end(s); t++) {
-                advantages[t] = layout.isTrained(t) ? (float) start.decision().advantages()[indices[s]] : 0f;
-            }
-        }
-        this.weights = sequences.pick(start.decision().weights());
+        this.advantages = sequences.pick(start.decision().decided().perToken());
+        this.weights = sequences.pick(start.decision().decided().weights());
         this.behavior = sequences.pick(members.behavior());
         this.old = sequences.pick(start.decision().old());
         this.proximal = sequences.pick(start.decision().proximal());

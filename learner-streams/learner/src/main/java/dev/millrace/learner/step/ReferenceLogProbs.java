@@ -45,7 +45,7 @@ final class ReferenceLogProbs {
      * @throws MissingReferenceException naming the first trainable member without recorded ones
      */
     float @Nullable [] of(StepMembers members, StepMetricsTally means) {
-        if (config == null) {
+        if (config == null || members.count() == 0) {
             return null;
         }
         float[] values = new float[members.sequences().scoredCount()];

@@ -1,88 +1,58 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.Decision;
 import dev.millrace.schemas.StageReport;
+import dev.millrace.stages.StageReports;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
-import org.jspecify.annotations.Nullable;
 
 /**
- * What a step trains on: the batch's own decisions, or those made anew at its starting version. Per packed token unless it
- * says otherwise; the arrays are shared and must not be written.
+ * What a step trains on: what the stages decided at the version it starts from, or the batch's own decisions, and the log-probs in
+ * force. Per packed token;
+ * the arrays are shared and must not be written.
  *
- * @param left         the layout under the mask in force, with groups
- * @param advantages   one per member
- * @param old          log-probs in force
- * @param proximal     log-probs in force
- * @param weights      importance weights in force
- * @param stages       reports of the corrections in force, in order
- * @param essRatio     of the raw sequence weights; NaN where no token is left
- * @param essTruncated of the truncated ones
- * @param secondMoment mean squared log ratio of proximal to behavior, before the second-moment mask; NaN without a token
- * @param stepScale    factor on the learning rate by effective sample size
- * @param maskedBy     one per member: the stage that masked the last of its tokens, or null; null as a whole if the batch's own
- *     decisions stand
+ * @param decided by the algorithm's stages
+ * @param old log-probs in force
+ * @param proximal log-probs in force
+ * @param stages reports of the stages in force
  */
-record StepDecision(
-        TokenBatch left,
-        double[] advantages,
-        float[] old,
-        float[] proximal,
-        float[] weights,
-        List<StageReport> stages,
-        double essRatio,
-        double essTruncated,
-        double secondMoment,
-        double stepScale,
-        @Nullable String @Nullable [] maskedBy) {
+record StepDecision(Decision decided, float[] old, float[] proximal, List<StageReport> stages) {
 
-    /** Whether the step decided by itself. */
-    boolean anew() {
-        return maskedBy != null;
+    /** The layout under the mask in force, with groups. */
+    TokenBatch left() {
+        return decided.left();
     }
 
-    /** The same under other advantages, one per member. */
-    StepDecision withAdvantages(double[] others) {
+    /** The same with the advantages of another decision, and its report of them. */
+    StepDecision withAdvantages(Decision others) {
+        List<StageReport> reports = new ArrayList<>(stages);
+        for (StageReport report : StageReports.of(others.outcomes())) {
+            reports.replaceAll(before -> before.getStage().equals(report.getStage()) ? report : before);
+        }
         return new StepDecision(
-                left,
-                others,
+                new Decision(
+                        decided.left(),
+                        others.rewards(),
+                        others.advantages(),
+                        others.tokenAdvantages(),
+                        decided.weights(),
+                        decided.maskedBy(),
+                        decided.outcomes(),
+                        decided.essRatio(),
+                        decided.essRatioTruncated(),
+                        decided.secondMoment(),
+                        decided.stepScale()),
                 old,
                 proximal,
-                weights,
-                stages,
-                essRatio,
-                essTruncated,
-                secondMoment,
-                stepScale,
-                maskedBy);
-    }
-
-    /** The same under other weights, one per packed token, by a further stage. */
-    StepDecision withWeights(float[] others, StageReport by) {
-        // where the batch's own decisions stand, its report of the stage does too
-        List<StageReport> reports = new ArrayList<>(stages.stream()
-                .filter(stage -> !stage.getStage().equals(by.getStage()))
-                .toList());
-        reports.add(by);
-        return new StepDecision(
-                left,
-                advantages,
-                old,
-                proximal,
-                others,
-                List.copyOf(reports),
-                essRatio,
-                essTruncated,
-                secondMoment,
-                stepScale,
-                maskedBy);
+                List.copyOf(reports));
     }
 
     /** Indices of the members with a trained token, in order. */
     int[] trained() {
-        return IntStream.range(0, left.sequenceCount())
-                .filter(s -> left.trainedTokens(s) > 0)
+        return IntStream.range(0, left().sequenceCount())
+                .filter(s -> left().trainedTokens(s) > 0)
                 .toArray();
     }
 
@@ -92,6 +62,6 @@ record StepDecision(
                 .filter(stage -> stage.getStage().equals("m2po"))
                 .mapToLong(StageReport::getTokensSeen)
                 .findFirst()
-                .orElse(left.trainedTokens());
+                .orElse(left().trainedTokens());
     }
 }

@@ -1,9 +1,9 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.m2po.SecondMomentMask;
+import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.staleness.StepStaleness;
-import dev.millrace.stages.ComparedPolicies;
-import dev.millrace.stages.MemberLogProbs;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
@@ -14,7 +14,7 @@ import java.util.TreeMap;
  *
  * @param tokensTrainable tokens before any stage, by the trajectories' own masks
  * @param staleness of the tokens trained on, at the start of the step; empty without one
- * @param essRatio effective sample size of the raw sequence weights; NaN without a token
+ * @param essRatio effective sample size of the raw sequence weights; NaN without a token, or in bypass mode, where nothing is compared
  * @param essRatioTruncated of the truncated ones
  * @param secondMoment mean squared log ratio of proximal to behavior, before the second-moment mask; NaN without a token
  * @param secondMomentTrained the same of the tokens trained on
@@ -51,15 +51,16 @@ public record StepFigures(
             return new StepFigures(
                     members.own().trainedTokens(), Optional.empty(), Double.NaN, Double.NaN, Double.NaN, Double.NaN);
         }
+        Decision decided = decision.decided();
         return new StepFigures(
                 members.own().trainedTokens(),
                 StepStaleness.of(decision.left(), members.versions(), members.proximalVersions(), version),
-                decision.essRatio(),
-                decision.essTruncated(),
-                decision.secondMoment(),
-                SecondMomentMask.mean(
-                        decision.left(),
-                        new MemberLogProbs(members.behavior(), decision.old(), decision.proximal())
-                                .ratio(ComparedPolicies.ANCHOR)));
+                decided.essRatio().orElse(Double.NaN),
+                decided.essRatioTruncated().orElse(Double.NaN),
+                decided.secondMoment().orElse(Double.NaN),
+                decided.secondMoment().isPresent()
+                        ? SecondMomentMask.mean(
+                                decision.left(), LogRatio.anchor(decision.proximal(), members.behavior()))
+                        : Double.NaN);
     }
 }

@@ -7,6 +7,7 @@ import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
@@ -122,6 +123,23 @@ final class StepMembers {
                 .toArray();
     }
 
+    /** The importance weights that the batch recorded; empty where one of the entries has none. */
+    Optional<float[]> recordedWeights() {
+        float[] weights = new float[sequences.scoredCount()];
+        for (int s = 0; s < members.size(); s++) {
+            ByteBuffer recorded = members.get(s).entry().getWeights();
+            if (recorded == null) {
+                return Optional.empty();
+            }
+            PackedFloats.copyTo(recorded, weights, sequences.offset(s));
+        }
+        return Optional.of(weights);
+    }
+
+    BatchEntry entry(int member) {
+        return members.get(member).entry();
+    }
+
     /** One per member. */
     double[] rewards() {
         return members.stream()
@@ -211,12 +229,5 @@ final class StepMembers {
 
     float[] proximal() {
         return proximal;
-    }
-
-    /** The recorded importance weights; empty where one of the members came without. */
-    Optional<float[]> weights() {
-        return members.stream().allMatch(member -> member.trajectory().getImportanceWeights() != null)
-                ? Optional.of(packed(Trajectory::getImportanceWeights))
-                : Optional.empty();
     }
 }

@@ -20,14 +20,6 @@ public enum StepMetric {
     GRAD_NORM("grad_norm"),
     /** Share of the updates whose gradient was clipped. */
     GRAD_CLIPPED("grad_clipped"),
-    /** Mean gradient norm of a sequence, for the off-policy optimal baseline. */
-    OPOB_NORM_MEAN("opob.norm_mean"),
-    /** The largest of them. */
-    OPOB_NORM_MAX("opob.norm_max"),
-    /** Mean baseline. */
-    OPOB_BASELINE_MEAN("opob.baseline_mean"),
-    /** How far it moved advantages, mean. */
-    OPOB_MOVED_MEAN("opob.moved_mean"),
     /** Sequences whose proximal log-probs were interpolated. */
     PROXIMAL_SEQUENCES_INTERPOLATED("proximal.sequences_interpolated"),
     /** Sequences whose proximal log-probs were computed again. */

@@ -4,7 +4,6 @@ import dev.millrace.corrections.control.ControlState;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.StepEntry;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 
 /**
  * What a batch did to the weights.
@@ -13,10 +12,9 @@ import org.jspecify.annotations.Nullable;
  * @param learningRate    of the last of them, all controls included; 0 without one
  * @param rolloutsTrained members with a trained token
  * @param tokensTrained   trained tokens
- * @param entries         what became of each member, if the step decided about masks by itself; null if the batch's own
- *     decisions stood
+ * @param entries         what became of each member
  * @param figures         how stale and how far off policy that was on which the step was taken
- * @param stages          reports of the corrections in force
+ * @param stages          reports of the stages in force
  * @param controls        what the controls remember after this batch
  * @param metrics         means over the updates, and facts about the batch
  */
@@ -25,7 +23,7 @@ public record StepReport(
         double learningRate,
         int rolloutsTrained,
         long tokensTrained,
-        @Nullable List<StepEntry> entries,
+        List<StepEntry> entries,
         StepFigures figures,
         List<StageReport> stages,
         ControlState controls,
@@ -37,7 +35,7 @@ public record StepReport(
     }
 
     public StepReport {
-        entries = entries == null ? null : List.copyOf(entries);
+        entries = List.copyOf(entries);
         stages = List.copyOf(stages);
     }
 }

@@ -1,15 +1,23 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.advantage.SoftMaximum;
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.InRewardPenalty;
 import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.stage.Decision;
+import dev.millrace.corrections.stage.Stage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.policy.weights.Weights;
-import dev.millrace.schemas.LearnerBatch;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.StalenessDamping;
+import dev.millrace.stages.MemberLogProbs;
+import dev.millrace.stages.StageReports;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -23,25 +31,18 @@ import org.jspecify.annotations.Nullable;
 final class StepStart {
     static final String KL_COEFFICIENT = "kl.coefficient";
 
-    private final StepConfig config;
-    private final CorrectionConfig corrections;
-    private final StepCorrections decisions;
-    private final StalenessDamping damping;
+    private final Algorithm algorithm;
+    private final boolean readsNorms;
     private final ReferenceLogProbs references;
-    private final OptimalBaseline optimalBaseline;
     private final GradientShards shards;
     private final InRewardPenalty penalty = new InRewardPenalty();
     /** Whether the weights are others than the run's of that version, whose log-probs trajectories carry. */
     private boolean departed;
 
-    StepStart(StepConfig config, CorrectionConfig corrections, ReferenceLogProbs references, GradientShards shards) {
-        config.proximal().requireFits(corrections.missingOldLogProbs());
-        this.config = config;
-        this.corrections = corrections;
-        this.decisions = new StepCorrections(corrections);
-        this.damping = new StalenessDamping(corrections.staleness());
+    StepStart(Algorithm algorithm, ReferenceLogProbs references, GradientShards shards) {
+        this.algorithm = algorithm;
+        this.readsNorms = algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS);
         this.references = references;
-        this.optimalBaseline = new OptimalBaseline(corrections.rolloutCorrection(), shards);
         this.shards = shards;
     }
 
@@ -68,25 +69,23 @@ final class StepStart {
 
     /** @throws NonFiniteMemberException naming the member of the batch at which the weights give no number */
     Started start(StepMembers members, long version, Weights weights, ControlState controls, StepMetricsTally means) {
-        if (members.count() == 0) {
-            return new Started(decisions.recorded(members, version), null, null, 0, controls);
-        }
         CurrentLogProbs current = current(members, version, weights, means);
         float[] reference = references.of(members, means);
-        float[] old = config.proximal() == ProximalSource.BEHAVIOR ? members.behavior() : members.old();
+        float[] old = algorithm.mode() == Mode.BYPASS ? members.behavior() : members.old();
         float[] proximal = proximal(members, current, version, means);
         CoefficientConfig coefficient = coefficient();
         double klCoefficient =
                 coefficient == null ? 0 : controls.get(KL_COEFFICIENT).orElse(coefficient.initial());
-        double[] rewards = config.kl() instanceof KlConfig.InReward
-                ? penalised(members, proximal, reference, klCoefficient, means)
+        double[] rewards = algorithm.kl() instanceof KlConfig.InReward
+                ? penalised(members, proximal, required(reference), klCoefficient, means)
                 : members.rewards();
-        StepDecision decision = config.proximal() == ProximalSource.RECORDED
-                ? decisions.recorded(members, version)
-                : decisions.decide(members, old, proximal, rewards, version);
-        decision = damped(
-                decision, members, config.proximal() == ProximalSource.RECORDED ? recordedVersion(members) : version);
-        decision = decision.withAdvantages(advantages(members, decision, rewards, weights, means));
+        StageFacts facts = facts(members, old, proximal, rewards, version);
+        StepDecision decision = algorithm.mode() == Mode.RECORDED
+                ? new RecordedDecision(algorithm).of(members, facts, version)
+                : decided(algorithm.decide(facts), old, proximal);
+        if (readsNorms && decision.left().trainedTokens() > 0) {
+            decision = heldAgainstNorms(decision, facts, members, weights, means);
+        }
         ControlState after = controls;
         if (coefficient != null && decision.left().trainedTokens() > 0) {
             double measured = penalty.measure(decision.left(), proximal, required(reference));
@@ -102,35 +101,54 @@ final class StepStart {
         return new Started(decision, current, reference, klCoefficient, after);
     }
 
-    /** That at which the batch expected its step to start. */
-    private static long recordedVersion(StepMembers members) {
-        LearnerBatch batch = members.batch().batch();
-        return batch.getExpectedVersion() < 0 ? batch.getAssembledVersion() : batch.getExpectedVersion();
+    private StageFacts facts(StepMembers members, float[] old, float[] proximal, double[] rewards, long version) {
+        StageFacts.Builder facts = StageFacts.of(members.own(), rewards);
+        if (algorithm.mode() == Mode.BYPASS) { // nothing is known to compare behavior with
+            facts.vector(StageInput.BEHAVIOR, members.behavior());
+        } else {
+            new MemberLogProbs(members.behavior(), old, proximal).addTo(facts);
+        }
+        return facts.withoutOld(members.withoutOld())
+                .versions(version, members.versions())
+                .agesMs(members.agesMs())
+                .build();
+    }
+
+    private static StepDecision decided(Decision decided, float[] old, float[] proximal) {
+        return new StepDecision(decided, old, proximal, StageReports.of(decided.outcomes()));
+    }
+
+    /**
+     * What an advantage that reads gradient norms makes of a decision: the norms are of what is trained on, and what that is does
+     * not depend on them.
+     */
+    private StepDecision heldAgainstNorms(
+            StepDecision decision, StageFacts facts, StepMembers members, Weights weights, StepMetricsTally means) {
+        double[] norms = new double[members.count()];
+        int[] trained = decision.trained();
+        shards.gradientNorms(weights, members, trained, decision.left(), norms, means);
+        List<Stage> held = new ArrayList<>(algorithm.rewards());
+        held.add(algorithm.advantage());
+        StageFacts.Builder known = facts.under(decision.left()).toBuilder().gradientNorms(norms);
+        return decision.withAdvantages(StageBatch.decide(known.build(), held));
     }
 
     private static float[] required(float @Nullable [] reference) {
         return Objects.requireNonNull(reference, "where a divergence counts, the reference is scored first");
     }
 
-    private StepDecision damped(StepDecision decision, StepMembers members, long version) {
-        float[] weights = decision.weights().clone();
-        return damping.apply(members.versions(), decision.left(), version, weights)
-                .map(report -> decision.withWeights(weights, report))
-                .orElse(decision);
-    }
-
     private @Nullable CoefficientConfig coefficient() {
-        if (config.kl() instanceof KlConfig.InLoss loss) {
+        if (algorithm.kl() instanceof KlConfig.InLoss loss) {
             return loss.coefficient();
         }
-        return config.kl() instanceof KlConfig.InReward reward ? reward.coefficient() : null;
+        return algorithm.kl() instanceof KlConfig.InReward reward ? reward.coefficient() : null;
     }
 
     /** A member that was scored under this very version has its log-probs already, unless an update needs all of them. */
     private @Nullable CurrentLogProbs current(
             StepMembers members, long version, Weights weights, StepMetricsTally means) {
-        boolean everyone = config.needsCurrentLogProbs() || config.proximal() == ProximalSource.INTERPOLATED;
-        if (config.proximal() == ProximalSource.RECORDED || config.proximal() == ProximalSource.BEHAVIOR) {
+        boolean everyone = algorithm.needsCurrentLogProbs() || algorithm.mode() == Mode.INTERPOLATED;
+        if (members.count() == 0 || algorithm.mode() == Mode.RECORDED || algorithm.mode() == Mode.BYPASS) {
             return null;
         }
         long[] scoredUnder = members.proximalVersions();
@@ -146,14 +164,18 @@ final class StepStart {
 
     private float[] proximal(
             StepMembers members, @Nullable CurrentLogProbs known, long version, StepMetricsTally means) {
-        return switch (config.proximal()) {
+        if (members.count() == 0) {
+            return members.proximal();
+        }
+        return switch (algorithm.mode()) {
             case RECORDED -> members.proximal();
-            case RECOMPUTED -> {
-                float[] current = scored(known);
-                yield decisions.recovered(members, current, current, version, means);
-            }
-            case INTERPOLATED -> StepCorrections.interpolated(members, scored(known), version);
-            case BEHAVIOR -> members.behavior();
+            case BYPASS -> members.behavior();
+            case INTERPOLATED -> new InterpolatedPolicy(members, scored(known), version).everywhere();
+            case DECOUPLED ->
+                algorithm.missingOldLogProbs() == MissingOldLogProbs.INTERPOLATE
+                        ? new InterpolatedPolicy(members, scored(known), version)
+                                .whereOldIsMissing(members, scored(known), means)
+                        : scored(known);
         };
     }
 
@@ -163,14 +185,9 @@ final class StepStart {
     }
 
     private double[] penalised(
-            StepMembers members,
-            float[] proximal,
-            float @Nullable [] reference,
-            double coefficient,
-            StepMetricsTally means) {
+            StepMembers members, float[] proximal, float[] reference, double coefficient, StepMetricsTally means) {
         TokenBatch own = members.own();
-        double[] perToken =
-                penalty.penalise(own, new double[own.tokenCount()], proximal, required(reference), coefficient);
+        double[] perToken = penalty.penalise(own, new double[own.tokenCount()], proximal, reference, coefficient);
         double[] rewards = members.rewards();
         double sum = 0;
         for (int s = 0; s < rewards.length; s++) {
@@ -183,18 +200,5 @@ final class StepStart {
         }
         means.once(StepMetric.KL_PENALTY_MEAN, rewards.length == 0 ? 0 : sum / rewards.length);
         return rewards;
-    }
-
-    private double[] advantages(
-            StepMembers members, StepDecision decision, double[] rewards, Weights weights, StepMetricsTally means) {
-        if (config.baseline() instanceof BaselineConfig.Opob opob) {
-            return optimalBaseline.advantages(opob, members, decision, rewards, weights, means);
-        }
-        if (config.baseline() instanceof BaselineConfig.SoftMaximum soft) {
-            return new SoftMaximum(soft.beta()).perSequence(members.own(), rewards);
-        }
-        return config.kl() instanceof KlConfig.InReward && config.proximal() == ProximalSource.RECORDED
-                ? corrections.advantage().estimator().perSequence(members.own(), rewards)
-                : decision.advantages();
     }
 }

@@ -1,6 +1,7 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.KlPlan;
@@ -21,12 +22,12 @@ import org.jspecify.annotations.Nullable;
  * every log-prob and every entropy of the minibatch, packed as its layout is. Changes no weights.
  */
 final class UpdateLoss {
-    private final StepConfig config;
+    private final Algorithm algorithm;
     private final GradientShards shards;
 
     /** @param shards score the minibatch where the objective needs current log-probs; borrowed */
-    UpdateLoss(StepConfig config, GradientShards shards) {
-        this.config = config;
+    UpdateLoss(Algorithm algorithm, GradientShards shards) {
+        this.algorithm = algorithm;
         this.shards = shards;
     }
 
@@ -55,19 +56,19 @@ final class UpdateLoss {
             ControlState controls,
             StepMetricsTally means) {
         TokenBatch layout = minibatch.layout();
-        Objective objective = config.objective();
-        UpdateFacts facts = minibatch.facts(config.lossAggregation(), optimizerSteps, controls);
+        Objective objective = algorithm.objective();
+        UpdateFacts facts = minibatch.facts(algorithm.aggregation(), optimizerSteps, controls);
         // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come out of
         // the
         // backward pass
         float[] current =
-                config.needsCurrentLogProbs() ? currentLogProbs(minibatch, weights, means) : minibatch.proximal();
+                algorithm.needsCurrentLogProbs() ? currentLogProbs(minibatch, weights, means) : minibatch.proximal();
         ObjectiveResult result = objective.evaluate(minibatch.input(objective, current), facts);
         KlResult kl = klInLoss(minibatch, current);
         float[] coefficients = kl == null
                 ? result.gradient()
                 : kl.addedTo(result, start.klCoefficient()).gradient();
-        double entropyCoefficient = config.entropy().coefficient(batch.meanReward());
+        double entropyCoefficient = algorithm.entropy().coefficient(batch.meanReward());
         double[] aggregation = facts.coefficients(layout);
         return new Coefficients(
                 facts,
@@ -92,11 +93,11 @@ final class UpdateLoss {
     }
 
     private @Nullable KlResult klInLoss(Minibatch minibatch, float[] current) {
-        if (!(config.kl() instanceof KlConfig.InLoss loss)) {
+        if (!(algorithm.kl() instanceof KlConfig.InLoss loss)) {
             return null;
         }
         KlPlan plan = KlPlan.of(loss.divergence(), KlSampling.BEHAVIOR, KlUse.LOSS);
-        return new KlTermEvaluation(plan, config.lossAggregation())
+        return new KlTermEvaluation(plan, algorithm.aggregation())
                 .evaluate(
                         minibatch.layout(),
                         current,

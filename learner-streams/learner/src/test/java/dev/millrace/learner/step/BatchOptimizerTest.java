@@ -5,9 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.advantage.Grpo;
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.EntropyConfig;
 import dev.millrace.corrections.algorithm.EntropyConfig.Rule;
+import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.objective.Anchor;
 import dev.millrace.corrections.objective.DecoupledPpo;
@@ -18,6 +20,8 @@ import dev.millrace.corrections.objective.Quatro;
 import dev.millrace.corrections.objective.R2vpo;
 import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.corrections.quatro.QueryMultipliers;
+import dev.millrace.corrections.stage.AdvantageEstimator;
+import dev.millrace.corrections.vcpo.Opob;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
@@ -38,17 +42,13 @@ import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.ImportanceWeighting;
-import dev.millrace.stages.MemberLogProbs;
 import java.io.ByteArrayOutputStream;
-import java.nio.ByteBuffer;
 import java.nio.FloatBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CancellationException;
-import java.util.function.Function;
+import java.util.function.DoubleUnaryOperator;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -60,9 +60,8 @@ class BatchOptimizerTest {
     private static final double BONUS = 0.03;
 
     /** The batch's own decisions stand. */
-    private static final StepConfig RECORDED = StepConfig.defaults()
-            .withProximal(ProximalSource.RECORDED)
-            .withEntropy(new EntropyConfig(BONUS, Rule.REWARD_GAP));
+    private static final Algorithm RECORDED =
+            Algorithm.defaults().with(a -> a.mode(Mode.RECORDED).entropy(new EntropyConfig(BONUS, Rule.REWARD_GAP)));
 
     private final SyntheticRollouts rollouts = new SyntheticRollouts(2);
     private final List<AutoCloseable> opened = new ArrayList<>(List.of(rollouts));
@@ -98,7 +97,10 @@ class BatchOptimizerTest {
                 float[] e = new float[length];
                 for (int t = 0; t < length; t++) {
                     double trained = PackedMask.get(member.mask(), t) / (double) batch.trainedTokens();
-                    double weight = PackedFloats.get(trajectory.getImportanceWeights(), t);
+                    double weight = Math.min(
+                            2,
+                            Math.exp((double) PackedFloats.get(trajectory.getProximalLogProbs(), t)
+                                    - PackedFloats.get(trajectory.getBehaviorLogProbs(), t)));
                     c[t] = (float) (-trained * weight * member.entry().getAdvantage());
                     e[t] = (float) (-trained * beta);
                 }
@@ -142,47 +144,33 @@ class BatchOptimizerTest {
     }
 
     @Test
-    void shouldMakeTheWeightsThatTrajectoriesDoNotCarry() {
+    void shouldTakeTheWeightsThatEntriesRecordInThePlaceOfItsOwn() {
         TrainingBatch batch = batch(6);
-        ImportanceWeighting rule =
-                new ImportanceWeighting(CorrectionConfig.defaults().rolloutCorrection());
-        byte[] carried = trained(withWeights(batch, trajectory -> weights(rule, trajectory)), new Reinforce(), 1, 1, 2);
-        assertThat(trained(withWeights(batch, trajectory -> null), new Reinforce(), 1, 1, 2))
-                .isEqualTo(carried);
-        assertThat(trained(
-                        withWeights(
-                                batch,
-                                trajectory ->
-                                        trajectory.getRolloutId().endsWith("2") ? null : weights(rule, trajectory)),
-                        new Reinforce(),
-                        1,
-                        1,
-                        2))
-                .isEqualTo(carried);
+        byte[] made = trained(batch, new Reinforce(), 1, 1, 2);
+        assertThat(trained(withWeights(batch, t -> Math.min(2, t)), new Reinforce(), 1, 1, 2))
+                .isEqualTo(made);
+        assertThat(trained(withWeights(batch, t -> 2 * Math.min(2, t)), new Reinforce(), 1, 1, 2))
+                .isNotEqualTo(made);
     }
 
-    private static ByteBuffer weights(ImportanceWeighting rule, Trajectory trajectory) {
-        byte[] mask = PackedMask.toArray(trajectory.getMask());
-        float[] weights = new float[mask.length];
-        rule.compute(
-                new TokenBatch(new int[] {0, mask.length}, mask),
-                new MemberLogProbs(
-                        PackedFloats.toArray(trajectory.getBehaviorLogProbs()),
-                        PackedFloats.toArray(trajectory.getOldLogProbs()),
-                        PackedFloats.toArray(trajectory.getProximalLogProbs())),
-                weights);
-        return PackedFloats.of(weights);
-    }
-
-    private static TrainingBatch withWeights(TrainingBatch batch, Function<Trajectory, ByteBuffer> weights) {
+    /** Records weights that are a function of each token's ratio. */
+    private static TrainingBatch withWeights(TrainingBatch batch, DoubleUnaryOperator rule) {
+        List<BatchEntry> entries = new ArrayList<>();
+        for (Member member : batch.members()) {
+            Trajectory trajectory = member.trajectory();
+            float[] weights = new float[PackedMask.length(trajectory.getMask())];
+            for (int t = 0; t < weights.length; t++) {
+                double ratio = Math.exp((double) PackedFloats.get(trajectory.getProximalLogProbs(), t)
+                        - PackedFloats.get(trajectory.getBehaviorLogProbs(), t));
+                weights[t] = PackedMask.get(trajectory.getMask(), t) * (float) rule.applyAsDouble(ratio);
+            }
+            entries.add(BatchEntry.newBuilder(member.entry())
+                    .setWeights(PackedFloats.of(weights))
+                    .build());
+        }
         return TrainingBatch.of(
-                batch.batch(),
-                batch.members().stream()
-                        .map(Member::trajectory)
-                        .map(trajectory -> Trajectory.newBuilder(trajectory)
-                                .setImportanceWeights(weights.apply(trajectory))
-                                .build())
-                        .toList());
+                LearnerBatch.newBuilder(batch.batch()).setEntries(entries).build(),
+                batch.members().stream().map(Member::trajectory).toList());
     }
 
     @Test
@@ -196,21 +184,21 @@ class BatchOptimizerTest {
                 .isEqualTo(trained(batch, DecoupledPpo.defaults(), 3, 2, 2));
     }
 
-    static List<BaselineConfig> baselines() {
-        return List.of(new BaselineConfig.Group(), BaselineConfig.Opob.defaults());
+    static List<AdvantageEstimator> baselines() {
+        return List.of(Grpo.defaults(), Opob.defaults());
     }
 
     @ParameterizedTest
     @MethodSource("baselines")
-    void shouldGiveTheSameBitsWithAnyNumberOfThreads(BaselineConfig baseline) {
+    void shouldGiveTheSameBitsWithAnyNumberOfThreads(AdvantageEstimator baseline) {
         TrainingBatch batch = batch(12);
         List<byte[]> weights = new ArrayList<>();
         for (int threads = 1; threads <= 5; threads++) {
             BatchOptimizer learner = new BatchOptimizer(
                     Engine.cpu(),
                     SHAPE,
-                    StepConfig.defaults().withBaseline(baseline).withCut(64, 4),
-                    CorrectionConfig.defaults(),
+                    StepConfig.defaults().withCut(64, 4),
+                    Algorithm.defaults().with(a -> a.advantage(baseline)),
                     threads);
             opened.add(learner);
             Weights own = initial();
@@ -389,7 +377,8 @@ class BatchOptimizerTest {
     @Test
     void shouldStopAtALearningRateThatBlowsUpTheWeights() {
         OptimizerConfig huge = new OptimizerConfig(1e38, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-12, 1, 0);
-        BatchOptimizer learner = open(RECORDED.withOptimizer(huge).withCut(256, 1));
+        BatchOptimizer learner =
+                open(RECORDED, StepConfig.defaults().withOptimizer(huge).withCut(256, 1));
 
         assertThatThrownBy(() -> learner.train(batch(4), 0, ControlState.initial(), initial(), learner.newOptimizer()))
                 .isInstanceOf(NonFiniteStepException.class)
@@ -406,7 +395,7 @@ class BatchOptimizerTest {
     }
 
     private AdamW.State firstStep(TrainingBatch batch, int shards, int tokensPerMicrobatch) {
-        BatchOptimizer learner = open(RECORDED.withCut(tokensPerMicrobatch, shards));
+        BatchOptimizer learner = open(RECORDED, StepConfig.defaults().withCut(tokensPerMicrobatch, shards));
         AdamW adamW = learner.newOptimizer();
         learner.train(batch, 0, ControlState.initial(), initial(), adamW);
         return adamW.state();
@@ -422,19 +411,20 @@ class BatchOptimizerTest {
     }
 
     private BatchOptimizer optimizer(Objective kind, int minibatches, int epochs, int shards, double maxGradNorm) {
-        return open(RECORDED.withObjective(kind)
-                .withUpdates(minibatches, epochs)
-                .withCut(64, shards)
-                .withOptimizer(
-                        new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, maxGradNorm)));
+        return open(
+                RECORDED.with(a -> a.objective(kind).minibatches(minibatches).epochs(epochs)),
+                StepConfig.defaults()
+                        .withCut(64, shards)
+                        .withOptimizer(new OptimizerConfig(
+                                1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, maxGradNorm)));
     }
 
     private static Weights initial() {
         return Weights.random(SHAPE, SyntheticRollouts.SEED);
     }
 
-    private BatchOptimizer open(StepConfig config) {
-        BatchOptimizer learner = new BatchOptimizer(Engine.cpu(), SHAPE, config, CorrectionConfig.defaults());
+    private BatchOptimizer open(Algorithm algorithm, StepConfig config) {
+        BatchOptimizer learner = new BatchOptimizer(Engine.cpu(), SHAPE, config, algorithm);
         opened.add(learner);
         return learner;
     }
@@ -462,11 +452,12 @@ class BatchOptimizerTest {
     }
 
     private BatchOptimizer unclipped(LossAggregation aggregation) {
-        return open(RECORDED.withObjective(new Reinforce())
-                .withAggregation(aggregation)
-                .withCut(64, 1)
-                .withEntropy(new EntropyConfig(0, Rule.CONSTANT))
-                .withOptimizer(new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 0)));
+        return open(
+                RECORDED.with(a -> a.lossAggMode(aggregation).entropy(new EntropyConfig(0, Rule.CONSTANT))),
+                StepConfig.defaults()
+                        .withCut(64, 1)
+                        .withOptimizer(
+                                new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 0)));
     }
 
     private static SequenceBatch sequence(Trajectory trajectory) {

@@ -6,27 +6,34 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.api.catalogue.Catalogue;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.advantage.Grpo;
+import dev.millrace.corrections.advantage.SoftMaximum;
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.EntropyConfig;
 import dev.millrace.corrections.algorithm.EntropyConfig.Rule;
+import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.control.LengthGuardConfig;
 import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.KlDivergence;
 import dev.millrace.corrections.kl.ReferenceConfig;
+import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.objective.DecoupledPpo;
 import dev.millrace.corrections.objective.GlobalBatch;
+import dev.millrace.corrections.objective.M2poSurrogate;
 import dev.millrace.corrections.objective.Oapl;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveInput;
 import dev.millrace.corrections.objective.ObjectiveResult;
-import dev.millrace.corrections.objective.PpoClip;
-import dev.millrace.corrections.objective.Topr;
 import dev.millrace.corrections.objective.UpdateFacts;
+import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.stage.MaskStage;
 import dev.millrace.corrections.staleness.StepStaleness;
 import dev.millrace.corrections.vcpo.EffectiveSampleSize;
-import dev.millrace.corrections.vcpo.OffPolicyOptimalBaseline.Scope;
-import dev.millrace.corrections.vcpo.WeightedAverage;
+import dev.millrace.corrections.vcpo.Opob;
+import dev.millrace.corrections.weights.None;
+import dev.millrace.corrections.weights.Token;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.kl.MissingReferenceException;
@@ -45,11 +52,6 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
-import dev.millrace.stages.ComparedPolicies;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.M2poMaskConfig;
-import dev.millrace.stages.MissingOldLogProbs;
-import dev.millrace.stages.RolloutCorrectionOptions;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -59,7 +61,6 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
@@ -69,8 +70,9 @@ import org.junit.jupiter.params.provider.MethodSource;
 class StepStartTest {
     private static final DecoderShape SHAPE = SyntheticRollouts.SHAPE;
     private static final long VERSION = 3;
-    private static final StepConfig PLAIN = StepConfig.defaults()
-            .withEntropy(new EntropyConfig(0, Rule.CONSTANT))
+    private static final Algorithm PLAIN =
+            Algorithm.defaults().with(a -> a.masks().entropy(new EntropyConfig(0, Rule.CONSTANT)));
+    private static final StepConfig STEP = StepConfig.defaults()
             .withOptimizer(new OptimizerConfig(1e-2, 0, new DecayConfig.Constant(), 0.9, 0.999, 1e-8, 0, 0));
 
     private final SyntheticRollouts rollouts = new SyntheticRollouts(7);
@@ -89,7 +91,7 @@ class StepStartTest {
 
     @Test
     void shouldWeighTokensByWhatTheStepsOwnWeightsSayOfThem() {
-        StepReport report = train(PLAIN, withoutMoments());
+        StepReport report = train(PLAIN);
 
         double loss = 0;
         double[] logWeights = new double[8];
@@ -122,14 +124,21 @@ class StepStartTest {
         assertThat(report.figures().tokensTrainable()).isEqualTo(trainedTokens());
         assertThat(report.stages())
                 .extracting(StageReport::getStage)
-                .containsExactly("token_tis", "grpo", "staleness", "rollout_correction", "ess");
+                .containsExactly(
+                        "staleness",
+                        "missing_old_log_probs",
+                        "token_tis",
+                        "grpo",
+                        "rollout_correction",
+                        "second_moment",
+                        "ess");
         assertThat(report.tokensTrained()).isEqualTo(trainedTokens());
         assertThat(report.entries()).hasSize(8).allMatch(entry -> entry.getMaskedBy() == null);
     }
 
     @Test
     void shouldScoreNothingThatWasScoredUnderTheVeryVersionOfTheStep() {
-        BatchOptimizer learner = open(PLAIN, withoutMoments());
+        BatchOptimizer learner = open(PLAIN);
         StepReport report = learner.train(
                 batch,
                 0,
@@ -148,11 +157,12 @@ class StepStartTest {
 
     @Test
     void shouldNotPayTwiceWhereTheUpdateNeedsTheSameLogProbs() {
-        StepReport once = train(PLAIN.withObjective(DecoupledPpo.defaults()), withoutMoments());
+        StepReport once = train(PLAIN.with(a -> a.objective(DecoupledPpo.defaults())));
         assertThat(once.metrics().byName()).containsEntry("forward_passes", 1.0).containsEntry("clip_fraction", 0.0);
         assertThat(Math.abs(once.metrics().byName().get("approx_kl_proximal"))).isZero();
 
-        StepReport twice = train(PLAIN.withObjective(DecoupledPpo.defaults()).withUpdates(1, 2), withoutMoments());
+        StepReport twice =
+                train(PLAIN.with(a -> a.objective(DecoupledPpo.defaults()).epochs(2)));
         assertThat(twice.metrics().byName())
                 .as("the second epoch's weights are new ones")
                 .containsEntry("forward_passes", 2.0);
@@ -160,8 +170,7 @@ class StepStartTest {
 
     @Test
     void shouldMaskByTheSecondMomentOfTheStepsOwnRatios() {
-        CorrectionConfig strict = withMoments(new M2poMaskConfig(true, 1e-4, false));
-        StepReport report = train(PLAIN, strict);
+        StepReport report = train(PLAIN.with(a -> a.masks(new M2po(1e-4, false))));
 
         StageReport m2po = report.stages().stream()
                 .filter(stage -> stage.getStage().equals("m2po"))
@@ -188,9 +197,7 @@ class StepStartTest {
     /** A-3PO: three versions behind, two thirds of the way from behavior to current. */
     @Test
     void shouldPutTheInterpolatedPolicyBetweenBehaviorAndCurrent() {
-        StepReport report = train(
-                PLAIN.withProximal(ProximalSource.INTERPOLATED).withObjective(new DecoupledPpo(10, 10, 100)),
-                withoutMoments());
+        StepReport report = train(PLAIN.with(a -> a.mode(Mode.INTERPOLATED).objective(new DecoupledPpo(10, 10, 100))));
 
         double kl = 0;
         double loss = 0;
@@ -214,7 +221,7 @@ class StepStartTest {
     @Test
     void shouldInterpolateForTheMembersWithoutOldLogProbs() {
         TrainingBatch lacking = without(2, 5);
-        BatchOptimizer learner = open(PLAIN, with(MissingOldLogProbs.INTERPOLATE));
+        BatchOptimizer learner = open(with(MissingOldLogProbs.INTERPOLATE));
         StepReport report = learner.train(lacking, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
 
         double loss = 0;
@@ -235,22 +242,11 @@ class StepStartTest {
         assertThat(report.tokensTrained()).isEqualTo(trainedTokens());
     }
 
-    /** Whatever is compared; the siblings of the members 2 and 5 keep their advantages. */
-    @ParameterizedTest
-    @EnumSource
-    void shouldTrainOnNoTokenOfAMaskedMemberWithoutOldLogProbs(ComparedPolicies compare) {
+    /** The siblings of the members 2 and 5 keep their advantages. */
+    @Test
+    void shouldTrainOnNoTokenOfAMaskedMemberWithoutOldLogProbs() {
         TrainingBatch lacking = without(2, 5);
-        CorrectionConfig masking = with(MissingOldLogProbs.MASK);
-        BatchOptimizer learner = open(
-                PLAIN,
-                new CorrectionConfig(
-                        new RolloutCorrectionOptions("", compare, "token", "2.0", "", ""),
-                        masking.advantage(),
-                        masking.staleness(),
-                        masking.sequenceMask(),
-                        masking.m2po(),
-                        masking.ess(),
-                        masking.missingOldLogProbs()));
+        BatchOptimizer learner = open(with(MissingOldLogProbs.MASK));
         StepReport report = learner.train(lacking, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
 
         double loss = 0;
@@ -260,13 +256,8 @@ class StepStartTest {
         for (int s = 0; s < 8; s++) {
             if (s != 2 && s != 5) {
                 float[] current = scores(s);
-                float[] old = PackedFloats.toArray(trajectories.get(s).getOldLogProbs());
                 for (int t = 0; t < current.length; t++) {
-                    double logWeight = switch (compare) {
-                        case ANCHOR -> (double) current[t] - behavior(s)[t];
-                        case ENGINE_MISMATCH -> (double) old[t] - behavior(s)[t];
-                        case STALENESS -> (double) current[t] - old[t];
-                    };
+                    double logWeight = (double) current[t] - behavior(s)[t];
                     loss -= mask(s, t) * Math.min(2, Math.exp(logWeight)) * advantage(s) * current[t] / left;
                 }
             }
@@ -282,27 +273,9 @@ class StepStartTest {
     /** A run that went on without them once, and does not any more. */
     @Test
     void shouldTrainOnNothingWithoutOldLogProbsUnlessItIsToldTo() {
-        BatchOptimizer learner = open(PLAIN, with(MissingOldLogProbs.RECOMPUTE));
+        BatchOptimizer learner = open(with(MissingOldLogProbs.RECOMPUTE));
         StepReport report = learner.train(without(0), VERSION, ControlState.initial(), moved(), learner.newOptimizer());
         assertThat(report.entries().get(0).getMaskedBy()).isEqualTo("missing_old_log_probs");
-    }
-
-    @Test
-    void shouldStopWhereOldLogProbsWouldBeUsedThatThereAreNot() {
-        BatchOptimizer learner = open(PLAIN.withObjective(PpoClip.defaults()), with(MissingOldLogProbs.INTERPOLATE));
-        assertThatThrownBy(() ->
-                        learner.train(without(2), VERSION, ControlState.initial(), moved(), learner.newOptimizer()))
-                .isInstanceOf(NonFiniteStepException.class)
-                .hasMessageContainingAll("batch 3", "rollout g1/0", "NaN");
-    }
-
-    @Test
-    void shouldRefuseToInterpolateInAStepThatMakesNoLogProbs() {
-        assertThatThrownBy(
-                        () -> open(PLAIN.withProximal(ProximalSource.RECORDED), with(MissingOldLogProbs.INTERPOLATE)))
-                .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContainingAll(
-                        "learner.step.proximal is recorded", "missing_old_log_probs is interpolate", "recomputed");
     }
 
     private TrainingBatch without(int... members) {
@@ -312,25 +285,16 @@ class StepStartTest {
         return batch();
     }
 
-    private static CorrectionConfig with(MissingOldLogProbs policy) {
-        CorrectionConfig usual = withoutMoments();
-        return new CorrectionConfig(
-                usual.rolloutCorrection(),
-                usual.advantage(),
-                usual.staleness(),
-                usual.sequenceMask(),
-                usual.m2po(),
-                usual.ess(),
-                policy);
+    private static Algorithm with(MissingOldLogProbs policy) {
+        return PLAIN.with(a -> a.missingOldLogProbs(policy));
     }
 
     @Test
-    void shouldLeaveEverythingToTheObjectiveInBypass() {
-        StepReport report =
-                train(PLAIN.withProximal(ProximalSource.BEHAVIOR).withObjective(new Topr()), withoutMoments());
+    void shouldMeasureNothingThatNeedsAComparisonInBypass() {
+        StepReport report = train(Algorithm.variant("bypass_ppo_clip").with(a -> a.entropy(PLAIN.entropy())));
 
-        assertThat(report.figures().essRatio()).isEqualTo(1);
-        assertThat(report.figures().secondMoment()).isZero();
+        assertThat(report.figures().essRatio()).isNaN();
+        assertThat(report.figures().secondMoment()).isNaN();
         assertThat(report.metrics().byName()).containsEntry("step_scale", 1.0).containsEntry("forward_passes", 1.0);
     }
 
@@ -346,24 +310,11 @@ class StepStartTest {
     @ParameterizedTest
     @MethodSource("everyObjective")
     void shouldGiveEveryObjectiveItsVectors(Objective kind) {
-        StepConfig config = PLAIN.withProximal(ProximalSource.RECORDED);
-        config = kind instanceof Oapl
-                ? new StepConfig(
-                        config.optimizer(),
-                        kind,
-                        config.aggregation(),
-                        config.proximal(),
-                        new BaselineConfig.SoftMaximum(0.5),
-                        config.kl(),
-                        config.entropy(),
-                        config.lengthGuard(),
-                        1,
-                        1,
-                        4096,
-                        2)
-                : config.withObjective(kind);
-
-        StepReport report = train(config, withoutMoments());
+        StepReport report = train(PLAIN.with(a -> a.mode(Mode.RECORDED)
+                .objective(kind)
+                .advantage(kind instanceof Oapl oapl ? new SoftMaximum(oapl.beta()) : Grpo.defaults())
+                .weights(kind.weightsCompare().isPresent() ? Token.defaults() : None.defaults())
+                .masks(kind instanceof M2poSurrogate ? new MaskStage[] {new M2po(1e9, false)} : new MaskStage[0])));
 
         int[] offsets = new int[9];
         for (int s = 0; s < 8; s++) {
@@ -379,7 +330,7 @@ class StepStartTest {
                         .toArray());
         float[] advantages = new float[offsets[8]];
         for (int s = 0; s < 8; s++) {
-            double advantage = kind instanceof Oapl ? softAdvantage(s, 0.5) : advantage(s);
+            double advantage = advantage(s);
             Arrays.fill(advantages, offsets[s], offsets[s + 1], (float) advantage);
         }
         float[] old = floats(s -> PackedFloats.toArray(trajectories.get(s).getOldLogProbs()), offsets);
@@ -392,8 +343,7 @@ class StepStartTest {
                             case BEHAVIOR -> behavior;
                         });
         if (kind.weightsCompare().isPresent()) {
-            input = input.withWeights(
-                    floats(s -> PackedFloats.toArray(trajectories.get(s).getImportanceWeights()), offsets));
+            input = input.withWeights(floats(this::oldWeights, offsets));
         }
         ObjectiveResult expected = kind.evaluate(
                 input, UpdateFacts.of(kind.publishedAggregation(), new GlobalBatch(trainedTokens(), 8, 1)));
@@ -407,12 +357,21 @@ class StepStartTest {
         });
     }
 
+    /** Token weights of old over behavior, truncated at 2; at this version proximal is old. */
+    private float[] oldWeights(int s) {
+        float[] old = PackedFloats.toArray(trajectories.get(s).getOldLogProbs());
+        float[] weights = new float[old.length];
+        for (int t = 0; t < weights.length; t++) {
+            weights[t] = mask(s, t) * (float) Math.min(2, Math.exp((double) old[t] - behavior(s)[t]));
+        }
+        return weights;
+    }
+
     /** The mean over tokens of w·k3, with w = current / behavior, is added with its coefficient. */
     @Test
     void shouldAddTheDivergenceFromTheReferenceToTheLoss() {
-        StepConfig config = PLAIN.withKl(new KlConfig.InLoss(
-                KlDivergence.REVERSE, new CoefficientConfig.Fixed(0.5), new ReferenceConfig.Version(0)));
-        BatchOptimizer learner = open(config, withoutMoments());
+        BatchOptimizer learner = open(PLAIN.with(a -> a.kl(new KlConfig.InLoss(
+                KlDivergence.REVERSE, new CoefficientConfig.Fixed(0.5), new ReferenceConfig.Version(0)))));
         learner.useReference(Weights.random(SHAPE, SyntheticRollouts.SEED));
         assertThat(learner.referenceVersion()).hasValue(0);
 
@@ -443,10 +402,8 @@ class StepStartTest {
     void shouldTakeAdvantagesOfThePenalisedReward() {
         trajectories.forEach(trajectory -> trajectory.put(
                 Trajectory.SCHEMA$.getField("reference_log_probs").pos(), trajectory.getBehaviorLogProbs()));
-        BatchOptimizer learner = open(
-                PLAIN.withKl(new KlConfig.InReward(
-                        new CoefficientConfig.Adaptive(0.1, 0.01, 100), new ReferenceConfig.Recorded())),
-                withoutMoments());
+        BatchOptimizer learner = open(PLAIN.with(a -> a.kl(new KlConfig.InReward(
+                new CoefficientConfig.Adaptive(0.1, 0.01, 100), new ReferenceConfig.Recorded()))));
 
         StepReport report = learner.train(batch, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
 
@@ -485,7 +442,7 @@ class StepStartTest {
 
     @Test
     void shouldRefuseADivergenceFromNothing() {
-        assertThatThrownBy(() -> train(PLAIN.withKl(KlConfig.InLoss.defaults()), withoutMoments()))
+        assertThatThrownBy(() -> train(PLAIN.with(a -> a.kl(KlConfig.InLoss.defaults()))))
                 .isInstanceOf(MissingReferenceException.class)
                 .hasMessageContainingAll(
                         "batch 3, rollout g0/0", "has no reference log-probs", "kl.reference.kind=version");
@@ -494,10 +451,7 @@ class StepStartTest {
     /** b = Σ g² w² R / Σ g² w² over each group of two, with gradients of one sequence at a time. */
     @Test
     void shouldHoldRewardsAgainstTheBaselineOfLeastVariance() {
-        StepReport report = train(
-                PLAIN.withBaseline(new BaselineConfig.Opob(
-                        Scope.GROUP, WeightedAverage.MEAN, BaselineConfig.Opob.Weights.RAW, false, false)),
-                withoutMoments());
+        StepReport report = train(PLAIN.with(a -> a.advantage(Opob.defaults())));
 
         double[] norms = new double[8];
         double[] weights = new double[8];
@@ -532,10 +486,10 @@ class StepStartTest {
                         / trainedTokens();
             }
         }
-        assertThat(report.metrics().byName().get("opob.norm_max"))
+        assertThat(value(report, "opob", "norm_max"))
                 .isCloseTo(Arrays.stream(norms).max().orElseThrow(), within(1e-4));
         assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
-        assertThat(report.metrics().byName().get("opob.moved_mean")).isPositive();
+        assertThat(value(report, "opob", "moved_mean")).isPositive();
     }
 
     @Test
@@ -546,9 +500,8 @@ class StepStartTest {
                 .orElseThrow();
         ControlState shorter = new ControlState(
                 Map.of("length_guard.steps", 1.0, "length_guard.remembered", 1.0, "length_guard.tokens.0", length / 2));
-        BatchOptimizer learner = open(
-                PLAIN.withProximal(ProximalSource.RECORDED).withLengthGuard(new LengthGuardConfig.Surge(1.2, 1, 0.5)),
-                withoutMoments());
+        BatchOptimizer learner =
+                open(PLAIN.with(a -> a.mode(Mode.RECORDED).lengthGuard(new LengthGuardConfig.Surge(1.2, 1, 0.5))));
 
         StepReport report = learner.train(batch, VERSION, shorter, moved(), learner.newOptimizer());
 
@@ -559,36 +512,29 @@ class StepStartTest {
         assertThat(report.controls().get("length_guard.tokens.0")).hasValue(length);
     }
 
-    private StepReport train(StepConfig config, CorrectionConfig corrections) {
-        BatchOptimizer learner = open(config, corrections);
+    private static double value(StepReport report, String stage, String name) {
+        return report.stages().stream()
+                .filter(of -> of.getStage().equals(stage))
+                .findFirst()
+                .orElseThrow()
+                .getValues()
+                .get(name);
+    }
+
+    private StepReport train(Algorithm algorithm) {
+        BatchOptimizer learner = open(algorithm);
         AdamW adamW = learner.newOptimizer();
         return learner.train(batch, VERSION, ControlState.initial(), moved(), adamW);
     }
 
-    private BatchOptimizer open(StepConfig config, CorrectionConfig corrections) {
-        BatchOptimizer learner = new BatchOptimizer(Engine.cpu(), SHAPE, config, corrections);
+    private BatchOptimizer open(Algorithm algorithm) {
+        BatchOptimizer learner = new BatchOptimizer(Engine.cpu(), SHAPE, STEP, algorithm);
         opened.add(learner);
         return learner;
     }
 
     private static Weights moved() {
         return Weights.random(SHAPE, 99);
-    }
-
-    private static CorrectionConfig withoutMoments() {
-        return withMoments(new M2poMaskConfig(false, 0, false));
-    }
-
-    private static CorrectionConfig withMoments(M2poMaskConfig m2po) {
-        CorrectionConfig usual = CorrectionConfig.defaults();
-        return new CorrectionConfig(
-                usual.rolloutCorrection(),
-                usual.advantage(),
-                usual.staleness(),
-                usual.sequenceMask(),
-                m2po,
-                usual.ess(),
-                usual.missingOldLogProbs());
     }
 
     /** Nothing masked by the batch, step scale 1, advantages of groups of two. */
@@ -607,14 +553,6 @@ class StepStartTest {
                 - (trajectories.get(s & ~1).getReward()
                                 + trajectories.get(s | 1).getReward())
                         / 2;
-    }
-
-    /** r − β log mean exp(r / β) over the group of two. */
-    private double softAdvantage(int s, double beta) {
-        double mean = (Math.exp(trajectories.get(s & ~1).getReward() / beta)
-                        + Math.exp(trajectories.get(s | 1).getReward() / beta))
-                / 2;
-        return trajectories.get(s).getReward() - beta * Math.log(mean);
     }
 
     private long trainedTokens() {

@@ -1,5 +1,7 @@
 package dev.millrace.replay.rescore;
 
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.archive.ArchiveException;
@@ -9,8 +11,6 @@ import dev.millrace.replay.rescore.StretchScoring.Stretch;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
-import dev.millrace.stages.BatchInput;
-import dev.millrace.stages.MemberLogProbs;
 import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.VersionUnavailableException;
 import dev.millrace.weights.WeightCache;
@@ -64,11 +64,11 @@ public final class Rescorer implements AutoCloseable {
     /**
      * What came out.
      *
-     * @param input the batch under the new log-probs
+     * @param facts the batch under the new log-probs
      * @param agreement with what was recorded
      * @param proximalVersions one for each trajectory: under which version its proximal log-probs are now
      */
-    public record Rescored(BatchInput input, Agreement agreement, long[] proximalVersions) {}
+    public record Rescored(StageFacts facts, Agreement agreement, long[] proximalVersions) {}
 
     /**
      * Computes a batch's log-probs again.
@@ -77,14 +77,11 @@ public final class Rescorer implements AutoCloseable {
      * @param recorded the batch under the recorded log-probs
      * @throws ArchiveException if a version is no longer stored
      */
-    public Rescored rescore(LearnerBatch batch, List<Trajectory> trajectories, BatchInput recorded) {
-        float[] old = what.own()
-                ? new float[recorded.tokens().tokenCount()]
-                : recorded.logProbs().old();
+    public Rescored rescore(LearnerBatch batch, List<Trajectory> trajectories, StageFacts recorded) {
+        float[] old = what.own() ? new float[recorded.tokens().tokenCount()] : recorded.vector(StageInput.OLD);
         boolean isProximal = !(what.proximal() instanceof Proximal.Kept);
-        float[] proximal = isProximal
-                ? new float[recorded.tokens().tokenCount()]
-                : recorded.logProbs().proximal();
+        float[] proximal =
+                isProximal ? new float[recorded.tokens().tokenCount()] : recorded.vector(StageInput.PROXIMAL);
         SortedMap<Long, List<Stretch>> wanted = new TreeMap<>();
         for (int s = 0; s < trajectories.size(); s++) {
             Trajectory trajectory = trajectories.get(s);
@@ -124,34 +121,29 @@ public final class Rescorer implements AutoCloseable {
                 agreement = agreement.plus(
                         recorded.withoutOld()[s]
                                 ? Agreement.incomparable()
-                                : Agreement.of(recorded.logProbs().old(), old, from, to));
+                                : Agreement.of(recorded.vector(StageInput.OLD), old, from, to));
             }
             if (isProximal) {
                 boolean isSame = proximalVersion(batch, trajectories.get(s))
                         == trajectories.get(s).getProximalVersion();
                 agreement = agreement.plus(
                         isSame
-                                ? Agreement.of(recorded.logProbs().proximal(), proximal, from, to)
+                                ? Agreement.of(recorded.vector(StageInput.PROXIMAL), proximal, from, to)
                                 : Agreement.incomparable());
             }
         }
-        long current = what.isAtStep() ? atStep(batch) : recorded.currentVersion();
+        long current = what.isAtStep() ? atStep(batch) : recorded.version();
         return new Rescored(
-                new BatchInput(
-                        recorded.tokens(),
-                        new MemberLogProbs(recorded.logProbs().behavior(), old, proximal),
-                        what.own() ? new boolean[trajectories.size()] : recorded.withoutOld(),
-                        recorded.rewards(),
-                        recorded.versions(),
-                        recorded.proximalVersions(),
-                        recorded.agesMs(),
-                        current),
+                recorded.toBuilder()
+                        .vector(StageInput.OLD, old)
+                        .vector(StageInput.PROXIMAL, proximal)
+                        .withoutOld(what.own() ? new boolean[trajectories.size()] : recorded.withoutOld())
+                        .versions(current, recorded.versions())
+                        .build(),
                 agreement,
-                isProximal
-                        ? trajectories.stream()
-                                .mapToLong(t -> proximalVersion(batch, t))
-                                .toArray()
-                        : recorded.proximalVersions());
+                trajectories.stream()
+                        .mapToLong(t -> isProximal ? proximalVersion(batch, t) : t.getProximalVersion())
+                        .toArray());
     }
 
     private long proximalVersion(LearnerBatch batch, Trajectory trajectory) {
@@ -176,9 +168,9 @@ public final class Rescorer implements AutoCloseable {
         }
     }
 
-    private static void zeroMasked(BatchInput input, float[] vector) {
+    private static void zeroMasked(StageFacts facts, float[] vector) {
         for (int t = 0; t < vector.length; t++) {
-            if (!input.tokens().isTrained(t)) {
+            if (!facts.tokens().isTrained(t)) {
                 vector[t] = 0f;
             }
         }

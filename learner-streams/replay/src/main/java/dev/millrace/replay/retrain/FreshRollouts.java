@@ -205,7 +205,6 @@ public final class FreshRollouts implements AutoCloseable {
                 .setVersionSpans(rollout.getVersionSpans())
                 .setBehaviorLogProbs(ComparedDistribution.behaviorLogProbs(rollout))
                 .setKeptTokens(ComparedDistribution.keptTokens(rollout))
-                .setImportanceWeights(null)
                 .setReward(rollout.getReward())
                 .setFinishReason(rollout.getFinishReason().name())
                 .setCredit(rollout.getCredit())

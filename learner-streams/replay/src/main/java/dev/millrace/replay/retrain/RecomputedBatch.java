@@ -1,5 +1,7 @@
 package dev.millrace.replay.retrain;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.schemas.BatchEntry;
@@ -7,23 +9,20 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.run.RunIdentity;
-import dev.millrace.stages.AssembledInput;
-import dev.millrace.stages.BatchCorrections;
-import dev.millrace.stages.BatchInput;
-import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.DecidedBatch;
+import dev.millrace.stages.RecordedFacts;
 import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Batches as other corrections would have assembled them: the same members in the same order, with masks,
- * advantages and totals of theirs. Importance weights are left out of the trajectories, so that a step makes its own.
+ * Batches as another algorithm would have decided them: the same members in the same order, with masks, advantages and totals
+ * of its own.
  */
 final class RecomputedBatch {
-    private final BatchCorrections corrections;
+    private final Algorithm algorithm;
 
-    RecomputedBatch(CorrectionConfig config) {
-        this.corrections = new BatchCorrections(config);
+    RecomputedBatch(Algorithm algorithm) {
+        this.algorithm = algorithm;
     }
 
     TrainingBatch of(TrainingBatch recorded) {
@@ -36,7 +35,7 @@ final class RecomputedBatch {
             return recorded;
         }
         LearnerBatch batch = recorded.batch();
-        BatchInput input = AssembledInput.of(batch, trajectories);
+        StageFacts facts = RecordedFacts.of(batch, trajectories);
         List<BatchEntry> members = new ArrayList<>();
         for (int s = 0; s < trajectories.size(); s++) {
             members.add(member(batch.getEntries().get(s), trajectories.get(s)));
@@ -48,15 +47,10 @@ final class RecomputedBatch {
                 batch.getAssembledVersion(),
                 members,
                 List.of(),
-                input,
-                corrections.decide(input));
-        return TrainingBatch.of(
-                decided,
-                trajectories.stream()
-                        .map(trajectory -> Trajectory.newBuilder(trajectory)
-                                .setImportanceWeights(null)
-                                .build())
-                        .toList());
+                facts,
+                algorithm.decide(facts),
+                false);
+        return TrainingBatch.of(decided, trajectories);
     }
 
     private static BatchEntry member(BatchEntry recorded, Trajectory trajectory) {

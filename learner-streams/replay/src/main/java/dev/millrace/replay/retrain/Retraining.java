@@ -87,7 +87,7 @@ public final class Retraining {
         try {
             for (int c = 0; c < variants.size(); c++) {
                 boolean isRecorded =
-                        variants.get(c).corrections().equals(variants.get(0).corrections());
+                        variants.get(c).algorithm().equals(variants.get(0).algorithm());
                 VariantTraining learning = new VariantTraining(
                         engine,
                         versions.shape(),

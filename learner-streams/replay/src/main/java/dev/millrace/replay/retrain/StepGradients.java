@@ -1,15 +1,20 @@
 package dev.millrace.replay.retrain;
 
+import dev.millrace.corrections.advantage.Grpo;
 import dev.millrace.corrections.algorithm.EntropyConfig;
+import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.control.LengthGuardConfig;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.objective.Reinforce;
+import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.rollout.Rejection;
+import dev.millrace.corrections.vcpo.Ess;
+import dev.millrace.corrections.weights.None;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.step.BaselineConfig;
 import dev.millrace.learner.step.BatchGradient;
 import dev.millrace.learner.step.BatchOptimizer;
 import dev.millrace.learner.step.NonFiniteStepException;
-import dev.millrace.learner.step.ProximalSource;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
@@ -78,7 +83,7 @@ public final class StepGradients {
         try {
             for (Variant variant : variants) {
                 BatchOptimizer optimizer =
-                        new BatchOptimizer(engine, versions.shape(), variant.step(), variant.corrections());
+                        new BatchOptimizer(engine, versions.shape(), variant.step(), variant.algorithm());
                 optimizers.add(optimizer);
                 OptionalLong reference = optimizer.referenceVersion();
                 if (reference.isPresent()) {
@@ -88,9 +93,9 @@ public final class StepGradients {
             BatchOptimizer onPolicy = onPolicy(variants.get(0));
             optimizers.add(onPolicy);
             List<Optional<RecomputedBatch>> decisions = variants.stream()
-                    .map(variant -> variant.corrections().equals(variants.get(0).corrections())
+                    .map(variant -> variant.algorithm().equals(variants.get(0).algorithm())
                             ? Optional.<RecomputedBatch>empty()
-                            : Optional.of(new RecomputedBatch(variant.corrections())))
+                            : Optional.of(new RecomputedBatch(variant.algorithm())))
                     .toList();
             new RecordedSteps(run, versions).forEach(range, wanted, step -> {
                 taker.accept(gradients(step, optimizers, decisions, onPolicy));
@@ -106,15 +111,23 @@ public final class StepGradients {
         return new BatchOptimizer(
                 engine,
                 versions.shape(),
-                own.step()
-                        .withObjective(new Reinforce())
-                        .withAggregation(own.step().aggregation().of(own.step().objective()))
-                        .withBaseline(new BaselineConfig.Group())
-                        .withProximal(ProximalSource.RECORDED)
-                        .withKl(new KlConfig.Off())
-                        .withUpdates(1, 1)
-                        .withEntropy(new EntropyConfig(0, EntropyConfig.Rule.CONSTANT)),
-                own.corrections());
+                own.step(),
+                own.algorithm()
+                        .with(a -> a.mode(Mode.RECORDED)
+                                .missingOldLogProbs(MissingOldLogProbs.MASK)
+                                .rewards()
+                                .advantage(Grpo.defaults())
+                                .weights(None.defaults())
+                                .rejection(Rejection.defaults())
+                                .masks()
+                                .objective(new Reinforce())
+                                .lossAggMode(own.algorithm().aggregation())
+                                .kl(new KlConfig.Off())
+                                .entropy(new EntropyConfig(0, EntropyConfig.Rule.CONSTANT))
+                                .ess(new Ess(Ess.Rule.NONE, Ess.Weights.RAW, 1.0))
+                                .lengthGuard(new LengthGuardConfig.Off())
+                                .minibatches(1)
+                                .epochs(1)));
     }
 
     private GradientStep gradients(
@@ -201,7 +214,7 @@ public final class StepGradients {
                 alignment,
                 progress,
                 of.tokensTrained(),
-                of.essRatio(),
+                of.essRatio().orElse(Double.NaN),
                 of.stepScale());
     }
 }

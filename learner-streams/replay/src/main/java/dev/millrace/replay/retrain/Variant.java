@@ -1,13 +1,13 @@
 package dev.millrace.replay.retrain;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.learner.step.StepConfig;
-import dev.millrace.stages.CorrectionConfig;
 
 /**
  * Settings under which is learnt from the recorded batches.
  *
  * @param name for people
- * @param corrections by which batches are decided
- * @param step by which they are learnt from
+ * @param algorithm by which batches are decided and learnt from
+ * @param step what the steps are taken with
  */
-public record Variant(String name, CorrectionConfig corrections, StepConfig step) {}
+public record Variant(String name, Algorithm algorithm, StepConfig step) {}

@@ -57,13 +57,12 @@ final class VariantTraining implements AutoCloseable {
             Weights weights,
             AdamW.State state,
             PolicyVersion from) {
-        this.optimizer = new BatchOptimizer(engine, shape, variant.step(), variant.corrections());
+        this.optimizer = new BatchOptimizer(engine, shape, variant.step(), variant.algorithm());
         this.adamW = optimizer.newOptimizer();
         adamW.restore(state);
         this.weights = weights.copy();
-        this.decisions = isRecorded && live.isEmpty()
-                ? Optional.empty()
-                : Optional.of(new RecomputedBatch(variant.corrections()));
+        this.decisions =
+                isRecorded && live.isEmpty() ? Optional.empty() : Optional.of(new RecomputedBatch(variant.algorithm()));
         this.rollouts = live.map(of -> of.sampling().variant(weights, of.draws()));
         this.controls = new ControlState(from.getControls());
         this.sha256 = VersionHash.of(weights);

@@ -1,11 +1,11 @@
 package dev.millrace.topology.batch;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
-import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.RecordReader;
 import dev.millrace.topology.meters.TopologyMeters;
@@ -25,7 +25,7 @@ import org.apache.kafka.common.serialization.Serializer;
 public record AssemblySettings(
         GroupsConfig groups,
         BatchConfig batch,
-        CorrectionConfig corrections,
+        Algorithm algorithm,
         RunIdentity run,
         RunTopics topics,
         RecordReader<AssemblyArrival> trajectories,

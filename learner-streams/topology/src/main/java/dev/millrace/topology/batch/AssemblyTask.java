@@ -73,11 +73,12 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         queue = new BatchQueue(settings.batch(), store, settings.groups().deadlineMs());
         cutter = new BatchCutter(
                 settings.batch(),
-                settings.corrections().staleness().maxVersions(),
+                settings.algorithm().staleness().maxVersions(),
                 store,
                 versions,
                 queue,
-                new BatchMaker(settings.run(), settings.corrections()),
+                new BatchMaker(
+                        settings.run(), settings.algorithm(), settings.batch().recordWeights()),
                 vectors);
         Restored restored = MemberRestore.restore(store, vectors);
         lost = restored.lost();

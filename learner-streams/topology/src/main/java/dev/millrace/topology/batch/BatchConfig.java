@@ -8,8 +8,10 @@ package dev.millrace.topology.batch;
  * @param order which of the ready groups come first
  * @param maxOutstanding batches that may wait for the learner; 0 for any number. With a limit, groups are judged by
  *     the newest version just before they are needed, and {@code order} has more to choose from
+ * @param recordWeights whether importance weights are written into a batch's entries, for a trainer that cannot make them of the
+ *     trajectories' log-probs; our learner can, and they take 4 bytes a token
  */
-public record BatchConfig(int sequences, long tokens, Order order, int maxOutstanding) {
+public record BatchConfig(int sequences, long tokens, Order order, int maxOutstanding, boolean recordWeights) {
 
     /** Which of the ready groups come first. */
     public enum Order {
@@ -42,7 +44,7 @@ public record BatchConfig(int sequences, long tokens, Order order, int maxOutsta
 
     /** 256 sequences, in the order of completion, as soon as they are ready. */
     public static BatchConfig defaults() {
-        return new BatchConfig(256, 0, Order.COMPLETION, 0);
+        return new BatchConfig(256, 0, Order.COMPLETION, 0, false);
     }
 
     /** True if this much is enough for a batch. */

@@ -1,14 +1,13 @@
 package dev.millrace.topology.batch;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.run.RunIdentity;
-import dev.millrace.stages.BatchCorrections;
-import dev.millrace.stages.BatchInput;
-import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.stages.DecidedBatch;
 import dev.millrace.stages.MemberLogProbs;
 import dev.millrace.topology.batch.MemberVectors.Vectors;
@@ -18,16 +17,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
-/** Makes the batch record of groups: lays their members out as one ragged batch, and has the corrections decide. Pure. */
+/** Makes the batch record of groups: lays their members out as one ragged batch, and has the algorithm decide. Pure. */
 final class BatchMaker {
     private final RunIdentity run;
-    private final BatchCorrections corrections;
-    private final long maxVersions;
+    private final Algorithm algorithm;
+    private final boolean recordWeights;
 
-    BatchMaker(RunIdentity run, CorrectionConfig config) {
+    BatchMaker(RunIdentity run, Algorithm algorithm, boolean recordWeights) {
         this.run = run;
-        this.corrections = new BatchCorrections(config);
-        this.maxVersions = config.staleness().maxVersions();
+        this.algorithm = algorithm;
+        this.recordWeights = recordWeights;
     }
 
     /** Groups laid out, and what staleness leaves of them. */
@@ -90,7 +89,7 @@ final class BatchMaker {
         int stale = 0;
         for (Member member : group.members()) {
             trainable += member.trainableTokens();
-            stale += member.trainableTokensBefore(atStep - maxVersions);
+            stale += member.trainableTokensBefore(atStep - algorithm.staleness().maxVersions());
         }
         if (trainable == 0) {
             return Freshness.NOTHING_TRAINABLE;
@@ -103,7 +102,7 @@ final class BatchMaker {
      *
      * @param groups at least one of them with something to train on at the version of the step
      * @param vectors of every member, by rollout id
-     * @param order how they were chosen; stands before what the corrections report
+     * @param order how they were chosen; stands before what the stages report
      */
     LearnerBatch make(
             long batchId,
@@ -113,7 +112,7 @@ final class BatchMaker {
             long assembledAtMs,
             StageReport order) {
         Layout layout = Layout.of(groups.stream().map(Group::members).toList(), vectors);
-        BatchInput input = input(layout, vectors, version.atStep(), assembledAtMs);
+        StageFacts facts = facts(layout, vectors, version.atStep(), assembledAtMs);
         return DecidedBatch.of(
                 run,
                 batchId,
@@ -121,8 +120,9 @@ final class BatchMaker {
                 version.assembled(),
                 layout.members().stream().map(BatchMaker::undecided).toList(),
                 List.of(order),
-                input,
-                corrections.decide(input));
+                facts,
+                algorithm.decide(facts),
+                recordWeights);
     }
 
     private static BatchEntry undecided(Member member) {
@@ -147,23 +147,22 @@ final class BatchMaker {
         return Objects.requireNonNull(vectors.get(member.rolloutId()), member::rolloutId);
     }
 
-    /** What the corrections decide about. */
-    static BatchInput input(Layout layout, Map<String, Vectors> vectors, long atStep, long assembledAtMs) {
+    /** What is decided about. */
+    static StageFacts facts(Layout layout, Map<String, Vectors> vectors, long atStep, long assembledAtMs) {
         boolean[] withoutOld = new boolean[layout.members().size()];
         for (int s = 0; s < withoutOld.length; s++) {
             withoutOld[s] = vectorsOf(layout.members().get(s), vectors).withoutOld();
         }
-        return new BatchInput(
-                layout.tokens(),
-                logProbs(layout, vectors),
-                withoutOld,
-                layout.members().stream().mapToDouble(Member::reward).toArray(),
-                layout.versions(),
-                layout.members().stream().mapToLong(Member::proximalVersion).toArray(),
-                layout.members().stream()
+        return logProbs(layout, vectors)
+                .addTo(StageFacts.of(
+                        layout.tokens(),
+                        layout.members().stream().mapToDouble(Member::reward).toArray()))
+                .withoutOld(withoutOld)
+                .versions(atStep, layout.versions())
+                .agesMs(layout.members().stream()
                         .mapToLong(member -> assembledAtMs - member.finishedAtMs())
-                        .toArray(),
-                atStep);
+                        .toArray())
+                .build();
     }
 
     private static MemberLogProbs logProbs(Layout layout, Map<String, Vectors> vectors) {

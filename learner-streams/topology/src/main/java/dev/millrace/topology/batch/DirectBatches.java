@@ -1,10 +1,10 @@
 package dev.millrace.topology.batch;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunIdentity;
-import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.topology.batch.BatchMaker.BatchVersion;
 import dev.millrace.topology.batch.MemberVectors.Vectors;
 import java.util.ArrayList;
@@ -15,7 +15,7 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Batches of given trajectories, decided as the topology decides, without one: for whoever chooses by himself what is
+ * Batches of given trajectories, decided as the topology decides, with importance weights, without one: for whoever chooses by himself what is
  * batched with what.
  *
  * <p>Immutable and thread-safe.
@@ -23,8 +23,8 @@ import java.util.TreeMap;
 public final class DirectBatches {
     private final BatchMaker maker;
 
-    public DirectBatches(RunIdentity run, CorrectionConfig config) {
-        this.maker = new BatchMaker(run, config);
+    public DirectBatches(RunIdentity run, Algorithm algorithm) {
+        this.maker = new BatchMaker(run, algorithm, true);
     }
 
     /**

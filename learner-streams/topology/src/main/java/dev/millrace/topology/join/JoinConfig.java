@@ -22,8 +22,6 @@ import java.util.stream.Collectors;
  * @param dedupeRetentionMs a sample is recognised as a repetition for at least so much activity after its group was
  *     last heard of; at least as long as the two deadlines
  * @param dedupeGroups groups remembered at most, per task; beyond it the oldest is forgotten
- * @param recordWeights whether a trajectory's importance weights are written into its record, for a trainer that cannot make
- *     them of the log-probs beside; our learner can, and a record without them is a fifth smaller on the log
  */
 public record JoinConfig(
         boolean reward,
@@ -34,8 +32,7 @@ public record JoinConfig(
         long maxGapMs,
         long payloadCacheBytes,
         long dedupeRetentionMs,
-        int dedupeGroups,
-        boolean recordWeights) {
+        int dedupeGroups) {
 
     public JoinConfig {
         requirePositive("unscored_after_ms", unscoredAfterMs);
@@ -83,6 +80,6 @@ public record JoinConfig(
 
     /** Scores only; ten minutes for a score, one for a rollout, 64 MiB of payloads, an hour of memory for repetitions. */
     public static JoinConfig defaults() {
-        return new JoinConfig(false, false, false, 600_000, 60_000, 10_000, 64L << 20, 3_600_000, 100_000, false);
+        return new JoinConfig(false, false, false, 600_000, 60_000, 10_000, 64L << 20, 3_600_000, 100_000);
     }
 }

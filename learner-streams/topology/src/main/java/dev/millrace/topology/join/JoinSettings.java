@@ -1,12 +1,11 @@
 package dev.millrace.topology.join;
 
+import dev.millrace.corrections.proximal.MissingOldLogProbs;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
-import dev.millrace.stages.ImportanceWeighting;
-import dev.millrace.stages.MissingOldLogProbs;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.ingress.RecordReader;
@@ -31,7 +30,6 @@ public record JoinSettings(
         RunTopics topics,
         Map<JoinSide, RecordReader<Arrival>> readers,
         Supplier<RecordFetcher> fetchers,
-        ImportanceWeighting weighting,
         MissingOldLogProbs missingOld,
         Serializer<Trajectory> trajectories,
         Serializer<Outcome> outcomes,

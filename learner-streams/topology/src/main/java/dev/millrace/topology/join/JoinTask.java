@@ -75,8 +75,7 @@ final class JoinTask implements DecisionTask<Arrival> {
         this.settings = settings;
         this.partition = partition;
         this.config = settings.config();
-        this.maker = new TrajectoryMaker(
-                settings.run(), settings.weighting(), settings.missingOld(), config.recordWeights());
+        this.maker = new TrajectoryMaker(settings.run());
         this.partners = config.partners();
         this.fetcher = settings.fetchers().get();
         this.pending = new PendingStore(

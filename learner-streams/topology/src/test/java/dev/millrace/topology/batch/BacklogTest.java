@@ -2,6 +2,8 @@ package dev.millrace.topology.batch;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.StalenessRules;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
@@ -11,14 +13,6 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.stages.AdvantageConfig;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.EssConfig;
-import dev.millrace.stages.M2poMaskConfig;
-import dev.millrace.stages.MissingOldLogProbs;
-import dev.millrace.stages.RolloutCorrectionOptions;
-import dev.millrace.stages.SequenceMaskConfig;
-import dev.millrace.stages.StalenessConfig;
 import dev.millrace.topology.Samples;
 import dev.millrace.topology.ingress.IngressConfig;
 import dev.millrace.topology.ingress.TrajectoryArrival;
@@ -59,14 +53,8 @@ class BacklogTest {
     private static final long HOUR_MS = 3_600_000;
 
     /** Whatever waited for an hour is trained on all the same. */
-    private static final CorrectionConfig HOWEVER_OLD = new CorrectionConfig(
-            RolloutCorrectionOptions.defaults(),
-            AdvantageConfig.defaults(),
-            new StalenessConfig(ROLLOUTS, 0, 0),
-            SequenceMaskConfig.defaults(),
-            M2poMaskConfig.defaults(),
-            EssConfig.defaults(),
-            MissingOldLogProbs.RECOMPUTE);
+    private static final Algorithm HOWEVER_OLD =
+            Algorithm.defaults().with(a -> a.staleness(new StalenessRules(ROLLOUTS, 0, 0)));
 
     private final InMemorySchemaRegistry schemas = new InMemorySchemaRegistry();
     private final List<Long> reads = new ArrayList<>();
@@ -97,8 +85,6 @@ class BacklogTest {
                 rollout.getBehaviorLogProbs(),
                 PackedFloats.of(Samples.filled(TOKENS, -1.1f)),
                 0L,
-                PackedFloats.of(Samples.filled(TOKENS, 1f)),
-                List.of(),
                 rollout.getReward(),
                 "STOP",
                 timeOf(offset),
@@ -166,7 +152,7 @@ class BacklogTest {
         List<Long> batches = new ArrayList<>();
         AssemblySettings settings = new AssemblySettings(
                 GroupsConfig.defaults(),
-                new BatchConfig(SEQUENCES, 0, BatchConfig.Order.COMPLETION, 2),
+                new BatchConfig(SEQUENCES, 0, BatchConfig.Order.COMPLETION, 2, false),
                 HOWEVER_OLD,
                 Samples.RUN,
                 Samples.TOPICS,

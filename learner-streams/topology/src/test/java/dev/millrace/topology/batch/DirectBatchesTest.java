@@ -3,13 +3,12 @@ package dev.millrace.topology.batch;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.schemas.packed.PackedFloats;
-import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.topology.Samples;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -40,8 +39,6 @@ class DirectBatchesTest {
                 .setOldLogProbs(rollout.getBehaviorLogProbs())
                 .setProximalLogProbs(rollout.getBehaviorLogProbs())
                 .setProximalVersion(4)
-                .setImportanceWeights(PackedFloats.of(1, 1, 1))
-                .setStages(List.of())
                 .setReward(reward)
                 .setFinishReason("STOP")
                 .setFinishedAtMs(1000)
@@ -51,7 +48,7 @@ class DirectBatchesTest {
 
     @Test
     void shouldDecideAboutWholeGroupsInTheOrderTheyAreGivenIn() {
-        LearnerBatch batch = new DirectBatches(Samples.RUN, CorrectionConfig.defaults())
+        LearnerBatch batch = new DirectBatches(Samples.RUN, Algorithm.defaults())
                 .make(
                         5,
                         List.of(

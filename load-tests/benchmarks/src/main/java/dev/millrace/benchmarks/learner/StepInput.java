@@ -99,10 +99,8 @@ record StepInput(String name, DecoderShape shape, int sequences, int prompt, int
 
     private Trajectory trajectory(int s, SplittableRandom random) {
         float[] logProbs = new float[response];
-        float[] ones = new float[response];
         byte[] mask = new byte[response];
         Arrays.fill(logProbs, (float) -Math.log(shape.vocabSize()));
-        Arrays.fill(ones, 1f);
         Arrays.fill(mask, (byte) 1);
         LogCoordinates nowhere = new LogCoordinates("synthetic", 0, (long) s);
         return Trajectory.newBuilder()
@@ -127,8 +125,6 @@ record StepInput(String name, DecoderShape shape, int sequences, int prompt, int
                 .setOldLogProbs(PackedFloats.of(logProbs))
                 .setProximalLogProbs(PackedFloats.of(logProbs))
                 .setProximalVersion(0)
-                .setImportanceWeights(PackedFloats.of(ones))
-                .setStages(List.of())
                 .setReward(s % 2)
                 .setFinishReason("STOP")
                 .setFinishedAtMs(1)

@@ -1,18 +1,18 @@
 package dev.millrace.benchmarks.learner;
 
 import com.sun.management.OperatingSystemMXBean;
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.objective.DecoupledPpo;
+import dev.millrace.corrections.vcpo.Opob;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.step.BaselineConfig;
 import dev.millrace.learner.step.BatchOptimizer;
-import dev.millrace.learner.step.ProximalSource;
 import dev.millrace.learner.step.StepConfig;
 import dev.millrace.policy.optimizer.AdamW;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
-import dev.millrace.stages.CorrectionConfig;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
@@ -62,20 +62,22 @@ public final class StepSpeed {
     }
 
     /** A step as configured, by an engine with so many threads inside an operator. */
-    private record Variant(StepConfig config, int intraOpThreads) {}
+    private record Variant(Algorithm algorithm, StepConfig config, int intraOpThreads) {}
 
     private static Map<String, Variant> variants() {
-        StepConfig recorded = StepConfig.defaults().withProximal(ProximalSource.RECORDED);
-        StepConfig recomputed = StepConfig.defaults().withProximal(ProximalSource.RECOMPUTED);
+        StepConfig step = StepConfig.defaults();
+        StepConfig single = step.withCut(step.tokensPerMicrobatch(), 1);
+        Algorithm recomputed = Algorithm.defaults();
+        Algorithm recorded = recomputed.with(a -> a.mode(Mode.RECORDED));
         Map<String, Variant> variants = new LinkedHashMap<>();
-        variants.put("recorded, 2 shards", new Variant(recorded, 1));
-        variants.put("recomputed, 2 shards", new Variant(recomputed, 1));
-        variants.put("decoupled_ppo recomputed", new Variant(recomputed.withObjective(DecoupledPpo.defaults()), 1));
-        variants.put("recorded + opob", new Variant(recorded.withBaseline(BaselineConfig.Opob.defaults()), 1));
-        variants.put("recorded, 1 shard", new Variant(recorded.withCut(recorded.tokensPerMicrobatch(), 1), 1));
+        variants.put("recorded, 2 shards", new Variant(recorded, step, 1));
+        variants.put("recomputed, 2 shards", new Variant(recomputed, step, 1));
         variants.put(
-                "recorded, 1 shard x 2 op threads",
-                new Variant(recorded.withCut(recorded.tokensPerMicrobatch(), 1), 2));
+                "decoupled_ppo recomputed",
+                new Variant(recomputed.with(a -> a.objective(DecoupledPpo.defaults())), step, 1));
+        variants.put("recorded + opob", new Variant(recorded.with(a -> a.advantage(Opob.defaults())), step, 1));
+        variants.put("recorded, 1 shard", new Variant(recorded, single, 1));
+        variants.put("recorded, 1 shard x 2 op threads", new Variant(recorded, single, 2));
         return variants;
     }
 
@@ -95,7 +97,7 @@ public final class StepSpeed {
                             new Engine(Device.CPU, variant.intraOpThreads()),
                             input.shape(),
                             variant.config(),
-                            CorrectionConfig.defaults()));
+                            variant.algorithm()));
         });
         for (int round = -2; round < ROUNDS; round++) { // two to warm up
             for (Map.Entry<String, BatchOptimizer> entry : optimizers.entrySet()) {
@@ -136,12 +138,10 @@ public final class StepSpeed {
 
     private static void memory(int budget, int sequences, boolean opob) throws IOException {
         StepInput input = StepInput.longAnswers().withSequences(sequences);
-        StepConfig config = StepConfig.defaults()
-                .withProximal(ProximalSource.RECOMPUTED)
-                .withCut(budget, 2)
-                .withBaseline(opob ? BaselineConfig.Opob.defaults() : new BaselineConfig.Group());
-        try (BatchOptimizer optimizer =
-                new BatchOptimizer(Engine.cpu(), input.shape(), config, CorrectionConfig.defaults())) {
+        StepConfig config = StepConfig.defaults().withCut(budget, 2);
+        Algorithm algorithm =
+                opob ? Algorithm.defaults().with(a -> a.advantage(Opob.defaults())) : Algorithm.defaults();
+        try (BatchOptimizer optimizer = new BatchOptimizer(Engine.cpu(), input.shape(), config, algorithm)) {
             AdamW adamW = optimizer.newOptimizer();
             Weights weights = Weights.random(input.shape(), 2);
             for (int step = 0; step < 3; step++) {

@@ -1,5 +1,7 @@
 package dev.millrace.workloads.replay;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.NamedAlgorithms;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.BrokerProcess;
 import dev.millrace.log.topics.TopicsConfig;
@@ -11,8 +13,6 @@ import dev.millrace.replay.TaskVerdict;
 import dev.millrace.replay.WhatIf;
 import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.report.ReportOrigin;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.topology.MillraceTopology;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.workloads.report.Goal;
@@ -228,7 +228,8 @@ public final class ReplayBenchmark {
         int maxValueBytes = MillraceTopology.maxValueBytes(run.connection());
         long began = System.nanoTime();
         try (LiveRun recorded = new LiveRun(run.connection(), Optional.empty())) {
-            List<TaskVerdict> verdicts = new AsRecorded(recorded, config, maxValueBytes).replay(threads);
+            List<TaskVerdict> verdicts =
+                    new AsRecorded(recorded, config, Algorithm.defaults(), maxValueBytes).replay(threads);
             if (!verdicts.stream().allMatch(TaskVerdict::isProved)) {
                 throw new LoadException("the replay is not the run: " + verdicts);
             }
@@ -237,25 +238,10 @@ public final class ReplayBenchmark {
     }
 
     private double whatIf(SyntheticRun run, List<String> presets, int rollouts) throws InterruptedException {
-        CorrectionConfig own = config.corrections();
+        Algorithm own = Algorithm.defaults();
         List<Alternative> alternatives = new ArrayList<>(List.of(new Alternative("recorded", own)));
-        RolloutCorrectionOptions defaults = RolloutCorrectionOptions.defaults();
-        presets.forEach(preset -> alternatives.add(new Alternative(
-                preset,
-                new CorrectionConfig(
-                        new RolloutCorrectionOptions(
-                                preset,
-                                defaults.compare(),
-                                defaults.rolloutIs(),
-                                defaults.rolloutIsThreshold(),
-                                "",
-                                ""),
-                        own.advantage(),
-                        own.staleness(),
-                        own.sequenceMask(),
-                        own.m2po(),
-                        own.ess(),
-                        own.missingOldLogProbs()))));
+        presets.forEach(preset -> alternatives.add(
+                new Alternative(preset, NamedAlgorithms.withPreset(own, preset).orElseThrow())));
         List<ReplayedStep> steps = new ArrayList<>();
         long began = System.nanoTime();
         try (LiveRun recorded = new LiveRun(run.connection(), Optional.empty())) {

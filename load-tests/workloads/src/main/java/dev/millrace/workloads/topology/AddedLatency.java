@@ -145,7 +145,7 @@ public final class AddedLatency {
         int group = shape.groupSize();
         int size = batchSequences(responseTokens);
         TopologyConfig batched = config.with(
-                new BatchConfig(size, 0, config.batch().order(), config.batch().maxOutstanding()));
+                new BatchConfig(size, 0, config.batch().order(), config.batch().maxOutstanding(), false));
         long expected = Math.max(LEAST_BATCHES, Math.round(rolloutsPerSecond * seconds / size));
         LoadPlan plan = LoadPlan.defaults().withRate(rolloutsPerSecond).withScoreAfterMs(0);
         Histogram added = new Histogram(3);

@@ -85,7 +85,7 @@ public final class BacklogMemory {
                             "one",
                             heapMegabytes,
                             TopologyConfig.defaults()
-                                    .with(new BatchConfig(256, 0, BatchConfig.Order.COMPLETION, maxOutstanding)),
+                                    .with(new BatchConfig(256, 0, BatchConfig.Order.COMPLETION, maxOutstanding, false)),
                             topics);
                     TopicWatch watch = new TopicWatch(
                             run.connection(), run.connection().topics().trajectories(), trajectory -> {

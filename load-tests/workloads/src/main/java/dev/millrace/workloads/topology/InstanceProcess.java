@@ -1,6 +1,7 @@
 package dev.millrace.workloads.topology;
 
 import dev.millrace.api.catalogue.Catalogue;
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.topics.TopicsConfig;
 import dev.millrace.schemas.run.RunIdentity;
@@ -217,7 +218,11 @@ public final class InstanceProcess implements AutoCloseable {
                 settings.topics(),
                 "")) {
             TopologyRunner runner = new TopologyRunner(
-                    settings.topology(), log.connection(), Path.of(args[2]), new SimpleMeterRegistry());
+                    settings.topology(),
+                    Algorithm.defaults(),
+                    log.connection(),
+                    Path.of(args[2]),
+                    new SimpleMeterRegistry());
             Thread listener = new Thread(() -> listen(runner), "requests");
             listener.setDaemon(true);
             listener.start();

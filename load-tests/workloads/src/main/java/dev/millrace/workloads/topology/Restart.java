@@ -83,7 +83,7 @@ public final class Restart {
         long count = Math.round(ROLLOUTS_PER_SECOND * SECONDS) / group * group;
         String name = "restart-" + way.name().toLowerCase(java.util.Locale.ROOT);
         TopologyConfig config =
-                TopologyConfig.defaults().with(new BatchConfig(group, 0, BatchConfig.Order.COMPLETION, 0));
+                TopologyConfig.defaults().with(new BatchConfig(group, 0, BatchConfig.Order.COMPLETION, 0, false));
         AtomicLong lastBatch = new AtomicLong();
         AtomicLong longestGap = new AtomicLong();
         AtomicLong entries = new AtomicLong();

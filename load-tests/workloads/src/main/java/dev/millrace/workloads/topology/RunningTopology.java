@@ -1,5 +1,6 @@
 package dev.millrace.workloads.topology;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyRunner;
@@ -34,7 +35,12 @@ public final class RunningTopology implements AutoCloseable {
     /** Makes an instance: {@code TopologyRunner::new}, or {@code TopologyRunner::atLeastOnce}. */
     @FunctionalInterface
     public interface Maker {
-        TopologyRunner make(TopologyConfig config, LogConnection connection, Path state, MeterRegistry registry);
+        TopologyRunner make(
+                TopologyConfig config,
+                Algorithm algorithm,
+                LogConnection connection,
+                Path state,
+                MeterRegistry registry);
     }
 
     /** As above, with instances made in another way. */
@@ -42,6 +48,7 @@ public final class RunningTopology implements AutoCloseable {
         for (int i = 0; i < instances; i++) {
             TopologyRunner runner = maker.make(
                     config.with(config.runtime().with(config.runtime().threads(), "instance-" + i)),
+                    Algorithm.defaults(),
                     connection,
                     state.resolve("instance-" + i),
                     new SimpleMeterRegistry());

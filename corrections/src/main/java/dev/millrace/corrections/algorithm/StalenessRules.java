@@ -1,15 +1,14 @@
-package dev.millrace.stages;
+package dev.millrace.corrections.algorithm;
 
 /**
  * Hard limits on staleness, in versions and apart from that in time, and weights that fall with it.
  *
- * @param maxVersions tokens sampled more than so many versions before the version current at assembly are masked
+ * @param maxVersions tokens sampled more than so many versions before the version at which the step starts are masked
  * @param maxAgeMs sequences finished more than so long before the batch was complete are masked; 0 for no such limit
- * @param halfLifeVersions the learner halves a token's weight for every so many versions that it is behind; 0 leaves
- *     weights alone
+ * @param halfLifeVersions a token's weight is halved for every so many versions that it is behind; 0 leaves weights alone
  */
-public record StalenessConfig(long maxVersions, long maxAgeMs, double halfLifeVersions) {
-    public StalenessConfig {
+public record StalenessRules(long maxVersions, long maxAgeMs, double halfLifeVersions) {
+    public StalenessRules {
         if (maxVersions < 0) {
             throw new IllegalArgumentException("max_versions must be at least 0: " + maxVersions);
         }
@@ -24,7 +23,7 @@ public record StalenessConfig(long maxVersions, long maxAgeMs, double halfLifeVe
     }
 
     /** Eight versions, any age, weights left alone. */
-    public static StalenessConfig defaults() {
-        return new StalenessConfig(8, 0, 0.0);
+    public static StalenessRules defaults() {
+        return new StalenessRules(8, 0, 0.0);
     }
 }

@@ -1,6 +1,7 @@
 package dev.millrace.stages;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.schemas.LearnerBatch;
@@ -10,34 +11,36 @@ import dev.millrace.schemas.packed.PackedMask;
 import java.util.Arrays;
 import java.util.List;
 
-/** What the corrections were asked when a recorded batch was made, put together again from its trajectories. */
-public final class AssembledInput {
-    private AssembledInput() {}
+/** What the stages were asked when a recorded batch was made, put together again from its trajectories. */
+public final class RecordedFacts {
+    private RecordedFacts() {}
 
     /**
-     * The input of a batch.
+     * The facts of a batch.
      *
      * @param trajectories one for each of its entries, or for those that are still there, in their order, which is that of
      *     its groups
      */
-    public static BatchInput of(LearnerBatch batch, List<Trajectory> trajectories) {
+    public static StageFacts of(LearnerBatch batch, List<Trajectory> trajectories) {
         TokenBatch tokens = layout(trajectories);
         boolean[] withoutOld = new boolean[trajectories.size()];
         for (int s = 0; s < withoutOld.length; s++) {
             withoutOld[s] = trajectories.get(s).getOldLogProbs() == null;
         }
-        return new BatchInput(
-                tokens,
-                logProbs(tokens, trajectories),
-                withoutOld,
-                trajectories.stream().mapToDouble(Trajectory::getReward).toArray(),
-                new BatchVersions(
-                        tokens, trajectories.stream().map(AssembledInput::spans).toList()),
-                trajectories.stream().mapToLong(Trajectory::getProximalVersion).toArray(),
-                trajectories.stream()
+        return logProbs(tokens, trajectories)
+                .addTo(StageFacts.of(
+                        tokens,
+                        trajectories.stream().mapToDouble(Trajectory::getReward).toArray()))
+                .withoutOld(withoutOld)
+                .versions(
+                        batch.getExpectedVersion() < 0 ? batch.getAssembledVersion() : batch.getExpectedVersion(),
+                        new BatchVersions(
+                                tokens,
+                                trajectories.stream().map(RecordedFacts::spans).toList()))
+                .agesMs(trajectories.stream()
                         .mapToLong(trajectory -> batch.getAssembledAtMs() - trajectory.getFinishedAtMs())
-                        .toArray(),
-                batch.getExpectedVersion() < 0 ? batch.getAssembledVersion() : batch.getExpectedVersion());
+                        .toArray())
+                .build();
     }
 
     private static TokenBatch layout(List<Trajectory> trajectories) {

@@ -1,0 +1,328 @@
+package dev.millrace.corrections.algorithm;
+
+import dev.millrace.corrections.advantage.SoftMaximum;
+import dev.millrace.corrections.control.LengthGuardConfig;
+import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.m2po.M2po;
+import dev.millrace.corrections.m2po.SecondMomentFigure;
+import dev.millrace.corrections.objective.LossAggregation;
+import dev.millrace.corrections.objective.Oapl;
+import dev.millrace.corrections.objective.Objective;
+import dev.millrace.corrections.objective.Reinforce;
+import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.rollout.Rejection;
+import dev.millrace.corrections.stage.AdvantageEstimator;
+import dev.millrace.corrections.stage.Decision;
+import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.RewardStage;
+import dev.millrace.corrections.stage.Stage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.WeightStage;
+import dev.millrace.corrections.staleness.AgeLimit;
+import dev.millrace.corrections.staleness.StalenessDamping;
+import dev.millrace.corrections.staleness.StalenessLimit;
+import dev.millrace.corrections.vcpo.Ess;
+import dev.millrace.corrections.weights.None;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.EnumSet;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.UnaryOperator;
+
+/**
+ * How batches become updates, from rewards to the size of the step: the one place that says it. Where a batch is formed, where
+ * a step starts, where a recorded run is decided about again and over vectors in a file the same {@link #stages} run.
+ *
+ * <p>What cannot act is refused: a stage that has nothing to compare, weights beside an objective that corrects by itself, a
+ * control without what it controls by. Immutable.
+ *
+ * @param variant the named algorithm that the other keys are put over, see {@link NamedAlgorithms}
+ * @param mode which policies are told apart
+ * @param rewards what shapes rewards before advantages are taken, in order
+ * @param advantage what rewards are held against
+ * @param staleness limits on staleness
+ * @param missingOldLogProbs what becomes of a rollout under whose version the scorer cannot score, because its weights are gone
+ * @param weights importance weights; what they compare follows from what the objective leaves to them
+ * @param rejection tokens and sequences rejected by how far two policies are apart
+ * @param masks what else takes tokens out of the update, in order
+ * @param objective the loss
+ * @param lossAggMode how token losses, the entropy bonus and a divergence in the loss become one number
+ * @param kl divergence from a reference policy
+ * @param entropy the entropy bonus
+ * @param ess how the step follows the effective sample size
+ * @param lengthGuard what a surge of response lengths does to the step
+ * @param minibatches optimiser steps per pass over a batch; members are cut into so many stretches of equal length
+ * @param epochs passes over a batch
+ */
+public record Algorithm(
+        String variant,
+        Mode mode,
+        List<RewardStage> rewards,
+        AdvantageEstimator advantage,
+        StalenessRules staleness,
+        MissingOldLogProbs missingOldLogProbs,
+        WeightStage weights,
+        Rejection rejection,
+        List<MaskStage> masks,
+        Objective objective,
+        LossAggregation lossAggMode,
+        KlConfig kl,
+        EntropyConfig entropy,
+        Ess ess,
+        LengthGuardConfig lengthGuard,
+        int minibatches,
+        int epochs) {
+
+    private static final Set<StageInput> COMPARED = Set.of(StageInput.OLD, StageInput.PROXIMAL);
+
+    public Algorithm {
+        rewards = List.copyOf(rewards);
+        masks = List.copyOf(masks);
+        atLeastOne("minibatches", minibatches);
+        atLeastOne("epochs", epochs);
+        requireUpdates(objective, minibatches, epochs);
+        requireAdvantage(objective, advantage);
+        requireRatios(objective, weights, ess);
+        if (mode == Mode.BYPASS) {
+            requireNothingCompared(rewards, advantage, rejection, masks, objective, weights, ess);
+        }
+        if (mode == Mode.RECORDED && missingOldLogProbs == MissingOldLogProbs.INTERPOLATE) {
+            throw new IllegalArgumentException(
+                    "mode=recorded has no log-probs of the step's own, and missing_old_log_probs=interpolate puts proximal"
+                            + " between them and behavior; choose mode=decoupled, or missing_old_log_probs=mask");
+        }
+        if (mode == Mode.RECORDED && kl instanceof KlConfig.InReward) {
+            throw new IllegalArgumentException(
+                    "mode=recorded does not score at the step, and kl.kind=in_reward takes proximal log-probs of then;"
+                            + " choose mode=decoupled, or kl.kind=in_loss");
+        }
+        if (missingOldLogProbs == MissingOldLogProbs.INTERPOLATE) {
+            requireOldUnread(objective, listed(rewards, advantage, rejection, masks));
+        }
+        requireDistinct(listed(rewards, advantage, rejection, masks));
+    }
+
+    private static void atLeastOne(String key, int value) {
+        if (value < 1) {
+            throw new IllegalArgumentException(key + " must be at least 1: " + value);
+        }
+    }
+
+    private static void requireUpdates(Objective objective, int minibatches, int epochs) {
+        if (objective instanceof Reinforce && (minibatches > 1 || epochs > 1)) {
+            throw new IllegalArgumentException((epochs > 1 ? "epochs" : "minibatches")
+                    + " above 1 needs an objective with a trust region, since later steps train on an older policy's tokens:"
+                    + " objective.kind=reinforce, minibatches=" + minibatches + ", epochs=" + epochs
+                    + "; choose objective.kind=decoupled_ppo");
+        }
+        if (objective.needsWholeGroups() && minibatches > 1) {
+            throw new IllegalArgumentException("objective.kind=" + kind(objective)
+                    + " decides over all answers of a prompt, and minibatches cut groups apart: minibatches="
+                    + minibatches + "; set it to 1, or choose another objective");
+        }
+    }
+
+    private static void requireAdvantage(Objective objective, AdvantageEstimator advantage) {
+        if (objective.regressesOnOptimalAdvantage() != advantage instanceof SoftMaximum) {
+            throw new IllegalArgumentException(
+                    objective.regressesOnOptimalAdvantage()
+                            ? "objective.kind=" + kind(objective)
+                                    + " regresses on the optimal advantage, so advantage.kind must be soft_maximum: "
+                                    + advantage.name()
+                            : "advantage.kind=soft_maximum is what objective.kind=oapl regresses on; choose that"
+                                    + " objective, or another advantage: objective.kind=" + kind(objective));
+        }
+        if (objective instanceof Oapl oapl && advantage instanceof SoftMaximum soft && oapl.beta() != soft.beta()) {
+            throw new IllegalArgumentException(
+                    "objective.beta and advantage.beta are the temperature of one optimum and must" + " be the same: "
+                            + oapl.beta() + " and " + soft.beta());
+        }
+    }
+
+    private static void requireRatios(Objective objective, WeightStage weights, Ess ess) {
+        if (objective.weightsCompare().isEmpty() && !(weights instanceof None)) {
+            throw new IllegalArgumentException("objective.kind=" + kind(objective)
+                    + " corrects for everything by its own ratio to behavior, and weights.kind=" + kind(weights)
+                    + " would correct for it again; choose weights.kind=none, or another objective");
+        }
+        try {
+            ess.truncatedAt(weights.cap());
+        } catch (IllegalArgumentException e) {
+            throw new IllegalArgumentException("ess." + e.getMessage(), e);
+        }
+    }
+
+    private static void requireNothingCompared(
+            List<RewardStage> rewards,
+            AdvantageEstimator advantage,
+            Rejection rejection,
+            List<MaskStage> masks,
+            Objective objective,
+            WeightStage weights,
+            Ess ess) {
+        if (objective.weightsCompare().isPresent()) {
+            throw new IllegalArgumentException(
+                    "mode=bypass leaves all correction to the objective's ratio to behavior, and objective.kind="
+                            + kind(objective)
+                            + " takes its ratio to another policy; choose bypass_ppo_clip or bypass_reinforce, or"
+                            + " mode=decoupled");
+        }
+        if (rejection.rejects()) {
+            throw nothingToCompare("rejection.rollout_rs=" + rejection.rolloutRs());
+        }
+        if (ess.rule() != Ess.Rule.NONE) {
+            throw nothingToCompare(
+                    "ess.rule=" + ess.rule().name().toLowerCase(Locale.ROOT) + " (choose none) is a control that");
+        }
+        List<Stage> listed = new ArrayList<>(rewards);
+        listed.add(advantage);
+        listed.add(weights);
+        listed.addAll(masks);
+        for (Stage stage : listed) {
+            if (stage.inputs().stream().anyMatch(COMPARED::contains)) {
+                throw nothingToCompare(stage.name());
+            }
+        }
+    }
+
+    private static IllegalArgumentException nothingToCompare(String what) {
+        return new IllegalArgumentException("mode=bypass has no log-probs but behavior's before the update, and " + what
+                + " has nothing to compare them with; leave it out and give the objective its own rejection,"
+                + " or choose mode=decoupled");
+    }
+
+    private static void requireOldUnread(Objective objective, Collection<Stage> listed) {
+        String readsOld = objective
+                        .weightsCompare()
+                        .filter(RatioKind.ENGINE_MISMATCH::equals)
+                        .isPresent()
+                ? "objective.kind=" + kind(objective)
+                : listed.stream()
+                        .filter(stage -> stage.inputs().contains(StageInput.OLD))
+                        .map(Stage::name)
+                        .findFirst()
+                        .orElse(null);
+        if (readsOld != null) {
+            throw new IllegalArgumentException(
+                    "missing_old_log_probs=interpolate lets rollouts go on without old log-probs, and " + readsOld
+                            + " compares them; choose missing_old_log_probs=mask or recompute");
+        }
+    }
+
+    private static void requireDistinct(Collection<Stage> listed) {
+        Set<String> names = new HashSet<>();
+        for (Stage stage : listed) {
+            if (!names.add(stage.name())) {
+                throw new IllegalArgumentException("stage " + stage.name()
+                        + " is in the list twice, and a report could not say which of them acted; leave one out");
+            }
+        }
+    }
+
+    private static List<Stage> listed(
+            List<RewardStage> rewards, AdvantageEstimator advantage, Rejection rejection, List<MaskStage> masks) {
+        List<Stage> listed = new ArrayList<>(rewards);
+        listed.add(advantage);
+        listed.add(rejection);
+        listed.addAll(masks);
+        return listed;
+    }
+
+    private static String kind(Object part) {
+        return dev.millrace.corrections.stage.StageSettings.kindOf(part.getClass());
+    }
+
+    /** The default: {@code default} of {@link NamedAlgorithms}. */
+    public static Algorithm defaults() {
+        return NamedAlgorithms.DEFAULT;
+    }
+
+    /**
+     * A named algorithm.
+     *
+     * @throws IllegalArgumentException if there is none of that name; it says which there are
+     */
+    public static Algorithm variant(String name) {
+        return NamedAlgorithms.of(name);
+    }
+
+    /**
+     * What decides about a batch, in order: rewards, limits on staleness, importance weights, advantages, rejection, masks, and
+     * what the step follows.
+     *
+     * <p>Advantages are taken over whole groups: a masked sibling still is a baseline. Stages after a mask see what it left;
+     * where nothing is left, the rest of them masks nothing.
+     */
+    public List<Stage> stages() {
+        List<Stage> stages = new ArrayList<>(rewards);
+        stages.add(new StalenessLimit(staleness.maxVersions()));
+        if (staleness.maxAgeMs() > 0) {
+            stages.add(new AgeLimit(staleness.maxAgeMs()));
+        }
+        if (mode != Mode.BYPASS) {
+            stages.add(missingOldLogProbs.stage());
+        }
+        objective.weightsCompare().map(weights::comparing).ifPresent(stages::add);
+        stages.add(advantage);
+        if (mode != Mode.BYPASS) {
+            stages.add(rejection);
+        }
+        boolean measured = mode == Mode.BYPASS;
+        for (MaskStage mask : masks) {
+            if (!measured && mask instanceof M2po) {
+                stages.add(new SecondMomentFigure());
+                measured = true;
+            }
+            stages.add(mask);
+        }
+        if (!measured) {
+            stages.add(new SecondMomentFigure());
+        }
+        if (staleness.halfLifeVersions() > 0) {
+            stages.add(new StalenessDamping(staleness.halfLifeVersions()));
+        }
+        if (mode != Mode.BYPASS) {
+            stages.add(ess.truncatedAt(weights.cap()));
+        }
+        return List.copyOf(stages);
+    }
+
+    /** Everything that the stages read of a batch beside its layout and rewards. */
+    public Set<StageInput> inputs() {
+        Set<StageInput> inputs = EnumSet.noneOf(StageInput.class);
+        stages().forEach(stage -> inputs.addAll(stage.inputs()));
+        return inputs;
+    }
+
+    /** Decides about a batch of at least one sequence. */
+    public Decision decide(StageFacts facts) {
+        return StageBatch.decide(facts, stages());
+    }
+
+    /** How losses are aggregated: what {@link #lossAggMode} stands for beside the objective. */
+    public LossAggregation aggregation() {
+        return lossAggMode.of(objective);
+    }
+
+    /** True if an update needs the current log-probs before its gradient, which costs a forward pass. */
+    public boolean needsCurrentLogProbs() {
+        return !objective.linear() || kl instanceof KlConfig.InLoss;
+    }
+
+    /** What the weights compare; empty where there are none. */
+    public Optional<RatioKind> weightsCompare() {
+        return weights instanceof None ? Optional.empty() : objective.weightsCompare();
+    }
+
+    /** The same with parts changed. */
+    public Algorithm with(UnaryOperator<AlgorithmBuilder> changes) {
+        return changes.apply(new AlgorithmBuilder(this)).build();
+    }
+}

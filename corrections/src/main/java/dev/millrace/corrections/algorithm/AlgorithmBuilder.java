@@ -1,0 +1,189 @@
+package dev.millrace.corrections.algorithm;
+
+import dev.millrace.corrections.control.LengthGuardConfig;
+import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.objective.LossAggregation;
+import dev.millrace.corrections.objective.Objective;
+import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.rollout.Rejection;
+import dev.millrace.corrections.stage.AdvantageEstimator;
+import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.RewardStage;
+import dev.millrace.corrections.stage.WeightStage;
+import dev.millrace.corrections.vcpo.Ess;
+import java.util.List;
+
+/** An algorithm with parts changed, checked as a whole when it is built. See {@link Algorithm} for what each part is. Not thread-safe. */
+public final class AlgorithmBuilder {
+    private String variant;
+    private Mode mode;
+    private List<RewardStage> rewards;
+    private AdvantageEstimator advantage;
+    private StalenessRules staleness;
+    private MissingOldLogProbs missingOldLogProbs;
+    private WeightStage weights;
+    private Rejection rejection;
+    private List<MaskStage> masks;
+    private Objective objective;
+    private LossAggregation lossAggMode;
+    private KlConfig kl;
+    private EntropyConfig entropy;
+    private Ess ess;
+    private LengthGuardConfig lengthGuard;
+    private int minibatches;
+    private int epochs;
+
+    AlgorithmBuilder(Algorithm from) {
+        variant = from.variant();
+        mode = from.mode();
+        rewards = from.rewards();
+        advantage = from.advantage();
+        staleness = from.staleness();
+        missingOldLogProbs = from.missingOldLogProbs();
+        weights = from.weights();
+        rejection = from.rejection();
+        masks = from.masks();
+        objective = from.objective();
+        lossAggMode = from.lossAggMode();
+        kl = from.kl();
+        entropy = from.entropy();
+        ess = from.ess();
+        lengthGuard = from.lengthGuard();
+        minibatches = from.minibatches();
+        epochs = from.epochs();
+    }
+
+    /** Under the name that the others are put over. */
+    public AlgorithmBuilder variant(String other) {
+        variant = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#mode}. */
+    public AlgorithmBuilder mode(Mode other) {
+        mode = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#rewards}. */
+    public AlgorithmBuilder rewards(List<RewardStage> other) {
+        rewards = other;
+        return this;
+    }
+
+    /** The same, one after the other. */
+    public AlgorithmBuilder rewards(RewardStage... others) {
+        return rewards(List.of(others));
+    }
+
+    /** With another {@link Algorithm#advantage}. */
+    public AlgorithmBuilder advantage(AdvantageEstimator other) {
+        advantage = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#staleness}. */
+    public AlgorithmBuilder staleness(StalenessRules other) {
+        staleness = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#missingOldLogProbs}. */
+    public AlgorithmBuilder missingOldLogProbs(MissingOldLogProbs other) {
+        missingOldLogProbs = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#weights}. */
+    public AlgorithmBuilder weights(WeightStage other) {
+        weights = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#rejection}. */
+    public AlgorithmBuilder rejection(Rejection other) {
+        rejection = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#masks}. */
+    public AlgorithmBuilder masks(List<MaskStage> other) {
+        masks = other;
+        return this;
+    }
+
+    /** The same, one after the other. */
+    public AlgorithmBuilder masks(MaskStage... others) {
+        return masks(List.of(others));
+    }
+
+    /** With another {@link Algorithm#objective}. */
+    public AlgorithmBuilder objective(Objective other) {
+        objective = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#lossAggMode}. */
+    public AlgorithmBuilder lossAggMode(LossAggregation other) {
+        lossAggMode = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#kl}. */
+    public AlgorithmBuilder kl(KlConfig other) {
+        kl = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#entropy}. */
+    public AlgorithmBuilder entropy(EntropyConfig other) {
+        entropy = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#ess}. */
+    public AlgorithmBuilder ess(Ess other) {
+        ess = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#lengthGuard}. */
+    public AlgorithmBuilder lengthGuard(LengthGuardConfig other) {
+        lengthGuard = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#minibatches}. */
+    public AlgorithmBuilder minibatches(int other) {
+        minibatches = other;
+        return this;
+    }
+
+    /** With another {@link Algorithm#epochs}. */
+    public AlgorithmBuilder epochs(int other) {
+        epochs = other;
+        return this;
+    }
+
+    /** @throws IllegalArgumentException if the parts do not go together */
+    Algorithm build() {
+        return new Algorithm(
+                variant,
+                mode,
+                rewards,
+                advantage,
+                staleness,
+                missingOldLogProbs,
+                weights,
+                rejection,
+                masks,
+                objective,
+                lossAggMode,
+                kl,
+                entropy,
+                ess,
+                lengthGuard,
+                minibatches,
+                epochs);
+    }
+}

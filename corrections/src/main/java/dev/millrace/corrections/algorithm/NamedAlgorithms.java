@@ -1,0 +1,160 @@
+package dev.millrace.corrections.algorithm;
+
+import dev.millrace.corrections.advantage.Grpo;
+import dev.millrace.corrections.advantage.Rloo;
+import dev.millrace.corrections.advantage.SoftMaximum;
+import dev.millrace.corrections.control.LengthGuardConfig;
+import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.m2po.M2po;
+import dev.millrace.corrections.objective.Anchor;
+import dev.millrace.corrections.objective.Aspo;
+import dev.millrace.corrections.objective.Cispo;
+import dev.millrace.corrections.objective.DecoupledPpo;
+import dev.millrace.corrections.objective.Dispo;
+import dev.millrace.corrections.objective.DppoKl;
+import dev.millrace.corrections.objective.DppoTv;
+import dev.millrace.corrections.objective.Gmpo;
+import dev.millrace.corrections.objective.Gspo;
+import dev.millrace.corrections.objective.LossAggregation;
+import dev.millrace.corrections.objective.M2poSurrogate;
+import dev.millrace.corrections.objective.Oapl;
+import dev.millrace.corrections.objective.PpoClip;
+import dev.millrace.corrections.objective.Reinforce;
+import dev.millrace.corrections.objective.Sapo;
+import dev.millrace.corrections.objective.Topr;
+import dev.millrace.corrections.preset.Preset;
+import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.rollout.Rejection;
+import dev.millrace.corrections.vcpo.Ess;
+import dev.millrace.corrections.vcpo.Opob;
+import dev.millrace.corrections.weights.None;
+import dev.millrace.corrections.weights.Sequence;
+import dev.millrace.corrections.weights.Token;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/**
+ * Algorithms by name, each one validated value. A name may be overridden part by part; verl's presets stand for their weights and
+ * rejection over {@code default} without masks and controls, with thresholds where they are given:
+ * {@code decoupled_geo_rs(0.99_1.01)}.
+ */
+public final class NamedAlgorithms {
+    private static final Ess UNDAMPED = new Ess(Ess.Rule.NONE, Ess.Weights.RAW, 1.0);
+
+    /** Policy gradient under token weights truncated at 2, M2PO's mask at 0.04, steps by the square root of the ESS. */
+    static final Algorithm DEFAULT = new Algorithm(
+            "default",
+            Mode.DECOUPLED,
+            List.of(),
+            Grpo.defaults(),
+            StalenessRules.defaults(),
+            MissingOldLogProbs.RECOMPUTE,
+            Token.defaults(),
+            Rejection.defaults(),
+            List.of(M2po.defaults()),
+            new Reinforce(),
+            new LossAggregation.AsPublished(),
+            new KlConfig.Off(),
+            EntropyConfig.defaults(),
+            Ess.defaults(),
+            new LengthGuardConfig.Off(),
+            1,
+            1);
+
+    private static final Map<String, Algorithm> BY_NAME = new LinkedHashMap<>();
+
+    static {
+        put(DEFAULT);
+        Algorithm plain = DEFAULT.with(a -> a.masks().ess(UNDAMPED));
+        put(plain.with(a -> a.variant("none").weights(None.defaults())));
+        put(plain.with(a -> a.variant("token_tis")));
+        put(plain.with(a -> a.variant("sequence_tis").weights(Sequence.defaults())));
+        put(plain.with(a -> a.variant("icepop").weights(new Token("0.5_5.0", false))));
+        Algorithm clipped = plain.with(a -> a.objective(PpoClip.defaults()).minibatches(2));
+        put(clipped.with(a -> a.variant("ppo")));
+        put(clipped.with(
+                a -> a.variant("grpo").advantage(new Grpo(true)).lossAggMode(new LossAggregation.SeqMeanTokenMean())));
+        put(clipped.with(a -> a.variant("dr_grpo").lossAggMode(LossAggregation.SeqMeanTokenSumNorm.defaults())));
+        put(clipped.with(a -> a.variant("dapo")
+                .advantage(new Grpo(true))
+                .objective(new PpoClip(Anchor.OLD, 0.2, 0.28, PpoClip.DEFAULT_CLIP_RATIO_C))
+                .lossAggMode(new LossAggregation.TokenMean())));
+        put(clipped.with(a -> a.variant("rloo").advantage(Rloo.defaults())));
+        put(clipped.with(a ->
+                a.variant("decoupled_ppo").objective(DecoupledPpo.defaults()).weights(new Token("1e-9_5.0", false))));
+        put(clipped.with(a -> a.variant("m2po")
+                .objective(new M2poSurrogate(Anchor.BEHAVIOR))
+                .weights(None.defaults())
+                .masks(M2po.defaults())));
+        put(plain.with(a -> a.variant("vcpo")
+                .advantage(Opob.defaults())
+                .weights(Sequence.defaults())
+                .ess(Ess.defaults())));
+        put(clipped.with(a -> a.variant("gspo").objective(Gspo.defaults())));
+        put(clipped.with(a -> a.variant("gmpo").objective(Gmpo.defaults())));
+        put(clipped.with(a -> a.variant("cispo").objective(Cispo.defaults())));
+        put(clipped.with(a -> a.variant("sapo").objective(Sapo.defaults())));
+        put(clipped.with(a -> a.variant("dppo_tv").objective(DppoTv.defaults())));
+        put(clipped.with(a -> a.variant("dppo_kl").objective(DppoKl.defaults())));
+        put(plain.with(a -> a.variant("topr").objective(new Topr()).weights(None.defaults())));
+        put(plain.with(a -> a.variant("aspo").objective(Aspo.defaults()).weights(None.defaults())));
+        put(plain.with(a -> a.variant("dispo").objective(Dispo.defaults()).weights(None.defaults())));
+        put(plain.with(a -> a.variant("oapl")
+                .objective(Oapl.defaults())
+                .advantage(new SoftMaximum(Oapl.defaults().beta()))
+                .weights(None.defaults())));
+        for (Preset preset : Preset.values()) {
+            put(PresetText.of(preset.label()).orElseThrow().over(plain).with(a -> a.variant(preset.label())));
+        }
+    }
+
+    private NamedAlgorithms() {}
+
+    private static void put(Algorithm algorithm) {
+        if (BY_NAME.put(algorithm.variant(), algorithm) != null) {
+            throw new IllegalStateException("two algorithms are called " + algorithm.variant());
+        }
+    }
+
+    /** All of them, verl's presets at the thresholds that verl gives them last. */
+    public static Map<String, Algorithm> all() {
+        return Collections.unmodifiableMap(BY_NAME);
+    }
+
+    /**
+     * The algorithm of a name, or of one of verl's presets with thresholds.
+     *
+     * @throws IllegalArgumentException if there is none; it says which there are
+     */
+    public static Algorithm of(String name) {
+        Algorithm named = BY_NAME.get(name.strip());
+        if (named != null) {
+            return named;
+        }
+        Algorithm plain = DEFAULT.with(a -> a.masks().ess(UNDAMPED));
+        return PresetText.of(name)
+                .map(preset -> preset.over(plain).with(a -> a.variant(name.strip())))
+                .orElseThrow(() -> new IllegalArgumentException("variant must be one of "
+                        + String.join(", ", BY_NAME.keySet()) + ", verl's presets with thresholds where wanted, such as"
+                        + " decoupled_geo_rs(0.99_1.01): '" + name + "'"));
+    }
+
+    /**
+     * A preset's weights and rejection in the place of an algorithm's own.
+     *
+     * @return empty if the text names no preset
+     * @throws IllegalArgumentException if it names one with thresholds that it does not have, or that does not go with the rest
+     */
+    public static Optional<Algorithm> withPreset(Algorithm base, String preset) {
+        return PresetText.of(preset).map(text -> text.over(base));
+    }
+
+    /** The names of the presets. */
+    public static List<String> presets() {
+        return Arrays.stream(Preset.values()).map(Preset::label).toList();
+    }
+}
