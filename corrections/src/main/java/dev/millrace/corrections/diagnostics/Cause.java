@@ -1,33 +1,53 @@
 package dev.millrace.corrections.diagnostics;
 
-/** Why behavior and target disagree, in the order in which the decision tree rules them out. */
+/** Why training is off-policy, most severe first, which is the order in which a diagnosis names them. */
 public enum Cause {
-    /** A: the log-probs are of other tokens: re-tokenised text, another chat template, a mask shifted by one. */
-    TOKEN_MISALIGNMENT('A', "the two policies were asked about different tokens or contexts"),
-    /** B: the sampler's log-probs are not of the distribution that was sampled, or not of the one that is trained. */
-    SAMPLING_MISMATCH('B', "temperature, top-p or logit processing differ between sampling and scoring"),
-    /** C: one version of the weights, two engines, different numbers. */
-    ENGINE_NUMERICS('C', "precision, kernels or expert routing differ between the engines"),
-    /** D: the sampler's weights are old. */
-    STALENESS('D', "the policy has moved since the tokens were sampled"),
-    /** E: a statistic over whole sequences grows with their length. */
-    LENGTH_TRAP('E', "sums over sequences punish length rather than divergence"),
-    /** F: the gap grows from step to step: updates feed on tokens whose gradients the gap has made wrong. */
-    FEEDBACK('F', "the gap drives the updates that widen it"),
-    /** None of them: the gap is small, or small enough for what is in force. */
-    NONE('-', "behavior and target agree well enough");
+    /** A: at one version of the weights, sampler and learner disagree. */
+    ENGINE_MISMATCH(
+            'A',
+            "engine mismatch",
+            "precision, kernels or engines differ: at one version of the weights the two disagree"),
+    /** D: few tokens or sequences decide about the step. */
+    VARIANCE_BLOW_UP(
+            'D',
+            "importance-weight variance blow-up",
+            "a few weights decide about the step, and what they add is noise"),
+    /** F: answers surge in length, which comes before a collapse. */
+    LENGTH_SURGE(
+            'F',
+            "optimizer amplification",
+            "answers surge in length: updates amplify what the gap has made of the gradient"),
+    /** E: much of the update is clipped away, and more with every step. */
+    CLIP_SATURATION(
+            'E',
+            "clip saturation",
+            "much of the update is clipped away: the step, or the drift within it, is too large"),
+    /** B: the learner's own policy has moved since the tokens were sampled. */
+    POLICY_STALENESS(
+            'B', "policy staleness", "the engines agree at one version, and the policy has moved since it sampled"),
+    /** C: weights are uneven, and still enough of them count. */
+    TOKEN_DRIFT('C', "moderate token drift", "single tokens are far apart, and still most of them count"),
+    /** None of them. */
+    NONE('-', "no meaningful drift", "sampler and learner agree well enough");
 
     private final char letter;
+    private final String title;
     private final String meaning;
 
-    Cause(char letter, String meaning) {
+    Cause(char letter, String title, String meaning) {
         this.letter = letter;
+        this.title = title;
         this.meaning = meaning;
     }
 
-    /** A to F, or a dash. */
+    /** Its letter in the survey's decision tree, A to F, or a dash. */
     public char letter() {
         return letter;
+    }
+
+    /** Its name, in a few words. */
+    public String title() {
+        return title;
     }
 
     /** What it means, in a clause. */

@@ -1,20 +1,25 @@
 package dev.millrace.corrections.diagnostics;
 
-/** How much is being corrected already; the rungs of the escalation. */
-public enum CorrectionInForce {
-    /** Nothing, or weights alone. */
-    NONE,
-    /** Rejection. */
-    REJECTION,
-    /** Rejection, and weights on what is left. */
-    REJECTION_AND_WEIGHTS;
+import dev.millrace.corrections.CorrectionUnit;
+import java.util.Optional;
 
-    /** The next rung: rejection, then weights too, then {@code systems}. */
-    Fix next(Fix systems) {
-        return switch (this) {
-            case NONE -> Fix.REJECT;
-            case REJECTION -> Fix.REJECT_AND_WEIGH;
-            case REJECTION_AND_WEIGHTS -> systems;
-        };
+/**
+ * What is being corrected already.
+ *
+ * @param rejects whether tokens or sequences that are too far off are left out
+ * @param bands whether the weights of tokens outside of a band are 0
+ * @param weighs what one importance weight is for, token or sequence; empty if nothing is weighed
+ */
+public record CorrectionInForce(boolean rejects, boolean bands, Optional<CorrectionUnit> weighs) {
+    /** Nothing. */
+    public static final CorrectionInForce NONE = new CorrectionInForce(false, false, Optional.empty());
+
+    /** Whether there is any. */
+    public boolean isAny() {
+        return rejects || bands || weighs.isPresent();
+    }
+
+    boolean weighsSequences() {
+        return weighs.filter(unit -> unit == CorrectionUnit.SEQUENCE).isPresent();
     }
 }

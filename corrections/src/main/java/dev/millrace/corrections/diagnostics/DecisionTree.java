@@ -1,42 +1,39 @@
 package dev.millrace.corrections.diagnostics;
 
+import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
 import dev.millrace.corrections.diagnostics.Diagnosis.Evidence;
-import dev.millrace.corrections.length.LengthTrapReport;
+import dev.millrace.corrections.diagnostics.EscalationBounds.Rung;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.function.ToDoubleFunction;
+import java.util.OptionalDouble;
+import java.util.function.Function;
 
 /**
- * From a window of diagnostics to a cause, its evidence and the smallest fix.
+ * From a window of diagnostics to causes, their evidence and the smallest fix of each: the decision tree of "Off-Policy Drift in
+ * LLM RL" (Liu 2026), under its letters.
  *
- * <p>Causes are asked for in this order, and the first one that the evidence supports is the answer:
+ * <p>Every branch is looked at, and those that hold are named, the most severe first (see {@link Cause}):
  * <ol>
- *   <li>A, B: the numbers themselves are wrong. Nothing else can be concluded from them, and no correction helps.
- *   <li>F: the gap is notable and has grown within the window. The most urgent of what a correction can still catch.
- *   <li>E: what looks like divergence is length. Correcting harder would reject more long answers.
- *   <li>D: the gap grows with the lag.
- *   <li>C: the gap is there at one version.
+ *   <li>A, if the engines disagree at <em>one</em> version, old against behavior. Proximal against behavior then says nothing of
+ *       the drift, so C and D, which are read from it, are not looked at.
+ *   <li>D, if few weights count among what is trained on. An effective sample size is that of tokens, or of sequences where
+ *       sequences are weighed. A band that masks few tokens is what this branch asks for, so the ratios outside of it are no
+ *       evidence.
+ *   <li>F, if answers are much longer than so many steps ago; growth of gap and clipping is told beside it.
+ *   <li>E, if much is clipped, and more in the newer half of the window than in the older.
+ *   <li>B, if proximal and old, one engine at two versions, are apart. Without old log-probs, if the gap of the oldest lag is.
+ *       Where something is corrected and half of the sample counts, the survey says to go on, and so does this.
+ *   <li>C, if the gap is moderate and still most of the sample counts, B aside, whose fix comes first.
  * </ol>
  *
- * <p>Escalation for C, D and F goes by what is in force: rejection, then rejection and token weights, then the
- * systems: engines for C, staleness for D, the step for F. The bounds of the third rung are the same as of the first;
- * a window made under a correction that still shows the cause calls for the next one, if the gap is severe: a notable
- * gap that is being corrected is what the correction is for.
- *
- * <p>Sources: Liu, Li et al., "When Speed Kills Stability" (2025) and the guide of verl's rollout correction for the
- * causes C to F, the bounds on KL, chi-square and sample size, and the order of the rungs. The letters and the order
- * in which the causes are ruled out are this library's reading.
+ * <p>Policies are those of the window's last step; what is a trend is one of its older half against its newer, of means.
  *
  * <p>Pure and thread-safe.
  */
 public final class DecisionTree {
-    /** Fewer steps than this have no trend. */
-    private static final int STEPS_FOR_A_TREND = 4;
     /** A mean weight is biased only if it is this many standard errors from 1. */
     private static final double STANDARD_ERRORS = 5.0;
-    /** Above this, token weights are healthy, so that a low sequence sample size is the length's doing. */
-    private static final double HEALTHY_TOKEN_SAMPLE_SIZE = 0.7;
 
     private final TreeBounds bounds;
 
@@ -44,152 +41,300 @@ public final class DecisionTree {
         this.bounds = bounds;
     }
 
-    /** The diagnosis of {@code window}; its last step decides, but for what is a trend. */
+    /** The diagnosis of {@code window}. */
     public Diagnosis diagnose(DiagnosticsWindow window) {
-        DiagnosticsStep last = window.steps().get(window.steps().size() - 1);
-        return misaligned(last)
-                .or(() -> sampledOtherwise(last))
-                .or(() -> feedingBack(window))
-                .or(() -> trappedByLength(last))
-                .or(() -> stale(last, window.inForce()))
-                .or(() -> numericallyApart(last, window.inForce()))
-                .orElseGet(() -> healthy(last));
-    }
-
-    private Optional<Diagnosis> misaligned(DiagnosticsStep step) {
-        PolicyGap gap = step.enginesAlone().orElse(step.gap().all());
-        List<Evidence> evidence = new ArrayList<>();
-        if (Math.abs(gap.kl()) > bounds.misalignedKl()) {
-            evidence.add(new Evidence("|KL| per token", Math.abs(gap.kl()), true, bounds.misalignedKl()));
+        Optional<Branch> engines = engineMismatch(window);
+        Optional<Branch> blowUp = engines.isPresent() ? Optional.empty() : varianceBlowUp(window);
+        Optional<Branch> surge = lengthSurge(window);
+        Optional<Branch> stale = staleness(window, engines.isPresent());
+        List<Branch> found = new ArrayList<>();
+        engines.ifPresent(found::add);
+        blowUp.ifPresent(found::add);
+        surge.ifPresent(found::add);
+        clipSaturation(window).ifPresent(found::add);
+        stale.ifPresent(found::add);
+        if (engines.isEmpty() && blowUp.isEmpty() && stale.isEmpty()) {
+            tokenDrift(window).ifPresent(found::add);
         }
-        double correlation = gap.probabilities().pearson().orElse(1.0);
-        if (correlation < bounds.misalignedCorrelation()) {
-            evidence.add(new Evidence(
-                    "correlation of the probabilities", correlation, false, bounds.misalignedCorrelation()));
-        }
-        return found(Cause.TOKEN_MISALIGNMENT, evidence, Fix.ALIGN_TOKENS);
-    }
-
-    private Optional<Diagnosis> sampledOtherwise(DiagnosticsStep step) {
-        PolicyGap gap = step.enginesAlone().orElse(step.gap().all());
-        double standardError = gap.weights().standardDeviation() / Math.sqrt(gap.tokens());
-        double bound = Math.max(bounds.weightBias(), STANDARD_ERRORS * standardError);
-        double bias = Math.abs(gap.weights().mean() - 1.0);
-        return found(
-                Cause.SAMPLING_MISMATCH,
-                bias > bound ? List.of(new Evidence("|mean ratio - 1|", bias, true, bound)) : List.of(),
-                Fix.ALIGN_SAMPLING);
-    }
-
-    private Optional<Diagnosis> feedingBack(DiagnosticsWindow window) {
-        List<DiagnosticsStep> steps = window.steps();
-        if (steps.size() < STEPS_FOR_A_TREND) {
-            return Optional.empty();
-        }
-        double before = mean(
-                steps.subList(0, steps.size() / 2), step -> step.gap().all().k3());
-        double after = mean(
-                steps.subList(steps.size() - steps.size() / 2, steps.size()),
-                step -> step.gap().all().k3());
-        if (!(after > bounds.notableK3()) || !(after > bounds.feedbackGrowth() * before)) {
-            return Optional.empty();
-        }
-        return found(
-                Cause.FEEDBACK,
-                List.of(
-                        new Evidence("k3 in the second half of the window", after, true, bounds.notableK3()),
-                        new Evidence("its growth over the first half", after / before, true, bounds.feedbackGrowth())),
-                window.inForce().next(Fix.SLOW_DOWN));
-    }
-
-    private static double mean(List<DiagnosticsStep> steps, ToDoubleFunction<DiagnosticsStep> number) {
-        return steps.stream().mapToDouble(number).average().orElseThrow();
-    }
-
-    private Optional<Diagnosis> trappedByLength(DiagnosticsStep step) {
-        List<Evidence> evidence = new ArrayList<>();
-        PolicyGap all = step.gap().all();
-        boolean tokensHealthy = all.weights().effectiveSampleSize() > HEALTHY_TOKEN_SAMPLE_SIZE;
-        if (tokensHealthy && all.sequenceEffectiveSampleSize() < bounds.lowSampleSize() && all.sequences() > 1) {
-            evidence.add(new Evidence(
-                    "effective sample size of sequence products",
-                    all.sequenceEffectiveSampleSize(),
-                    false,
-                    bounds.lowSampleSize()));
-            evidence.add(new Evidence(
-                    "effective sample size of token ratios",
-                    all.weights().effectiveSampleSize(),
-                    true,
-                    HEALTHY_TOKEN_SAMPLE_SIZE));
-        }
-        step.lengths().filter(LengthTrapReport::isTrap).ifPresent(lengths -> {
-            LengthTrapReport.Bucket shortest = lengths.buckets().get(0);
-            LengthTrapReport.Bucket longest =
-                    lengths.buckets().get(lengths.buckets().size() - 1);
-            evidence.add(new Evidence(
-                    "rejected share of the longest answers", longest.rejectionRate(), true, shortest.rejectionRate()));
-        });
-        return found(Cause.LENGTH_TRAP, evidence, Fix.NORMALIZE_LENGTH);
-    }
-
-    private Optional<Diagnosis> stale(DiagnosticsStep step, CorrectionInForce inForce) {
-        if (step.gap().byLag().size() < 2) {
-            return Optional.empty();
-        }
-        List<PolicyGap> byLag = List.copyOf(step.gap().byLag().values());
-        PolicyGap newest = byLag.get(0);
-        PolicyGap oldest = byLag.get(byLag.size() - 1);
-        double bound = Math.max(bounds.notableK3(), bounds.staleGrowth() * newest.k3());
-        if (!(oldest.k3() > bound) || covered(step.gap().all(), inForce)) {
-            return Optional.empty();
-        }
-        return found(
-                Cause.STALENESS,
-                List.of(new Evidence(
-                        "k3 at a lag of " + step.gap().byLag().lastKey() + " versions", oldest.k3(), true, bound)),
-                inForce.next(Fix.LOWER_STALENESS));
-    }
-
-    private Optional<Diagnosis> numericallyApart(DiagnosticsStep step, CorrectionInForce inForce) {
-        PolicyGap gap = step.enginesAlone().orElse(step.gap().all());
-        List<Evidence> evidence = new ArrayList<>(severe(gap));
-        if (evidence.isEmpty() && gap.k3() > bounds.notableK3() && !covered(gap, inForce)) {
-            evidence.add(new Evidence("k3 per token", gap.k3(), true, bounds.notableK3()));
-        }
-        return found(Cause.ENGINE_NUMERICS, evidence, inForce.next(Fix.ALIGN_ENGINES));
-    }
-
-    /** A gap that is notable and not severe is what the correction in force is for. */
-    private boolean covered(PolicyGap gap, CorrectionInForce inForce) {
-        return inForce != CorrectionInForce.NONE && severe(gap).isEmpty();
-    }
-
-    private List<Evidence> severe(PolicyGap gap) {
-        List<Evidence> evidence = new ArrayList<>();
-        if (Math.abs(gap.kl()) > bounds.severeKl()) {
-            evidence.add(new Evidence("|KL| per token", Math.abs(gap.kl()), true, bounds.severeKl()));
-        }
-        if (gap.chiSquareToken() > bounds.severeChiSquare()) {
-            evidence.add(new Evidence("token chi-square", gap.chiSquareToken(), true, bounds.severeChiSquare()));
-        }
-        if (gap.weights().effectiveSampleSize() < bounds.lowSampleSize()) {
-            evidence.add(new Evidence(
-                    "effective sample size of token ratios",
-                    gap.weights().effectiveSampleSize(),
-                    false,
-                    bounds.lowSampleSize()));
-        }
-        return evidence;
-    }
-
-    private Diagnosis healthy(DiagnosticsStep step) {
-        double k3 = step.gap().all().k3();
-        boolean notable = k3 > bounds.notableK3();
         return new Diagnosis(
-                Cause.NONE, List.of(new Evidence("k3 per token", k3, notable, bounds.notableK3())), Fix.NONE);
+                found.isEmpty() ? List.of(healthy(window)) : found, new Pitfalls(bounds).of(window, surge.isPresent()));
     }
 
-    private static Optional<Diagnosis> found(Cause cause, List<Evidence> evidence, Fix fix) {
-        return evidence.isEmpty() ? Optional.empty() : Optional.of(new Diagnosis(cause, evidence, fix));
+    private Optional<Branch> engineMismatch(DiagnosticsWindow window) {
+        PolicyGap gap = sameCheckpoint(window.last(), bounds).orElse(null);
+        if (gap == null) {
+            return Optional.empty();
+        }
+        List<Evidence> evidence = new ArrayList<>();
+        double correlation = gap.probabilities().pearson().orElse(1.0);
+        if (correlation < bounds.brokenCorrelation()
+                && gap.probabilities().meanDifference() > bounds.significantDifference()) {
+            evidence.add(
+                    below("correlation of the probabilities at one version", correlation, bounds.brokenCorrelation()));
+        }
+        above("|KL| per token at one version", Math.abs(gap.kl()), bounds.driftingKl(), evidence);
+        above(
+                "ratio of the perplexities at one version, or its inverse",
+                Math.max(gap.perplexityRatio(), 1 / gap.perplexityRatio()),
+                bounds.brokenPerplexity(),
+                evidence);
+        above(
+                "largest difference of a probability at one version",
+                gap.probabilities().maxDifference(),
+                bounds.probabilitySpike(),
+                evidence);
+        double standardError = gap.weights().standardDeviation() / Math.sqrt(gap.tokens());
+        double bias = Math.abs(gap.weights().mean() - 1.0);
+        double biasBound = Math.max(bounds.weightBias(), STANDARD_ERRORS * standardError);
+        above("|mean ratio - 1| at one version", bias, biasBound, evidence);
+        Fix fix = Math.abs(gap.kl()) > bounds.otherTokensKl()
+                ? Fix.ALIGN_TOKENS
+                : bias > biasBound ? Fix.ALIGN_SAMPLING : Fix.ALIGN_ENGINES;
+        return found(Cause.ENGINE_MISMATCH, evidence, fix);
+    }
+
+    /** Old against behavior, if there are enough tokens to conclude anything from. */
+    static Optional<PolicyGap> sameCheckpoint(DiagnosticsStep step, TreeBounds bounds) {
+        return step.sameCheckpoint().filter(gap -> gap.tokens() >= bounds.leastTokens());
+    }
+
+    private Optional<Branch> varianceBlowUp(DiagnosticsWindow window) {
+        CorrectionInForce inForce = window.inForce();
+        PolicyGap gap = window.last().trainedOn();
+        List<Evidence> evidence = new ArrayList<>();
+        if (!inForce.bands()) {
+            above("token chi-square", gap.chiSquareToken(), bounds.severeChiSquare(), evidence);
+            if (sampleSize(gap, inForce) < bounds.lowSampleSize()) {
+                evidence.add(below(
+                        "effective sample size of the " + (inForce.weighsSequences() ? "sequences" : "tokens"),
+                        sampleSize(gap, inForce),
+                        bounds.lowSampleSize()));
+            }
+            if (inForce.weighsSequences()) {
+                above("sequence chi-square", gap.chiSquareSequence(), bounds.explodedChiSquare(), evidence);
+            }
+        }
+        if (inForce.weighs().isPresent()) {
+            noiseGrowth(window)
+                    .ifPresent(growth -> above(
+                            "noise of the gradient over that without weights", growth, bounds.noiseGrowth(), evidence));
+        }
+        EscalationBounds escalation = bounds.escalation();
+        double rejected = rejected(window);
+        double banded =
+                inForce.bands() ? mean(newest(window), StepFacts::banded).orElse(0) : 0;
+        above("share of the tokens that is rejected", rejected, escalation.systemsRejected(), evidence);
+        above("share of the tokens outside of the band", banded, escalation.bandLimit(), evidence);
+        boolean isPastCorrecting = banded > escalation.bandLimit()
+                || inForce.isAny()
+                        && escalation.rung(gap.chiSquareToken(), rejected, leastLeft(window)) == Rung.SYSTEMS;
+        Fix fix = isPastCorrecting
+                ? Fix.MEND_SYSTEMS
+                : !inForce.bands() ? Fix.MASK_BAND : inForce.rejects() ? Fix.MEND_SYSTEMS : Fix.REJECT_AND_WEIGH;
+        return found(Cause.VARIANCE_BLOW_UP, evidence, fix);
+    }
+
+    /** What counts among tokens, or among sequences where one weight is a sequence's; of one sequence that says nothing. */
+    private static double sampleSize(PolicyGap gap, CorrectionInForce inForce) {
+        return inForce.weighsSequences() && gap.sequences() > 1
+                ? gap.sequenceEffectiveSampleSize()
+                : gap.weights().effectiveSampleSize();
+    }
+
+    /** The largest sample size that rejection left at a step of the window: it stays low only if that is; 1 if none rejects. */
+    private static double leastLeft(DiagnosticsWindow window) {
+        return window.inForce().rejects()
+                ? window.steps().stream()
+                        .mapToDouble(step -> sampleSize(step.trainedOn(), window.inForce()))
+                        .max()
+                        .orElse(1)
+                : 1;
+    }
+
+    private static double rejected(DiagnosticsWindow window) {
+        return window.inForce().rejects()
+                ? mean(newest(window), StepFacts::rejected).orElse(0)
+                : 0;
+    }
+
+    private OptionalDouble noiseGrowth(DiagnosticsWindow window) {
+        List<StepFacts> both = newest(window).stream()
+                .filter(facts ->
+                        facts.noise().isPresent() && facts.noiseUnweighted().isPresent())
+                .toList();
+        double unweighted = mean(both, StepFacts::noiseUnweighted).orElse(0);
+        return unweighted > 0 // of batches without a gradient there is no ratio
+                ? OptionalDouble.of(mean(both, StepFacts::noise).orElseThrow() / unweighted)
+                : OptionalDouble.empty();
+    }
+
+    private Optional<Branch> lengthSurge(DiagnosticsWindow window) {
+        OptionalDouble growth = growth(window, StepFacts::responseTokens, bounds);
+        if (growth.isEmpty() || !(growth.getAsDouble() > bounds.surge())) {
+            return Optional.empty();
+        }
+        List<Evidence> evidence = new ArrayList<>();
+        above(
+                "length of the answers over that " + bounds.surgeSteps() + " steps ago",
+                growth.getAsDouble(),
+                bounds.surge(),
+                evidence);
+        List<DiagnosticsStep> steps = window.steps();
+        if (steps.size() > 1) {
+            double before = k3(steps.subList(0, steps.size() / 2));
+            double after = k3(steps.subList(steps.size() - steps.size() / 2, steps.size()));
+            above(
+                    "k3 per token in the newer half of the window over the older's",
+                    after / Math.max(before, bounds.agreeingKl()),
+                    bounds.rising(),
+                    evidence);
+        }
+        mean(newest(window), StepFacts::clipFraction)
+                .ifPresent(clipped -> above("clipped share of the tokens", clipped, bounds.clipFraction(), evidence));
+        return found(Cause.LENGTH_SURGE, evidence, Fix.SLOW_DOWN);
+    }
+
+    private static double k3(List<DiagnosticsStep> steps) {
+        return steps.stream()
+                .mapToDouble(step -> step.gap().all().k3())
+                .average()
+                .orElse(0);
+    }
+
+    /** The newest steps' mean over that of as many steps so many steps ago; empty while there are not so many. */
+    static OptionalDouble growth(
+            DiagnosticsWindow window, Function<StepFacts, OptionalDouble> number, TreeBounds bounds) {
+        List<StepFacts> course = window.course();
+        int then = course.size() - bounds.surgeSteps() - DiagnosticsCourse.WINDOW;
+        if (then < 0) {
+            return OptionalDouble.empty();
+        }
+        OptionalDouble before = mean(course.subList(then, then + DiagnosticsCourse.WINDOW), number);
+        OptionalDouble now = mean(newest(window), number);
+        return before.isEmpty() || now.isEmpty() || !(before.getAsDouble() > 0)
+                ? OptionalDouble.empty()
+                : OptionalDouble.of(now.getAsDouble() / before.getAsDouble());
+    }
+
+    private Optional<Branch> clipSaturation(DiagnosticsWindow window) {
+        List<StepFacts> last = newest(window).stream()
+                .filter(facts -> facts.clipFraction().isPresent())
+                .toList();
+        int half = last.size() / 2;
+        if (half < 2) { // two steps have no trend
+            return Optional.empty();
+        }
+        double before = mean(last.subList(0, half), StepFacts::clipFraction).orElseThrow();
+        double after = mean(last.subList(last.size() - half, last.size()), StepFacts::clipFraction)
+                .orElseThrow();
+        List<Evidence> evidence = new ArrayList<>();
+        if (after > bounds.clipFraction() && after > bounds.rising() * before) {
+            above("clipped share of the tokens", after, bounds.clipFraction(), evidence);
+            above("the same, against that before it", after, bounds.rising() * before, evidence);
+        }
+        return found(Cause.CLIP_SATURATION, evidence, Fix.LOWER_PRESSURE);
+    }
+
+    private Optional<Branch> staleness(DiagnosticsWindow window, boolean enginesDisagree) {
+        DiagnosticsStep step = window.last();
+        if (window.inForce().isAny()
+                && !enginesDisagree
+                && sampleSize(step.trainedOn(), window.inForce()) >= bounds.lowSampleSize()) {
+            return Optional.empty(); // it is corrected, and enough is left
+        }
+        List<Evidence> evidence = new ArrayList<>();
+        Optional<PolicyGap> versions = step.staleness().filter(gap -> gap.tokens() >= bounds.leastTokens());
+        if (versions.isPresent()) {
+            above("|KL| per token between the versions", Math.abs(versions.get().kl()), bounds.driftingKl(), evidence);
+            above(
+                    "token chi-square between the versions",
+                    versions.get().chiSquareToken(),
+                    bounds.moderateChiSquare(),
+                    evidence);
+        } else if (!enginesDisagree) {
+            growsWithLag(step, evidence);
+        }
+        return found(Cause.POLICY_STALENESS, evidence, Fix.LOWER_STALENESS);
+    }
+
+    private void growsWithLag(DiagnosticsStep step, List<Evidence> evidence) {
+        List<Long> lags = step.gap().byLag().entrySet().stream()
+                .filter(lag -> lag.getValue().tokens() >= bounds.leastTokens())
+                .map(lag -> lag.getKey())
+                .toList();
+        if (lags.size() > 1) {
+            long oldest = lags.get(lags.size() - 1);
+            double newest = step.gap().byLag().get(lags.get(0)).k3();
+            above(
+                    "k3 per token at a lag of " + oldest + " versions",
+                    step.gap().byLag().get(oldest).k3(),
+                    Math.max(bounds.driftingKl(), bounds.staleGrowth() * Math.max(newest, bounds.agreeingKl())),
+                    evidence);
+        }
+    }
+
+    private Optional<Branch> tokenDrift(DiagnosticsWindow window) {
+        CorrectionInForce inForce = window.inForce();
+        PolicyGap gap = window.last().trainedOn();
+        double rejected = rejected(window);
+        List<Evidence> evidence = new ArrayList<>();
+        boolean isCovered =
+                inForce.bands() || inForce.rejects() && inForce.weighs().isPresent();
+        if (!isCovered) {
+            above("token chi-square", gap.chiSquareToken(), bounds.moderateChiSquare(), evidence);
+            if (rejected >= bounds.escalation().weighRejected()) {
+                evidence.add(new Evidence(
+                        "share of the tokens that is rejected",
+                        rejected,
+                        true,
+                        bounds.escalation().weighRejected()));
+            }
+        }
+        Rung rung = bounds.escalation().rung(gap.chiSquareToken(), rejected, 1);
+        return found(
+                Cause.TOKEN_DRIFT,
+                evidence,
+                inForce.rejects() || rung == Rung.REJECT_AND_WEIGH ? Fix.REJECT_AND_WEIGH : Fix.REJECT);
+    }
+
+    private Branch healthy(DiagnosticsWindow window) {
+        PolicyGap gap = window.last().trainedOn();
+        double kl = Math.abs(gap.kl());
+        double size = sampleSize(gap, window.inForce());
+        return new Branch(
+                Cause.NONE,
+                List.of(
+                        new Evidence("|KL| per token", kl, kl > bounds.agreeingKl(), bounds.agreeingKl()),
+                        new Evidence(
+                                "effective sample size", size, size > bounds.lowSampleSize(), bounds.lowSampleSize())),
+                Fix.NONE);
+    }
+
+    /** The steps at the end of the course that the window has policies of. */
+    static List<StepFacts> newest(DiagnosticsWindow window) {
+        List<StepFacts> course = window.course();
+        return course.subList(Math.max(0, course.size() - DiagnosticsCourse.WINDOW), course.size());
+    }
+
+    static OptionalDouble mean(List<StepFacts> steps, Function<StepFacts, OptionalDouble> number) {
+        return steps.stream()
+                .map(number)
+                .filter(OptionalDouble::isPresent)
+                .mapToDouble(OptionalDouble::getAsDouble)
+                .average();
+    }
+
+    private static void above(String quantity, double value, double bound, List<Evidence> evidence) {
+        if (value > bound) { // not of NaN, which is what nobody computed
+            evidence.add(new Evidence(quantity, value, true, bound));
+        }
+    }
+
+    private static Evidence below(String quantity, double value, double bound) {
+        return new Evidence(quantity, value, false, bound);
+    }
+
+    private static Optional<Branch> found(Cause cause, List<Evidence> evidence, Fix fix) {
+        return evidence.isEmpty() ? Optional.empty() : Optional.of(new Branch(cause, evidence, fix));
     }
 }

@@ -2,18 +2,52 @@ package dev.millrace.corrections.diagnostics;
 
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
  * What a window of diagnostics says.
  *
- * @param cause the first cause of the tree that the evidence supports
- * @param evidence the numbers that decided, each with the bound it was held against
- * @param fix the smallest change that answers the cause, given what is in force
+ * @param branches every branch of the tree that the evidence supports, the most severe first; one of {@link Cause#NONE} if
+ *     there is none
+ * @param pitfalls what the data show of mistakes in reading or answering it, in their order
  */
-public record Diagnosis(Cause cause, List<Evidence> evidence, Fix fix) {
+public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
     public Diagnosis {
-        evidence = List.copyOf(evidence);
+        branches = List.copyOf(branches);
+        pitfalls = pitfalls.isEmpty()
+                ? Set.of()
+                : java.util.Collections.unmodifiableSet(java.util.EnumSet.copyOf(pitfalls));
+        if (branches.isEmpty()) {
+            throw new IllegalArgumentException(
+                    "a diagnosis has at least one branch; without a cause it is that of NONE");
+        }
+    }
+
+    /**
+     * A cause that the evidence supports.
+     *
+     * @param cause what is wrong
+     * @param evidence the numbers that decided, each with the bound it was held against
+     * @param fix the smallest change that answers it, given what is in force
+     */
+    public record Branch(Cause cause, List<Evidence> evidence, Fix fix) {
+        public Branch {
+            evidence = List.copyOf(evidence);
+        }
+
+        /** What is so, with the numbers. */
+        public String finding() {
+            String numbers = evidence.stream().map(Evidence::toString).collect(Collectors.joining("; "));
+            return cause.title()
+                    + (cause == Cause.NONE ? "" : " (" + cause.letter() + "): " + cause.meaning())
+                    + (numbers.isEmpty() ? "" : ". " + numbers);
+        }
+
+        /** The same with what to do. */
+        public String sentence() {
+            return finding() + ". " + fix.advice();
+        }
     }
 
     /**
@@ -21,7 +55,7 @@ public record Diagnosis(Cause cause, List<Evidence> evidence, Fix fix) {
      *
      * @param quantity what was measured, with its unit where it has one
      * @param value the number
-     * @param above whether it is above the bound; else it is below
+     * @param above whether it is above the bound; else it is not
      * @param bound what it was compared with
      */
     public record Evidence(String quantity, double value, boolean above, double bound) {
@@ -31,9 +65,36 @@ public record Diagnosis(Cause cause, List<Evidence> evidence, Fix fix) {
         }
     }
 
-    /** The diagnosis in one sentence. */
+    /** The most severe cause. */
+    public Cause cause() {
+        return branches.get(0).cause();
+    }
+
+    /** Its evidence. */
+    public List<Evidence> evidence() {
+        return branches.get(0).evidence();
+    }
+
+    /** What answers it. */
+    public Fix fix() {
+        return branches.get(0).fix();
+    }
+
+    /** Whether nothing is wrong. */
+    public boolean isHealthy() {
+        return cause() == Cause.NONE;
+    }
+
+    /** The most severe cause in one sentence, and the others by name. */
     public String sentence() {
-        String numbers = evidence.stream().map(Evidence::toString).collect(Collectors.joining("; "));
-        return cause.letter() + ": " + cause.meaning() + " (" + numbers + "). " + fix.advice();
+        return branches.get(0).sentence()
+                + (branches.size() == 1
+                        ? ""
+                        : ". Also: "
+                                + branches.stream()
+                                        .skip(1)
+                                        .map(branch -> branch.cause().title() + " ("
+                                                + branch.cause().letter() + ")")
+                                        .collect(Collectors.joining(", ")));
     }
 }

@@ -6,11 +6,13 @@ import java.util.List;
  * The last steps of a run, oldest first, and what was in force while they were made.
  *
  * @param steps at least one, each with trained tokens
+ * @param course what the last steps said of themselves, further back than {@code steps}: a surge is seen over a hundred
  * @param inForce what is corrected already
  */
-public record DiagnosticsWindow(List<DiagnosticsStep> steps, CorrectionInForce inForce) {
+public record DiagnosticsWindow(List<DiagnosticsStep> steps, List<StepFacts> course, CorrectionInForce inForce) {
     public DiagnosticsWindow {
         steps = List.copyOf(steps);
+        course = List.copyOf(course);
         if (steps.isEmpty()) {
             throw new IllegalArgumentException("a window needs at least one step");
         }
@@ -19,5 +21,9 @@ public record DiagnosticsWindow(List<DiagnosticsStep> steps, CorrectionInForce i
                 throw new IllegalArgumentException("a step of a window needs trained tokens: step=" + i);
             }
         }
+    }
+
+    DiagnosticsStep last() {
+        return steps.get(steps.size() - 1);
     }
 }

@@ -4,28 +4,39 @@ package dev.millrace.corrections.diagnostics;
 public enum Fix {
     /** Nothing to do. */
     NONE("keep going"),
-    /** For A: no correction can help, the numbers are of other tokens. */
+    /** For A where it is so large that the numbers are of other tokens; no correction can help. */
     ALIGN_TOKENS(
             "score the token ids that were sampled, in their own context and mask; do not render and tokenise again"),
-    /** For B: no correction can help, the denominators are wrong. */
-    ALIGN_SAMPLING(
-            "record log-probs of the distribution that was sampled (after temperature and top-p), and score with "
-                    + "the same temperature and support"),
-    /** First rung: take out what is too far off. */
-    REJECT("reject by mean k3 per sequence: preset decoupled_k3_rs"),
-    /** Second rung: and weigh what is left. */
-    REJECT_AND_WEIGH("reject by mean k3 and weigh the rest per token: preset decoupled_k3_rs_token_tis"),
-    /** Third rung: the engines themselves. */
-    ALIGN_ENGINES("make the engines agree: a float32 output layer, one precision, batch-invariant kernels, replayed "
-            + "expert routing"),
-    /** Third rung where the cause is age. */
+    /** For A where ratios are biased; no correction can help, the denominators are wrong. */
+    ALIGN_SAMPLING("record log-probs of the distribution that was sampled (after temperature and top-p), and score with"
+            + " the same temperature and support"),
+    /** For A: systems first. */
+    ALIGN_ENGINES("make the engines agree before anything is corrected: one precision on both sides, then one degree of"
+            + " parallelism, then batch-invariant kernels, and replayed routing where experts are routed"),
+    /** For B. */
     LOWER_STALENESS(
-            "lower max_staleness, or mask by second moment (M2PO) and scale the step by the effective sample size"),
+            "let data be fresher (admission.eta, the bound on staleness, more frequent versions), then correct what is left:"
+                    + " decoupled_token_is for a mild lag, decoupled_geo_rs_seq_tis for long queues or answers"),
+    /** First rung: take out what is too far off. */
+    REJECT("reject sequences by the geometric mean of their ratios: preset decoupled_geo_rs with the band 0.99_1.01"),
+    /** Second rung: and weigh what is left. */
+    REJECT_AND_WEIGH(
+            "reject by the geometric mean, and weigh what is left per token: preset decoupled_geo_rs_token_tis"),
+    /** For D: outliers go before anything is weighed. */
+    MASK_BAND(
+            "mask the tokens whose ratio is outside of a band before anything is weighed: preset decoupled_token_icepop"),
+    /** Third rung. */
+    MEND_SYSTEMS(
+            "no correction is cheaper than mending what makes the gap: fresher data, more frequent versions, or one"
+                    + " precision and routing in both engines"),
     /** For E. */
-    NORMALIZE_LENGTH(
-            "judge sequences by means (seq_mean_k3, seq_mean_k1) and weigh per token, not by sums and products"),
-    /** For F, when every rung is taken. */
-    SLOW_DOWN("go back to a version before the rise, with a smaller step and a lower max_staleness");
+    LOWER_PRESSURE(
+            "one epoch and fewer minibatches, half the learning rate; then an objective whose ratio does not grow"
+                    + " with length (gspo, gmpo); do not widen the clip range"),
+    /** For F. */
+    SLOW_DOWN(
+            "halve the learning rate now, which is what the length guard does, and reject by the geometric mean; if answers"
+                    + " go on growing, look upstream: the reward, how answers end, a bonus for length");
 
     private final String advice;
 

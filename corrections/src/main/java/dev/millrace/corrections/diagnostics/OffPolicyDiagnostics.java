@@ -41,10 +41,20 @@ public final class OffPolicyDiagnostics {
      *     {@link PolicyGap#fractionRejected()}
      */
     public OffPolicyReport compute(TokenBatch batch, LogRatio ratio, byte @Nullable [] kept) {
+        return compute(batch, ratio, kept, true);
+    }
+
+    /** As {@link #computeRatios(BatchVersions, long, LogRatio)}, in all only. */
+    public OffPolicyReport computeRatios(TokenBatch batch, LogRatio ratio) {
+        return compute(batch, ratio, null, false);
+    }
+
+    private OffPolicyReport compute(
+            TokenBatch batch, LogRatio ratio, byte @Nullable [] kept, boolean withProbabilities) {
         ratio.requireFits(batch);
         requireFits(batch, kept);
         GapSums all = new GapSums();
-        GapBlock block = new GapBlock(bounds, true);
+        GapBlock block = new GapBlock(bounds, withProbabilities);
         for (int s = 0; s < batch.sequenceCount(); s++) {
             for (int t = batch.start(s); t < batch.end(s); t += TokenBlock.CAPACITY) {
                 if (block.load(batch, ratio, kept, s, t, Math.min(t + TokenBlock.CAPACITY, batch.end(s)))) {

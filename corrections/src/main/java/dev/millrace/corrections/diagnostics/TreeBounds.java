@@ -1,47 +1,104 @@
 package dev.millrace.corrections.diagnostics;
 
 /**
- * The bounds of the decision tree. Defaults: {@link #DEFAULT}, with where each comes from.
+ * The bounds of the decision tree. Those of the survey ("Off-Policy Drift in LLM RL", Liu 2026) are operational defaults; where it
+ * says "large" or "far", the number is this library's, with its reason.
  *
- * @param misalignedKl a mean gap above it (nats per token, either sign) means other tokens: two engines on one
- *     version are two to three orders of magnitude below, re-tokenised text is at 4 to 7
- * @param misalignedCorrelation a correlation of the probabilities below it means other tokens; engines in working order
- *     have 0.99, a bad one 0.9
- * @param weightBias how far the mean ratio may be from 1, which is its expectation whatever the policies, as long as
- *     the sampler's log-probs are those of what was sampled
- * @param notableK3 a mean k3 (nats per token) above it is worth a correction
- * @param severeKl verl's guide calls a mean KL above it a significant gap
- * @param severeChiSquare and a token chi-square above it a severe shift
- * @param lowSampleSize and an effective sample size below it a concentration of weight
- * @param staleGrowth how many times larger the k3 of the oldest lag must be than that of the newest to blame age
- * @param feedbackGrowth how many times larger the k3 of the second half of a window must be than that of the first
+ * @param brokenCorrelation below it the engines are broken: 0.95; in order they have 0.99
+ * @param significantDifference a correlation only counts if probabilities differ by this on average: 0.001. Of a policy that
+ *     is nearly certain of every token, the correlation is one of rounding
+ * @param brokenPerplexity a ratio of the perplexities above it, or below its inverse, is far from 1: e^0.05, which is
+ *     what {@code driftingKl} comes to
+ * @param probabilitySpike a largest difference of a token's probabilities above it: 0.5, the engines think the opposite
+ * @param otherTokensKl at one version, a mean gap above one nat is of other tokens: engines in order are two to three orders
+ *     of magnitude below, re-tokenised text is at 4 to 7
+ * @param weightBias at one version, a mean ratio so far from 1, its expectation, is of another distribution than was sampled:
+ *     0.1, and five standard errors
+ * @param leastTokens of fewer tokens nothing is concluded about the engines: 100, of which the correlation of 0.95 has a standard
+ *     error of a hundredth
+ * @param agreeingKl below this many nats per token there is no drift, 0.02; growth is counted from here, since below it one
+ *     number that says nothing would be divided by another
+ * @param driftingKl above it there is drift: 0.05
+ * @param staleGrowth how many times the gap of the newest lag that of the oldest must be to blame age, where no old log-probs
+ *     tell: 2
+ * @param moderateChiSquare token chi-square of a moderate drift: 0.3
+ * @param severeChiSquare of a variance blow-up: 1, twice the variance on-policy
+ * @param explodedChiSquare of whole sequences, where sequences are weighed: 10, an effective sample size of a tenth
+ * @param lowSampleSize an effective sample size below it is a blow-up: 0.5
+ * @param noiseGrowth a gradient noise under the weights so many times that without them: 2, as of the chi-square
+ * @param clipFraction above it, and rising, the clip is saturated: 0.2
+ * @param rising what a mean must grow by from the older half of the window to the newer to count as rising: 5 %
+ * @param surge a mean length so many times what it was: 1.2
+ * @param surgeSteps over so many steps: 100
+ * @param escalation when what is in force is not enough
  */
 public record TreeBounds(
-        double misalignedKl,
-        double misalignedCorrelation,
+        double brokenCorrelation,
+        double significantDifference,
+        double brokenPerplexity,
+        double probabilitySpike,
+        double otherTokensKl,
         double weightBias,
-        double notableK3,
-        double severeKl,
-        double severeChiSquare,
-        double lowSampleSize,
+        int leastTokens,
+        double agreeingKl,
+        double driftingKl,
         double staleGrowth,
-        double feedbackGrowth) {
-    /** One nat, 0.5, 0.1, 0.001 nats, 0.1 nats, 1, 0.3, fourfold, twofold. */
-    public static final TreeBounds DEFAULT = new TreeBounds(1.0, 0.5, 0.1, 1e-3, 0.1, 1.0, 0.3, 4.0, 2.0);
+        double moderateChiSquare,
+        double severeChiSquare,
+        double explodedChiSquare,
+        double lowSampleSize,
+        double noiseGrowth,
+        double clipFraction,
+        double rising,
+        double surge,
+        int surgeSteps,
+        EscalationBounds escalation) {
+    /** As above. */
+    public static final TreeBounds DEFAULT = new TreeBounds(
+            0.95,
+            0.001,
+            Math.exp(0.05),
+            0.5,
+            1.0,
+            0.1,
+            100,
+            0.02,
+            0.05,
+            2.0,
+            0.3,
+            1.0,
+            10.0,
+            0.5,
+            2.0,
+            0.2,
+            1.05,
+            1.2,
+            100,
+            EscalationBounds.DEFAULT);
 
     public TreeBounds {
-        requirePositive("misalignedKl", misalignedKl);
-        requirePositive("misalignedCorrelation", misalignedCorrelation);
+        requirePositive("brokenCorrelation", brokenCorrelation);
+        requirePositive("significantDifference", significantDifference);
+        requirePositive("brokenPerplexity", brokenPerplexity);
+        requirePositive("probabilitySpike", probabilitySpike);
+        requirePositive("otherTokensKl", otherTokensKl);
         requirePositive("weightBias", weightBias);
-        requirePositive("notableK3", notableK3);
-        requirePositive("severeKl", severeKl);
-        requirePositive("severeChiSquare", severeChiSquare);
-        requirePositive("lowSampleSize", lowSampleSize);
+        requirePositive("leastTokens", leastTokens);
+        requirePositive("agreeingKl", agreeingKl);
+        requirePositive("driftingKl", driftingKl);
         requirePositive("staleGrowth", staleGrowth);
-        requirePositive("feedbackGrowth", feedbackGrowth);
+        requirePositive("moderateChiSquare", moderateChiSquare);
+        requirePositive("severeChiSquare", severeChiSquare);
+        requirePositive("explodedChiSquare", explodedChiSquare);
+        requirePositive("lowSampleSize", lowSampleSize);
+        requirePositive("noiseGrowth", noiseGrowth);
+        requirePositive("clipFraction", clipFraction);
+        requirePositive("rising", rising);
+        requirePositive("surge", surge);
+        requirePositive("surgeSteps", surgeSteps);
     }
 
-    private static void requirePositive(String name, double bound) {
+    static void requirePositive(String name, double bound) {
         if (!(bound > 0 && bound < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException(name + " must be positive and finite: " + bound);
         }

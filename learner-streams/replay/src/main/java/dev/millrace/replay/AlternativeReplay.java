@@ -1,7 +1,6 @@
 package dev.millrace.replay;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.diagnostics.CorrectionInForce;
 import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.StageFacts;
@@ -36,17 +35,6 @@ final class AlternativeReplay {
     /** Whether it sees log-probs that were computed again. */
     boolean isRescored() {
         return alternative.isRescored();
-    }
-
-    /** What a diagnosis has to know of it. */
-    CorrectionInForce inForce() {
-        boolean rejects = alternative.algorithm().rejection().rejects();
-        if (!rejects) {
-            return CorrectionInForce.NONE;
-        }
-        return alternative.algorithm().weightsCompare().isPresent()
-                ? CorrectionInForce.REJECTION_AND_WEIGHTS
-                : CorrectionInForce.REJECTION;
     }
 
     Decision decide(StageFacts facts) {

@@ -1,9 +1,11 @@
 package dev.millrace.replay;
 
-import dev.millrace.corrections.diagnostics.DecisionTree;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.diagnostics.CorrectionInForce;
 import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.corrections.diagnostics.DiagnosticsCourse;
 import dev.millrace.corrections.diagnostics.DiagnosticsStep;
-import dev.millrace.corrections.diagnostics.DiagnosticsWindow;
+import dev.millrace.corrections.diagnostics.StepFacts;
 import dev.millrace.corrections.diagnostics.TreeBounds;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.StageFacts;
@@ -15,6 +17,7 @@ import dev.millrace.replay.rescore.Rescorer;
 import dev.millrace.replay.rescore.Rescorer.Rescored;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.serde.AvroRecordDeserializer;
@@ -22,6 +25,8 @@ import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.stages.BatchDiagnostics;
 import dev.millrace.stages.RecordedFacts;
+import dev.millrace.stages.StageReports;
+import dev.millrace.stages.StepDiagnostics;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -34,6 +39,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
@@ -48,8 +54,6 @@ import org.jspecify.annotations.Nullable;
  */
 public final class WhatIf {
     /** Steps that a diagnosis looks back on. */
-    private static final int WINDOW = 10;
-
     private static final long CLOSE_LIMIT_SECONDS = 60;
 
     private final RecordedRun run;
@@ -57,27 +61,16 @@ public final class WhatIf {
     private final List<AlternativeReplay> alternatives;
     private final AvroRecordDeserializer<LearnerBatch> batchReader;
     private final AvroRecordDeserializer<Trajectory> trajectoryReader;
-    private final DecisionTree tree = new DecisionTree(TreeBounds.DEFAULT);
     private final @Nullable Rescorer rescorer;
     private final boolean isLearnersDecision;
-    private final Window recordedWindow = new Window();
-    private final Window rescoredWindow = new Window();
+    private final List<DiagnosticsCourse> courses;
     private final LongAdder passed = new LongAdder();
     private final LongAdder tokens = new LongAdder();
     private final LongAdder untrained = new LongAdder();
     private KeptBatch.@Nullable Keeper keeper;
 
-    /** The latest steps, over which a diagnosis is made. */
-    private static final class Window {
-        private final Deque<DiagnosticsStep> steps = new ArrayDeque<>();
-
-        void add(DiagnosticsStep step) {
-            steps.addLast(step);
-            if (steps.size() > WINDOW) {
-                steps.removeFirst();
-            }
-        }
-    }
+    /** What a diagnosis of one batch under one alternative goes by. */
+    private record Seen(Optional<DiagnosticsStep> policies, StepFacts facts, CorrectionInForce inForce) {}
 
     /** @param alternatives the run's own corrections first; none of them sees other log-probs than the recorded ones */
     public WhatIf(RecordedRun run, StepRange range, List<Alternative> alternatives) {
@@ -102,6 +95,9 @@ public final class WhatIf {
         this.run = run;
         this.range = range;
         this.alternatives = alternatives.stream().map(AlternativeReplay::new).toList();
+        this.courses = alternatives.stream()
+                .map(one -> new DiagnosticsCourse(TreeBounds.DEFAULT))
+                .toList();
         this.batchReader = AvroSerde.of(LearnerBatch.class, run.registry()).deserializer();
         this.trajectoryReader = AvroSerde.of(Trajectory.class, run.registry()).deserializer();
         this.rescorer = rescorer;
@@ -143,11 +139,7 @@ public final class WhatIf {
     }
 
     /** One batch decided, before it is put behind those before it. */
-    private record Decided(
-            ReplayedStep step,
-            Optional<DiagnosticsStep> recorded,
-            Optional<DiagnosticsStep> rescored,
-            List<KeptBatch> kept) {}
+    private record Decided(ReplayedStep step, List<Seen> seen, List<KeptBatch> kept) {}
 
     /** Has every batch kept as each alternative but the first makes it; before the replay. */
     public WhatIf keeping(KeptBatch.Keeper taker) {
@@ -164,7 +156,7 @@ public final class WhatIf {
     public void replay(int threads, Consumer<ReplayedStep> steps) throws InterruptedException {
         ExecutorService workers = Executors.newFixedThreadPool(threads, runnable -> new Thread(runnable, "replay"));
         try (TrajectoryFeed trajectories = new TrajectoryFeed(run);
-                TrainedSteps trained = isLearnersDecision ? new TrainedSteps(run) : null) {
+                TrainedSteps trained = new TrainedSteps(run)) {
             Deque<Future<Decided>> underWay = new ArrayDeque<>();
             for (TopicPartition partition : run.partitions(run.topics().batches())) {
                 Range offsets = offsets(partition);
@@ -181,9 +173,7 @@ public final class WhatIf {
                                 && !rescorer.knows(batch.get().getBatchId())) {
                             untrained.increment();
                         } else if (batch.isPresent()) {
-                            Optional<TrainingStep> step = trained == null
-                                    ? Optional.empty()
-                                    : trained.of(batch.get().getBatchId());
+                            Optional<TrainingStep> step = trained.of(batch.get().getBatchId());
                             List<ConsumerRecord<byte[], byte[]>> members = trajectories.of(batch.get());
                             underWay.add(workers.submit(() -> decide(batch.get(), step, members)));
                         }
@@ -225,6 +215,9 @@ public final class WhatIf {
         Optional<Rescored> rescored =
                 rescorer == null ? Optional.empty() : Optional.of(rescorer.rescore(batch, trajectories, facts));
         List<StepFigures> figures = new ArrayList<>();
+        Optional<DiagnosticsStep> recordedShow = BatchDiagnostics.of(facts);
+        Optional<DiagnosticsStep> rescoredShow = rescored.flatMap(step -> BatchDiagnostics.of(step.facts()));
+        List<Seen> diagnosed = new ArrayList<>();
         List<KeptBatch> kept = new ArrayList<>();
         Optional<Boolean> isAsTrained = Optional.empty();
         boolean isAsRecorded = false;
@@ -236,6 +229,14 @@ public final class WhatIf {
             StageFacts seen = alternative.isRescored() ? rescored.orElseThrow().facts() : facts;
             Decision decision = alternative.decide(seen);
             figures.add(alternative.figures(seen, decision, batch));
+            diagnosed.add(
+                    a == 0
+                            ? recorded(recordedShow, batch, trained, facts)
+                            : decided(
+                                    alternative.isRescored() ? rescoredShow : recordedShow,
+                                    seen,
+                                    decision.left(),
+                                    StageReports.of(decision.outcomes())));
             if (keeper != null && a > 0) {
                 kept.add(alternative.kept(
                         batch,
@@ -254,7 +255,8 @@ public final class WhatIf {
                         .mean();
             }
             if (alternative.isRescored() && isAsTrained.isEmpty()) {
-                isAsTrained = trained.map(step -> AlternativeReplay.isTrained(decision, step));
+                isAsTrained = trained.filter(step -> isLearnersDecision)
+                        .map(step -> AlternativeReplay.isTrained(decision, step));
             }
         }
         double reward = batch.getEntries().stream()
@@ -273,9 +275,29 @@ public final class WhatIf {
                         rescored.map(step -> new RescoredStep(step.agreement(), asTrained)),
                         figures,
                         List.of()),
-                BatchDiagnostics.of(facts),
-                rescored.flatMap(step -> BatchDiagnostics.of(step.facts())),
+                diagnosed,
                 kept);
+    }
+
+    /** The run as it went, from its records: what the doctor goes by. */
+    private static Seen recorded(
+            Optional<DiagnosticsStep> show, LearnerBatch batch, Optional<TrainingStep> step, StageFacts facts) {
+        int[] members = IntStream.range(0, facts.tokens().sequenceCount()).toArray();
+        List<StageReport> reports = StepDiagnostics.reports(batch, step);
+        return new Seen(
+                show.map(one -> BatchDiagnostics.leaving(
+                        one, facts, StepDiagnostics.left(facts.tokens(), batch, members, step))),
+                step.map(StepDiagnostics::facts).orElseGet(() -> StepDiagnostics.facts(facts.tokens(), reports)),
+                StepDiagnostics.inForce(reports));
+    }
+
+    /** What an alternative decided: no step was taken under it, so that nothing is known of clipping or noise. */
+    private static Seen decided(
+            Optional<DiagnosticsStep> show, StageFacts facts, TokenBatch left, List<StageReport> reports) {
+        return new Seen(
+                show.map(one -> BatchDiagnostics.leaving(one, facts, left)),
+                StepDiagnostics.facts(facts.tokens(), reports),
+                StepDiagnostics.inForce(reports));
     }
 
     private List<Trajectory> decoded(LearnerBatch batch, List<ConsumerRecord<byte[], byte[]>> members) {
@@ -302,16 +324,14 @@ public final class WhatIf {
         if (keeper != null) {
             keeper.keep(step.kept());
         }
-        step.recorded().ifPresent(recordedWindow::add);
-        step.rescored().ifPresent(rescoredWindow::add);
         List<Optional<Diagnosis>> diagnoses = new ArrayList<>();
-        for (AlternativeReplay alternative : alternatives) {
-            Deque<DiagnosticsStep> window = (alternative.isRescored() ? rescoredWindow : recordedWindow).steps;
+        for (int a = 0; a < courses.size(); a++) {
+            Seen seen = step.seen().get(a);
+            courses.get(a).add(seen.policies(), seen.facts());
             diagnoses.add(
-                    step.recorded().isEmpty()
+                    seen.policies().isEmpty()
                             ? Optional.empty()
-                            : Optional.of(
-                                    tree.diagnose(new DiagnosticsWindow(List.copyOf(window), alternative.inForce()))));
+                            : courses.get(a).diagnose(seen.inForce()));
         }
         return step.step().diagnosed(diagnoses);
     }

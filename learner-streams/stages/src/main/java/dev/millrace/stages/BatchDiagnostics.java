@@ -4,8 +4,7 @@ import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.diagnostics.DiagnosticBounds;
 import dev.millrace.corrections.diagnostics.DiagnosticsStep;
 import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
-import dev.millrace.corrections.diagnostics.OffPolicyReport;
-import dev.millrace.corrections.diagnostics.PolicyGap;
+import dev.millrace.corrections.length.LengthTrapReport;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.corrections.stage.StageFacts;
@@ -13,15 +12,15 @@ import java.util.Arrays;
 import java.util.Optional;
 
 /**
- * What a batch shows before anything is corrected: proximal against behavior policy, in all and by lag, and one engine against
- * the other where both have scored.
+ * What the policies of a batch show: proximal against behavior, in all and by lag, as the data came and as the masks left them; and
+ * where old log-probs are, one engine against the other at one version, and one version against the other in one engine.
  */
 public final class BatchDiagnostics {
     private static final OffPolicyDiagnostics DIAGNOSTICS = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT);
 
     private BatchDiagnostics() {}
 
-    /** A step for a diagnosis; empty if the batch has no trainable token. */
+    /** What a batch shows as it came; empty if it has no trainable token. */
     public static Optional<DiagnosticsStep> of(StageFacts facts) {
         TokenBatch tokens = facts.tokens();
         if (tokens.trainedTokens() == 0) {
@@ -30,16 +29,40 @@ public final class BatchDiagnostics {
         LogRatio anchor = facts.ratio(RatioKind.ANCHOR);
         TokenBatch scored = without(tokens, facts.withoutOld());
         if (scored.trainedTokens() == 0) { // only the newest tokens can stand for the engines
-            return Optional.of(new DiagnosticsStep(
-                    DIAGNOSTICS.compute(facts.versions(), facts.version(), anchor, tokens.mask()),
-                    Optional.empty(),
-                    Optional.empty()));
+            return Optional.of(
+                    DiagnosticsStep.of(DIAGNOSTICS.compute(facts.versions(), facts.version(), anchor, tokens.mask())));
         }
-        OffPolicyReport gap = DIAGNOSTICS.computeRatios(facts.versions(), facts.version(), anchor);
-        Optional<PolicyGap> engines = Optional.of(DIAGNOSTICS
-                .compute(scored, facts.ratio(RatioKind.ENGINE_MISMATCH))
-                .all());
-        return Optional.of(new DiagnosticsStep(gap, engines, Optional.empty()));
+        return Optional.of(new DiagnosticsStep(
+                DIAGNOSTICS.computeRatios(facts.versions(), facts.version(), anchor),
+                Optional.of(DIAGNOSTICS
+                        .compute(scored, facts.ratio(RatioKind.ENGINE_MISMATCH))
+                        .all()),
+                Optional.of(DIAGNOSTICS
+                        .computeRatios(scored, facts.ratio(RatioKind.STALENESS))
+                        .all()),
+                Optional.empty(),
+                Optional.empty()));
+    }
+
+    /**
+     * The same with what masks left of the batch.
+     *
+     * @param left the layout of {@code facts} under the mask that is left
+     */
+    public static DiagnosticsStep leaving(DiagnosticsStep step, StageFacts facts, TokenBatch left) {
+        if (left.trainedTokens() == facts.tokens().trainedTokens()) {
+            return step;
+        }
+        return new DiagnosticsStep(
+                step.gap(),
+                step.engines(),
+                step.staleness(),
+                left.trainedTokens() == 0
+                        ? Optional.empty()
+                        : Optional.of(DIAGNOSTICS
+                                .computeRatios(left, facts.ratio(RatioKind.ANCHOR))
+                                .all()),
+                Optional.of(LengthTrapReport.of(facts.tokens(), left.mask())));
     }
 
     /** The layout with the marked sequences masked. */

@@ -4,8 +4,13 @@ import dev.millrace.audit.doctor.Finding.Weight;
 import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
+import dev.millrace.corrections.diagnostics.Fix;
 import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.stages.IdleStages;
+import dev.millrace.stages.StageReports;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -13,6 +18,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalDouble;
+import java.util.OptionalLong;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -27,6 +33,11 @@ public final class Doctor {
     private static final double LOW_ESS = 0.3;
     private static final double MANY_STALE = 0.2;
     private static final double MANY_MASKED = 0.5;
+    /** Where the survey says that only the systems help. */
+    private static final double SOME_TOKENS_MASKED = 0.25;
+    /** Steps in a row that leave the weights as they are. */
+    private static final int FROZEN = 10;
+
     private static final double MANY_DROPPED = 0.1;
     private static final double MANY_REFUSED = 0.01;
     private static final double MANY_ZERO = 0.5;
@@ -43,7 +54,9 @@ public final class Doctor {
         progress(examination, findings);
         serving(examination, findings);
         lost(examination.account().balance(), findings);
+        frozen(examination.account().steps(), findings);
         training(examination.account().steps(), findings);
+        idle(examination.account().steps(), findings);
         findings.sort(Comparator.comparing(Finding::weight)); // stable
         return findings;
     }
@@ -70,22 +83,30 @@ public final class Doctor {
                         "raise topics.record_retention_ms, or export what is to be kept")));
     }
 
+    /** Every branch of the tree that holds, by name; then mistakes in reading or answering it. */
     private static void offPolicy(Examination examination, List<Finding> findings) {
-        examination
-                .offPolicy()
-                .filter(diagnosis -> diagnosis.cause() != Cause.NONE)
-                .ifPresent(diagnosis -> findings.add(new Finding(
-                        diagnosis.cause() == Cause.TOKEN_MISALIGNMENT || diagnosis.cause() == Cause.SAMPLING_MISMATCH
-                                ? Weight.BROKEN
-                                : Weight.SICK,
-                        "off policy",
-                        diagnosis.cause().letter() + ": " + diagnosis.cause().meaning() + " ("
-                                + String.join(
-                                        "; ",
-                                        diagnosis.evidence().stream()
-                                                .map(Object::toString)
-                                                .toList()) + ")",
-                        diagnosis.fix().advice())));
+        examination.offPolicy().ifPresent(diagnosis -> {
+            diagnosis.branches().stream()
+                    .filter(branch -> branch.cause() != Cause.NONE)
+                    .forEach(branch -> findings.add(new Finding(
+                            weight(branch),
+                            "off policy",
+                            branch.finding(),
+                            branch.fix().advice())));
+            diagnosis.pitfalls().forEach(pitfall -> {
+                String[] parts = pitfall.sentence().split(": ", 2);
+                findings.add(new Finding(Weight.WEAK, "off policy", parts[0], parts[1]));
+            });
+        });
+    }
+
+    private static Weight weight(Branch branch) {
+        return switch (branch.cause()) {
+            case ENGINE_MISMATCH -> branch.fix() == Fix.ALIGN_ENGINES ? Weight.SICK : Weight.BROKEN; // other tokens
+            case VARIANCE_BLOW_UP, LENGTH_SURGE, CLIP_SATURATION -> Weight.SICK;
+            case POLICY_STALENESS, TOKEN_DRIFT -> Weight.WEAK;
+            case NONE -> Weight.NOTE;
+        };
     }
 
     /** A run that has ended has nothing in flight that anybody waits for; one that hangs has. */
@@ -223,8 +244,91 @@ public final class Doctor {
         }
     }
 
+    /** A run whose weights stay as they are makes versions, spends what it spends, and learns nothing. */
+    private static void frozen(List<TrainingStep> steps, List<Finding> findings) {
+        int still = 0; // steps at the end that left the weights as they were
+        int starved = 0;
+        for (int i = steps.size() - 1; i > 0; i--) {
+            TrainingStep step = steps.get(i);
+            if (step.getTokensTrained() > 0
+                    && !step.getWeightsSha256().equals(steps.get(i - 1).getWeightsSha256())) {
+                break;
+            }
+            still++;
+            starved += step.getTokensTrained() == 0 ? 1 : 0;
+        }
+        if (still >= FROZEN) {
+            findings.add(new Finding(
+                    Weight.SICK,
+                    "frozen",
+                    say(
+                            "the last %d steps left the weights as they were; %s",
+                            still,
+                            starved == 0
+                                    ? "all of them had tokens to train on"
+                                    : starved + " of them had no token left to train on"),
+                    starved == 0
+                            ? "is the learning rate 0, or every advantage?"
+                            : "the stage that masks most says why: loosen it, or lower admission.eta"));
+            return;
+        }
+        List<TrainingStep> last = last(steps);
+        long without =
+                last.stream().filter(step -> step.getTokensTrained() == 0).count();
+        if (without > 0) {
+            findings.add(new Finding(
+                    Weight.WEAK,
+                    "starved",
+                    say("%d of the last %d steps had no token left to train on", without, last.size()),
+                    "the stage that masks most says why: loosen it, or lower admission.eta"));
+        }
+    }
+
+    /** Of the tokens that reached the first stage, how many nobody trains on. */
+    private static void trainedShare(List<TrainingStep> last, List<Finding> findings) {
+        long seen = 0;
+        long trained = 0;
+        for (TrainingStep step : last) {
+            OptionalLong ofStep = StageReports.of(step).stream()
+                    .mapToLong(StageReport::getTokensSeen)
+                    .max();
+            if (ofStep.isPresent()) {
+                seen += ofStep.getAsLong();
+                trained += Math.min(step.getTokensTrained(), ofStep.getAsLong());
+            }
+        }
+        double masked = seen == 0 ? 0 : 1 - (double) trained / seen;
+        if (masked > SOME_TOKENS_MASKED) {
+            findings.add(new Finding(
+                    masked > MANY_MASKED ? Weight.SICK : Weight.WEAK,
+                    "masked tokens",
+                    say(
+                            "the last %d steps trained on %.0f %% of their tokens: %,d of %,d",
+                            last.size(), 100 * (1 - masked), trained, seen),
+                    "no correction is cheaper than fresher data or engines that agree once a quarter is masked:"
+                            + " lower admission.eta, or look at the stage that masks most"));
+        }
+    }
+
+    /** Over the whole run, since a stage that acted once is no setting without an effect until much later. */
+    private static void idle(List<TrainingStep> steps, List<Finding> findings) {
+        IdleStages stages = new IdleStages(IdleStages.STEPS);
+        steps.forEach(stages::add);
+        stages.idle()
+                .forEach(idle -> findings.add(new Finding(
+                        Weight.NOTE,
+                        "idle stage",
+                        idle.sentence(),
+                        "if it is not there as a guard, take it out or set it so that it acts")));
+    }
+
+    private static List<TrainingStep> last(List<TrainingStep> steps) {
+        return steps.subList(Math.max(0, steps.size() - WINDOW), steps.size());
+    }
+
     private static void training(List<TrainingStep> steps, List<Finding> findings) {
-        List<TrainingStep> last = steps.subList(Math.max(0, steps.size() - WINDOW), steps.size());
+        List<TrainingStep> last = last(steps);
+        trainedShare(last, findings);
         known(last, TrainingStep::getEssRatio).ifPresent(ess -> {
             if (ess < LOW_ESS) {
                 findings.add(new Finding(

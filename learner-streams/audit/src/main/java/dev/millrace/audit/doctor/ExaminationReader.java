@@ -3,11 +3,10 @@ package dev.millrace.audit.doctor;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.corrections.diagnostics.CorrectionInForce;
-import dev.millrace.corrections.diagnostics.DecisionTree;
 import dev.millrace.corrections.diagnostics.Diagnosis;
-import dev.millrace.corrections.diagnostics.DiagnosticsStep;
-import dev.millrace.corrections.diagnostics.DiagnosticsWindow;
+import dev.millrace.corrections.diagnostics.DiagnosticsCourse;
 import dev.millrace.corrections.diagnostics.TreeBounds;
+import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.TopicScan;
@@ -16,16 +15,18 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.stages.BatchDiagnostics;
 import dev.millrace.stages.RecordedFacts;
+import dev.millrace.stages.StepDiagnostics;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -36,6 +37,7 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -46,7 +48,7 @@ import org.apache.kafka.common.serialization.Deserializer;
  * {@value #BATCHES} batches, over which the decision tree of the corrections is asked.
  */
 public final class ExaminationReader {
-    private static final int BATCHES = 8;
+    private static final int BATCHES = DiagnosticsCourse.WINDOW;
 
     private final LogConnection connection;
     private final RunTopics topics;
@@ -86,7 +88,7 @@ public final class ExaminationReader {
                     account,
                     List.copyOf(serving.values()),
                     newest[0] < 0 ? OptionalLong.empty() : OptionalLong.of(newest[0]),
-                    diagnosis(scan, cut),
+                    diagnosis(scan, cut, account.steps()),
                     lags,
                     clock.millis());
         }
@@ -106,7 +108,7 @@ public final class ExaminationReader {
         }
     }
 
-    private Optional<Diagnosis> diagnosis(TopicScan scan, ConsistentCut cut) {
+    private Optional<Diagnosis> diagnosis(TopicScan scan, ConsistentCut cut, List<TrainingStep> steps) {
         Deque<LearnerBatch> last = new ArrayDeque<>();
         TopicPartition partition = cut.partitions(topics.batches()).get(0);
         // a batch and the mark that ends its transaction take two offsets, or a few more
@@ -121,20 +123,34 @@ public final class ExaminationReader {
             return true;
         });
         Map<Long, Trajectory> trajectories = trajectories(scan, cut, last);
-        List<DiagnosticsStep> steps = new ArrayList<>();
-        Set<String> stages = new HashSet<>();
+        Map<Long, TrainingStep> stepOf = new HashMap<>();
+        steps.forEach(step -> stepOf.put(step.getBatchId(), step));
+        DiagnosticsCourse course = new DiagnosticsCourse(TreeBounds.DEFAULT);
+        long first = last.isEmpty() ? Long.MAX_VALUE : last.peekFirst().getBatchId();
+        steps.stream()
+                .filter(step -> step.getBatchId() < first)
+                .forEach(step -> course.add(Optional.empty(), StepDiagnostics.facts(step)));
+        CorrectionInForce inForce = CorrectionInForce.NONE;
         for (LearnerBatch batch : last) {
-            List<Trajectory> members = batch.getEntries().stream()
-                    .map(entry -> trajectories.get(entry.getOffset()))
-                    .filter(Objects::nonNull)
+            Optional<TrainingStep> step = Optional.ofNullable(stepOf.get(batch.getBatchId()));
+            int[] members = IntStream.range(0, batch.getEntries().size())
+                    .filter(i ->
+                            trajectories.containsKey(batch.getEntries().get(i).getOffset()))
+                    .toArray();
+            List<Trajectory> there = Arrays.stream(members)
+                    .mapToObj(i -> Objects.requireNonNull(
+                            trajectories.get(batch.getEntries().get(i).getOffset())))
                     .toList();
-            batch.getStages().stream().map(StageReport::getStage).forEach(stages::add);
-            BatchDiagnostics.of(RecordedFacts.of(batch, members)).ifPresent(steps::add);
+            StageFacts facts = RecordedFacts.of(batch, there);
+            List<StageReport> reports = StepDiagnostics.reports(batch, step);
+            inForce = StepDiagnostics.inForce(reports);
+            course.add(
+                    BatchDiagnostics.of(facts)
+                            .map(show -> BatchDiagnostics.leaving(
+                                    show, facts, StepDiagnostics.left(facts.tokens(), batch, members, step))),
+                    step.map(StepDiagnostics::facts).orElseGet(() -> StepDiagnostics.facts(facts.tokens(), reports)));
         }
-        return steps.isEmpty()
-                ? Optional.empty()
-                : Optional.of(
-                        new DecisionTree(TreeBounds.DEFAULT).diagnose(new DiagnosticsWindow(steps, inForce(stages))));
+        return course.diagnose(inForce);
     }
 
     private Map<Long, Trajectory> trajectories(TopicScan scan, ConsistentCut cut, Deque<LearnerBatch> batches) {
@@ -157,13 +173,5 @@ public final class ExaminationReader {
             return !wanted.isEmpty();
         });
         return found;
-    }
-
-    private static CorrectionInForce inForce(Set<String> stages) {
-        boolean rejects = stages.stream().anyMatch(stage -> stage.endsWith("_rs"));
-        boolean weighs = stages.stream().anyMatch(stage -> stage.endsWith("_tis") || stage.endsWith("_is"));
-        return !rejects
-                ? CorrectionInForce.NONE
-                : weighs ? CorrectionInForce.REJECTION_AND_WEIGHTS : CorrectionInForce.REJECTION;
     }
 }

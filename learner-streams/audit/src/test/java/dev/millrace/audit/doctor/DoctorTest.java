@@ -1,6 +1,7 @@
 package dev.millrace.audit.doctor;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 
 import dev.millrace.audit.doctor.Finding.Weight;
 import dev.millrace.audit.ledger.Account;
@@ -10,15 +11,22 @@ import dev.millrace.audit.ledger.RolloutOrigin;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
+import dev.millrace.corrections.diagnostics.Diagnosis.Evidence;
 import dev.millrace.corrections.diagnostics.Fix;
+import dev.millrace.corrections.diagnostics.Pitfall;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.TrainingStep;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.IntFunction;
+import java.util.function.LongUnaryOperator;
 import org.junit.jupiter.api.Test;
 
 class DoctorTest {
@@ -58,6 +66,30 @@ class DoctorTest {
                 .build();
     }
 
+    private static Diagnosis diagnosis(Cause cause, Fix fix) {
+        return new Diagnosis(
+                List.of(new Branch(cause, List.of(new Evidence("token chi-square", 1.5, true, 1)), fix)), Set.of());
+    }
+
+    private static List<TrainingStep> course(int steps, LongUnaryOperator tokensTrained, IntFunction<String> sha) {
+        List<TrainingStep> course = new ArrayList<>();
+        for (int i = 0; i < steps; i++) {
+            TrainingStep step = step(
+                    NOW,
+                    0.9,
+                    Map.of("stage.m2po.tokens_seen", 1000.0, "stage.m2po.tokens_changed", i == 0 ? 1.0 : 0.0));
+            course.add(TrainingStep.newBuilder(step)
+                    .setTokensTrained(tokensTrained.applyAsLong(i))
+                    .setWeightsSha256(sha.apply(i))
+                    .build());
+        }
+        return course;
+    }
+
+    private static List<Finding> ofCourse(List<TrainingStep> steps) {
+        return findings(balance(WELL, List.of(), List.of()), steps, List.of(), Optional.empty());
+    }
+
     private static Serving serving(String id, long version, long heartbeatMs) {
         return new Serving(
                 "run-1", 0, id, ServerRole.GENERATOR, "policy", version, 0L, heartbeatMs, 0L, null, false, null);
@@ -81,7 +113,7 @@ class DoctorTest {
                         balance(WELL, List.of(), List.of()),
                         List.of(step(NOW, 0.9, Map.of("stage.order.length_bias", 1.0))),
                         List.of(serving("g1", 11, NOW)),
-                        Optional.of(new Diagnosis(Cause.NONE, List.of(), Fix.NONE))))
+                        Optional.of(diagnosis(Cause.NONE, Fix.NONE))))
                 .isEmpty();
     }
 
@@ -91,7 +123,7 @@ class DoctorTest {
                 balance(WELL, List.of(), List.of("batch 4 was trained on twice")),
                 List.of(step(NOW, 0.1, Map.of())),
                 List.of(serving("g1", 2, NOW)),
-                Optional.of(new Diagnosis(Cause.STALENESS, List.of(), Fix.LOWER_STALENESS)));
+                Optional.of(diagnosis(Cause.VARIANCE_BLOW_UP, Fix.MASK_BAND)));
         assertThat(findings)
                 .extracting(Finding::weight)
                 .containsExactly(Weight.BROKEN, Weight.SICK, Weight.SICK, Weight.SICK);
@@ -165,5 +197,89 @@ class DoctorTest {
         assertThat(ofSteps(Map.of("stage.grpo.sequences_seen", 256.0, "stage.grpo.zero_sequences", 200.0), 0.9))
                 .extracting(Finding::sentence)
                 .containsExactly("78 % of the rollouts of the last 1 steps had an advantage of 0");
+    }
+
+    @Test
+    void shouldNameEveryBranchOfTheTreeAndEveryPitfall() {
+        Diagnosis diagnosis = new Diagnosis(
+                List.of(
+                        new Branch(
+                                Cause.ENGINE_MISMATCH,
+                                List.of(new Evidence("|KL| per token at one version", 4, true, 0.05)),
+                                Fix.ALIGN_TOKENS),
+                        new Branch(
+                                Cause.POLICY_STALENESS,
+                                List.of(new Evidence("|KL| per token between the versions", 0.2, true, 0.05)),
+                                Fix.LOWER_STALENESS)),
+                Set.of(Pitfall.WIDENED_CLIP));
+        List<Finding> findings = findings(
+                balance(WELL, List.of(), List.of()),
+                List.of(step(NOW, 0.9, Map.of())),
+                List.of(),
+                Optional.of(diagnosis));
+
+        assertThat(findings).extracting(Finding::weight).containsExactly(Weight.BROKEN, Weight.WEAK, Weight.WEAK);
+        assertThat(findings.get(0).sentence())
+                .isEqualTo(
+                        "engine mismatch (A): precision, kernels or engines differ: at one version of the weights the two"
+                                + " disagree. |KL| per token at one version is 4.000, above 0.05000");
+        assertThat(findings.get(1).sentence()).startsWith("policy staleness (B): ");
+        assertThat(findings.get(2).sentence())
+                .isEqualTo("the clip range was widened while more than a fifth of the tokens were clipped");
+        assertThat(findings.get(2).advice()).isEqualTo("lower drift or update pressure first");
+    }
+
+    @Test
+    void shouldCallARunSickThatTrainsOnFewOfItsTokens() {
+        assertThat(ofCourse(course(10, i -> 70, i -> "" + i)))
+                .extracting(Finding::weight, Finding::sentence)
+                .containsExactly(tuple(Weight.SICK, "the last 10 steps trained on 7 % of their tokens: 700 of 10,000"));
+        assertThat(ofCourse(course(10, i -> 500, i -> "" + i)))
+                .extracting(Finding::weight)
+                .containsExactly(Weight.WEAK);
+        assertThat(ofCourse(course(10, i -> 750, i -> "" + i))).isEmpty();
+    }
+
+    @Test
+    void shouldNameARunThatFroze() {
+        assertThat(ofCourse(course(11, i -> i == 0 ? 1000 : 0, i -> "same")))
+                .extracting(Finding::weight, Finding::subject, Finding::sentence)
+                .contains(tuple(
+                        Weight.SICK,
+                        "frozen",
+                        "the last 10 steps left the weights as they were; 10 of them had no token left to train on"));
+        assertThat(ofCourse(course(11, i -> 1000, i -> "same")))
+                .extracting(Finding::sentence)
+                .containsExactly("the last 10 steps left the weights as they were; all of them had tokens to train on");
+        assertThat(ofCourse(course(11, i -> 1000, i -> i < 2 ? "" + i : "same")))
+                .as("nine steps")
+                .isEmpty();
+    }
+
+    @Test
+    void shouldCountStarvedSteps() {
+        assertThat(ofCourse(course(20, i -> i == 12 ? 0 : 1000, i -> "" + i)))
+                .extracting(Finding::sentence)
+                .containsExactly("1 of the last 10 steps had no token left to train on");
+    }
+
+    @Test
+    void shouldTakeAnAbsentSampleSizeForAbsent() {
+        TrainingStep starved = TrainingStep.newBuilder(step(NOW, 0.9, Map.of()))
+                .setEssRatio(null)
+                .build();
+
+        assertThat(ofCourse(List.of(starved))).isEmpty();
+        assertThat(ofCourse(List.of(starved, step(NOW, 0.2, Map.of()))))
+                .extracting(Finding::sentence)
+                .containsExactly("the effective sample size was 0.20 of the batch over the last 2 steps");
+    }
+
+    @Test
+    void shouldNameAStageThatHasNotActedForFiftySteps() {
+        assertThat(ofCourse(course(50, i -> 1000, i -> "" + i))).isEmpty(); // it acted at the first
+        assertThat(ofCourse(course(51, i -> 1000, i -> "" + i)))
+                .extracting(Finding::weight, Finding::sentence)
+                .containsExactly(tuple(Weight.NOTE, "stage m2po has changed nothing in the last 50 steps"));
     }
 }

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
@@ -20,6 +21,9 @@ import org.jspecify.annotations.Nullable;
  * milliseconds or more.
  */
 public final class RetrainRecord implements RetrainListener {
+    /** Steps in a row without a change after which a variant is said to have frozen. */
+    static final int FROZEN = 10;
+
     private final List<String> names;
     private final List<RetrainedStep> steps = new ArrayList<>();
     private final List<Long> evaluatedAt = new ArrayList<>();
@@ -111,6 +115,25 @@ public final class RetrainRecord implements RetrainListener {
     OptionalLong collapsedAt(int variant) {
         OptionalInt at = Collapse.at(rewards(variant));
         return at.isPresent() ? OptionalLong.of(evaluatedAt.get(at.getAsInt())) : OptionalLong.empty();
+    }
+
+    /**
+     * The version since which a variant's weights have stayed as they were, if that is so for the last {@value #FROZEN} of its
+     * steps at least; empty if it is not.
+     */
+    OptionalLong frozenSince(int variant) {
+        int still = 0;
+        for (int i = steps.size() - 1; i > 0; i--) {
+            Optional<VariantStep> step = steps.get(i).variants().get(variant);
+            Optional<VariantStep> before = steps.get(i - 1).variants().get(variant);
+            if (step.isEmpty()
+                    || before.isEmpty()
+                    || !step.get().weightsSha256().equals(before.get().weightsSha256())) {
+                break;
+            }
+            still++;
+        }
+        return still >= FROZEN ? OptionalLong.of(steps.get(steps.size() - still).version()) : OptionalLong.empty();
     }
 
     /** A number over steps; NaN where there is none. */

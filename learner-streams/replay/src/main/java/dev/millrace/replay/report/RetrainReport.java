@@ -23,6 +23,9 @@ import java.util.stream.Stream;
 public final class RetrainReport {
     private static final int RECORDED = 0;
     private static final double ALIKE = 0.005;
+    /** From here on a course that ended below the recorded one is said to have, whatever else became of it. */
+    private static final double FAR = 0.05;
+
     private static final Axis VERSION = Axis.of("version");
     private static final List<String> PICTURED = Stream.of("ess_ratio", "kl_to_recorded", "grad_norm")
             .map(key -> Figure.named(Figure.TRAINED, key).title())
@@ -219,7 +222,18 @@ public final class RetrainReport {
         return "collapsed with "
                 + (collapsed == 0 ? "none of " + all : collapsed == all ? "all " + all : collapsed + " of " + all)
                 + " seeds; reward at the end "
-                + found.each().stream().map(one -> brief(one, variant)).collect(Collectors.joining(", "));
+                + found.each().stream().map(one -> brief(one, variant)).collect(Collectors.joining(", "))
+                + frozen(found, variant);
+    }
+
+    private static String frozen(RetrainSeeds found, int variant) {
+        long frozen = found.each().stream()
+                .filter(one ->
+                        one.ending(variant) == null && one.frozenSince(variant).isPresent())
+                .count();
+        return frozen == 0
+                ? ""
+                : "; froze with " + frozen + " of " + found.each().size();
     }
 
     private static String brief(RetrainRecord one, int variant) {
@@ -240,10 +254,30 @@ public final class RetrainReport {
         if (found.rewards(variant).length == 0) {
             return "not tried in the task";
         }
-        return found.collapsedAt(variant).isPresent()
-                ? "collapsed: from version " + found.collapsedAt(variant).getAsLong()
-                        + " on its reward stays below half of its best"
-                : "did not collapse";
+        if (found.collapsedAt(variant).isPresent()) {
+            return "collapsed: from version " + found.collapsedAt(variant).getAsLong()
+                    + " on its reward stays below half of its best";
+        }
+        String below = below(found, variant);
+        return found.frozenSince(variant).isPresent()
+                ? "froze: from version " + found.frozenSince(variant).getAsLong() + " on "
+                        + (found.steps().stream()
+                                        .flatMap(step -> step.variants().get(variant).stream())
+                                        .reduce((first, last) -> last)
+                                        .filter(last -> last.tokensTrained() == 0)
+                                        .isPresent()
+                                ? "no token was left to train on, and "
+                                : "")
+                        + "its weights stayed as they were" + (below.isEmpty() ? "" : "; " + below)
+                : "did not collapse" + (below.isEmpty() ? "" : ", but " + below);
+    }
+
+    /** That a course ended far below the recorded one, which need not be a fall of its own; empty if it did not. */
+    private static String below(RetrainRecord found, int variant) {
+        double difference = found.lastReward(RECORDED) - found.lastReward(variant);
+        return variant != RECORDED && difference >= FAR
+                ? String.format(Locale.ROOT, "ended %.2f below recorded", difference)
+                : "";
     }
 
     private static String reward(double value) {

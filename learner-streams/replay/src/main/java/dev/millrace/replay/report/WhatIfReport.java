@@ -87,7 +87,7 @@ public final class WhatIfReport {
                 row -> row.step()
                         .diagnoses()
                         .get(row.alternative())
-                        .map(diagnosis -> String.valueOf(diagnosis.cause().letter()))
+                        .map(diagnosis -> diagnosis.cause().title())
                         .orElse(null)));
         return List.copyOf(columns);
     }
@@ -216,9 +216,8 @@ public final class WhatIfReport {
                     .noting(List.of("nothing could be trained on, so there is nothing to diagnose"));
         }
         List<Column<Integer>> columns = new ArrayList<>(List.of(name()));
-        seen.forEach(cause -> columns.add(Column.count(
-                cause.name().toLowerCase(Locale.ROOT).replace('_', ' '),
-                a -> totals.total(a).causes().getOrDefault(cause, 0))));
+        seen.forEach(cause -> columns.add(
+                Column.count(cause.title(), a -> totals.total(a).causes().getOrDefault(cause, 0))));
         Map<String, List<String>> alarms = new LinkedHashMap<>();
         for (int a : alternatives()) {
             Total total = totals.total(a);
@@ -229,8 +228,7 @@ public final class WhatIfReport {
         List<String> notes = new ArrayList<>();
         seen.stream()
                 .filter(cause -> cause != Cause.NONE)
-                .forEach(cause ->
-                        notes.add(cause.name().toLowerCase(Locale.ROOT).replace('_', ' ') + ": " + cause.meaning()));
+                .forEach(cause -> notes.add(cause.title() + " (" + cause.letter() + "): " + cause.meaning()));
         alarms.forEach((alarm, names) -> notes.add(String.join(", ", names) + ": first " + alarm));
         return Section.of("Diagnosis")
                 .with(Table.of("Steps by diagnosis", columns, alternatives()))

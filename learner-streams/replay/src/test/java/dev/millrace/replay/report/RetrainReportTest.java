@@ -77,4 +77,44 @@ class RetrainReportTest {
         assertThat(found.rewards(0)).containsExactly(0.7, 0.2);
         assertThat(found.curve(1, VariantStep::gradNorm)).containsExactly(2, 2);
     }
+
+    @Test
+    void shouldSayThatACourseEndedFarBelowTheRecordedOne() {
+        RetrainRecord flat = new RetrainRecord(List.of("recorded", "other", "near"));
+        for (int i = 0; i < 4; i++) {
+            flat.evaluated(10 + i, List.of(OptionalDouble.of(0.9), OptionalDouble.of(0.11), OptionalDouble.of(0.86)));
+        }
+
+        assertThat(RetrainReport.fate(new RetrainSeeds(List.of(flat), false), 1))
+                .isEqualTo("did not collapse, but ended 0.79 below recorded");
+        assertThat(RetrainReport.fate(new RetrainSeeds(List.of(flat), false), 2))
+                .isEqualTo("did not collapse");
+    }
+
+    @Test
+    void shouldNameACourseThatFroze() {
+        RetrainRecord still = frozen(11);
+        RetrainRecord moving = frozen(10);
+
+        assertThat(RetrainReport.fate(new RetrainSeeds(List.of(still), false), 1))
+                .isEqualTo(
+                        "froze: from version 11 on no token was left to train on, and its weights stayed as they were;"
+                                + " ended 0.40 below recorded");
+        assertThat(RetrainReport.fate(new RetrainSeeds(List.of(still, moving), false), 1))
+                .endsWith("seeds; reward at the end 0.10, 0.10; froze with 1 of 2");
+        assertThat(RetrainReport.fate(new RetrainSeeds(List.of(moving), false), 1))
+                .isEqualTo("did not collapse, but ended 0.40 below recorded");
+    }
+
+    /** The other variant trains at the first step and on nothing afterwards. */
+    private static RetrainRecord frozen(int steps) {
+        RetrainRecord record = new RetrainRecord(List.of("recorded", "other"));
+        for (int i = 0; i < steps; i++) {
+            VariantStep moves = new VariantStep(true, "hash " + i, 1, 2, 0.5, 0, 0.01, 4, 0.5, 2, 0, 0, 0, 0);
+            VariantStep stays = new VariantStep(false, "hash", 0, 0, 1, 0, 0, i == 0 ? 4 : 0, 0.5, 2, 0, 0, 0, 0);
+            record.step(new RetrainedStep(10 + i, i, 0.5, 1, 2, List.of(Optional.of(moves), Optional.of(stays))));
+        }
+        record.evaluated(20, List.of(OptionalDouble.of(0.5), OptionalDouble.of(0.1)));
+        return record;
+    }
 }

@@ -1,0 +1,61 @@
+package dev.millrace.corrections.diagnostics;
+
+/**
+ * When rejection alone is enough, when weights must come to it, and when only the systems help. Rules of thumb of the survey,
+ * to be set by a run that only measures.
+ *
+ * @param weighChiSquare above this token chi-square, tokens are weighed too: 2
+ * @param systemsChiSquare above this one, no correction holds it: 4
+ * @param weighRejected from this rejected share on, tokens are weighed too: 10 %
+ * @param systemsRejected above this one, rejection discards too much: 25 %
+ * @param systemsSampleSize below this effective sample size of what is left, no correction helps: 0.3
+ * @param bandLimit above this share of tokens outside of a band, masking by it has come to its end: 10 %
+ */
+public record EscalationBounds(
+        double weighChiSquare,
+        double systemsChiSquare,
+        double weighRejected,
+        double systemsRejected,
+        double systemsSampleSize,
+        double bandLimit) {
+    /** As above. */
+    public static final EscalationBounds DEFAULT = new EscalationBounds(2.0, 4.0, 0.10, 0.25, 0.3, 0.10);
+
+    public EscalationBounds {
+        TreeBounds.requirePositive("weighChiSquare", weighChiSquare);
+        TreeBounds.requirePositive("systemsChiSquare", systemsChiSquare);
+        TreeBounds.requirePositive("weighRejected", weighRejected);
+        TreeBounds.requirePositive("systemsRejected", systemsRejected);
+        TreeBounds.requirePositive("systemsSampleSize", systemsSampleSize);
+        TreeBounds.requirePositive("bandLimit", bandLimit);
+        if (weighChiSquare > systemsChiSquare || weighRejected > systemsRejected) {
+            throw new IllegalArgumentException("weights come before the systems: weighChiSquare=" + weighChiSquare
+                    + ", systemsChiSquare=" + systemsChiSquare + ", weighRejected=" + weighRejected
+                    + ", systemsRejected=" + systemsRejected);
+        }
+    }
+
+    /** The rungs. */
+    public enum Rung {
+        /** Rejection alone. */
+        REJECT,
+        /** Rejection and token weights. */
+        REJECT_AND_WEIGH,
+        /** Neither: what makes the gap has to be mended. */
+        SYSTEMS
+    }
+
+    /**
+     * The rung that is needed.
+     *
+     * @param chiSquareToken of the data as they came
+     * @param rejected share of the tokens that rejection takes out; 0 if none does
+     * @param sampleSizeLeft effective sample size of what rejection leaves; 1 if none does
+     */
+    public Rung rung(double chiSquareToken, double rejected, double sampleSizeLeft) {
+        if (chiSquareToken > systemsChiSquare || rejected > systemsRejected || sampleSizeLeft < systemsSampleSize) {
+            return Rung.SYSTEMS;
+        }
+        return chiSquareToken > weighChiSquare || rejected >= weighRejected ? Rung.REJECT_AND_WEIGH : Rung.REJECT;
+    }
+}

@@ -1,0 +1,37 @@
+package dev.millrace.corrections.diagnostics;
+
+import java.util.OptionalDouble;
+
+/**
+ * What an optimiser step says of itself, beside the gap of its policies. What was not computed is absent; nothing stands in
+ * for it, and no branch is decided by it then.
+ *
+ * @param clipFraction share of the tokens whose ratio the objective clipped
+ * @param clipRange how far above 1 the objective lets a ratio go
+ * @param responseTokens mean length of the batch's answers
+ * @param learningRate that was used, controls included
+ * @param noise variance of the mean gradient under the weights in force, by {@link GradientPower}
+ * @param noiseUnweighted the same with every weight 1
+ * @param rejected share of the tokens that rejection took out of those that reached it
+ * @param banded share of the tokens whose weight a band set to 0
+ */
+public record StepFacts(
+        OptionalDouble clipFraction,
+        OptionalDouble clipRange,
+        OptionalDouble responseTokens,
+        OptionalDouble learningRate,
+        OptionalDouble noise,
+        OptionalDouble noiseUnweighted,
+        OptionalDouble rejected,
+        OptionalDouble banded) {
+    /** Nothing is known. */
+    public static final StepFacts NONE = new StepFacts(
+            OptionalDouble.empty(),
+            OptionalDouble.empty(),
+            OptionalDouble.empty(),
+            OptionalDouble.empty(),
+            OptionalDouble.empty(),
+            OptionalDouble.empty(),
+            OptionalDouble.empty(),
+            OptionalDouble.empty());
+}

@@ -1,0 +1,169 @@
+package dev.millrace.stages;
+
+import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.diagnostics.CorrectionInForce;
+import dev.millrace.corrections.diagnostics.StepFacts;
+import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.StepEntry;
+import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.packed.PackedMask;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.Set;
+
+/**
+ * What the records of a step say for a diagnosis; whoever diagnoses a run reads them here, so that all say the same of the same run.
+ *
+ * <p>Stages are known by their names. What rejects is verl's rejection and every other mask by divergence: second moment, sequence
+ * mask, trust region. Limits on staleness and age reject nothing; they are not about how far policies are apart.
+ */
+public final class StepDiagnostics {
+    private static final String REJECTION = "rollout_correction";
+    /** What the rejection says of itself only where it rejects. */
+    private static final String REJECTS = "rollout_rs_";
+
+    private static final Set<String> DIVERGENCE_MASKS = Set.of(
+            "m2po",
+            "sequence_mask",
+            "trust_region",
+            "sampled_trust_region",
+            "divergence_filter",
+            "binary_kl",
+            "batch_divergence",
+            "dis",
+            "ipo");
+    /** Of whose weights it is the products over sequences that count; a mean over a sequence varies like a token's ratio. */
+    private static final Set<String> PRODUCTS = Set.of("sequence_tis", "sequence_icepop");
+
+    private static final Set<String> WEIGHTS = Set.of(
+            "sequence_tis",
+            "sequence_icepop",
+            "token_tis",
+            "token_icepop",
+            "geometric_sequence",
+            "interpolated",
+            "minpro",
+            "ctpo",
+            "single_side_cap",
+            "turn_product",
+            "turn_geometric",
+            "clamp",
+            "shaped");
+    private static final String BAND = "_icepop";
+
+    private StepDiagnostics() {}
+
+    /** The reports in force at a step: the learner's, and where it decided about nothing anew, the batch's. */
+    public static List<StageReport> reports(LearnerBatch batch, Optional<TrainingStep> step) {
+        List<StageReport> reports = new ArrayList<>(step.map(StageReports::of).orElse(List.of()));
+        batch.getStages().stream()
+                .filter(report ->
+                        reports.stream().noneMatch(other -> other.getStage().equals(report.getStage())))
+                .forEach(reports::add);
+        return reports;
+    }
+
+    /** What is corrected, by the reports of every stage. */
+    public static CorrectionInForce inForce(List<StageReport> reports) {
+        return new CorrectionInForce(
+                reports.stream().anyMatch(StepDiagnostics::rejects),
+                reports.stream().anyMatch(report -> report.getStage().endsWith(BAND)),
+                reports.stream()
+                        .map(StageReport::getStage)
+                        .filter(WEIGHTS::contains)
+                        .map(stage -> PRODUCTS.contains(stage) ? CorrectionUnit.SEQUENCE : CorrectionUnit.TOKEN)
+                        .findFirst());
+    }
+
+    private static boolean rejects(StageReport report) {
+        return report.getStage().equals(REJECTION)
+                ? report.getValues().keySet().stream().anyMatch(name -> name.contains(REJECTS))
+                : DIVERGENCE_MASKS.contains(report.getStage());
+    }
+
+    /** What a step says of itself in the training log. */
+    public static StepFacts facts(TrainingStep step) {
+        Map<String, Double> metrics = step.getMetrics();
+        List<StageReport> reports = StageReports.of(step);
+        return new StepFacts(
+                number(metrics, "clip_fraction"),
+                number(metrics, "clip_range_high"),
+                number(metrics, "response_tokens_mean"),
+                step.getLearningRate() > 0 ? OptionalDouble.of(step.getLearningRate()) : OptionalDouble.empty(),
+                number(metrics, "gradient_noise"),
+                number(metrics, "gradient_noise_unweighted"),
+                rejected(reports),
+                banded(reports));
+    }
+
+    /**
+     * What is known of a step that was not taken as such: the length of its answers, and what its stages masked.
+     *
+     * @param tokens layout of the batch
+     */
+    public static StepFacts facts(TokenBatch tokens, List<StageReport> reports) {
+        OptionalDouble none = OptionalDouble.empty();
+        return new StepFacts(
+                none,
+                none,
+                tokens.sequenceCount() == 0
+                        ? none
+                        : OptionalDouble.of((double) tokens.tokenCount() / tokens.sequenceCount()),
+                none,
+                none,
+                none,
+                rejected(reports),
+                banded(reports));
+    }
+
+    private static OptionalDouble number(Map<String, Double> metrics, String name) {
+        Double value = metrics.get(name);
+        return value == null ? OptionalDouble.empty() : OptionalDouble.of(value);
+    }
+
+    private static OptionalDouble rejected(List<StageReport> reports) {
+        long seen = 0;
+        long rejected = 0;
+        for (StageReport report : reports) {
+            if (rejects(report)) {
+                seen = Math.max(seen, report.getTokensSeen()); // what reached the first of them
+                rejected += report.getTokensChanged();
+            }
+        }
+        return seen == 0 ? OptionalDouble.empty() : OptionalDouble.of((double) rejected / seen);
+    }
+
+    private static OptionalDouble banded(List<StageReport> reports) {
+        return reports.stream()
+                .filter(report -> report.getStage().endsWith(BAND) && report.getTokensSeen() > 0)
+                .mapToDouble(report -> (double) report.getTokensChanged() / report.getTokensSeen())
+                .findFirst();
+    }
+
+    /**
+     * What the masks of a batch left, and those of the step where it masked a whole sequence anew.
+     *
+     * @param tokens layout of the trajectories that are there, under their own masks
+     * @param members where each of them is among the entries of the batch
+     */
+    public static TokenBatch left(TokenBatch tokens, LearnerBatch batch, int[] members, Optional<TrainingStep> step) {
+        byte[] mask = tokens.mask();
+        List<StepEntry> anew = step.map(TrainingStep::getEntries).orElse(null);
+        for (int s = 0; s < members.length; s++) {
+            BatchEntry entry = batch.getEntries().get(members[s]);
+            if (anew != null && anew.get(members[s]).getTrainedTokens() == 0 || entry.getTrainedTokens() == 0) {
+                Arrays.fill(mask, tokens.start(s), tokens.end(s), (byte) 0);
+            } else if (entry.getMask() != null) {
+                PackedMask.copyTo(entry.getMask(), mask, tokens.start(s));
+            }
+        }
+        return tokens.withMask(mask);
+    }
+}
