@@ -160,11 +160,11 @@ public final class DecisionTree {
     private OptionalDouble noiseGrowth(DiagnosticsWindow window) {
         List<StepFacts> both = newest(window).stream()
                 .filter(facts ->
-                        facts.noise().isPresent() && facts.noiseUnweighted().isPresent())
+                        facts.power().isPresent() && facts.powerUnweighted().isPresent())
                 .toList();
-        double unweighted = mean(both, StepFacts::noiseUnweighted).orElse(0);
+        double unweighted = mean(both, StepFacts::powerUnweighted).orElse(0);
         return unweighted > 0 // of batches without a gradient there is no ratio
-                ? OptionalDouble.of(mean(both, StepFacts::noise).orElseThrow() / unweighted)
+                ? OptionalDouble.of(mean(both, StepFacts::power).orElseThrow() / unweighted)
                 : OptionalDouble.empty();
     }
 

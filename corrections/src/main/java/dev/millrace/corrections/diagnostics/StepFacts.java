@@ -10,8 +10,9 @@ import java.util.OptionalDouble;
  * @param clipRange how far above 1 the objective lets a ratio go
  * @param responseTokens mean length of the batch's answers
  * @param learningRate that was used, controls included
- * @param noise variance of the mean gradient under the weights in force, by {@link GradientPower}
- * @param noiseUnweighted the same with every weight 1
+ * @param power mean squared norm of a sequence's gradient under the weights in force, {@link GradientPower#totalPower}: nearly
+ *     all of it is noise, as long as there are more than a few sequences
+ * @param powerUnweighted the same with every weight 1
  * @param rejected share of the tokens that rejection took out of those that reached it
  * @param banded share of the tokens whose weight a band set to 0
  */
@@ -20,8 +21,8 @@ public record StepFacts(
         OptionalDouble clipRange,
         OptionalDouble responseTokens,
         OptionalDouble learningRate,
-        OptionalDouble noise,
-        OptionalDouble noiseUnweighted,
+        OptionalDouble power,
+        OptionalDouble powerUnweighted,
         OptionalDouble rejected,
         OptionalDouble banded) {
     /** Nothing is known. */

@@ -26,6 +26,11 @@ public interface Objective {
         return anchor().weightsCompare();
     }
 
+    /** How far above 1 it lets a ratio go, where that is a setting of that name; NaN where it is none. */
+    default double clipRatioHigh() {
+        return Double.NaN;
+    }
+
     /** How its source aggregates token losses: what {@link LossAggregation.AsPublished} stands for. */
     default LossAggregation publishedAggregation() {
         return new LossAggregation.TokenMean();

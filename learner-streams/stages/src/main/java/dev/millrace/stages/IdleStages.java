@@ -6,15 +6,21 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /**
  * Which stages have not acted for a number of steps: those that reported at each of them and changed no token at any. A stage
- * that never acts is a setting without an effect, or a guard that was never needed; only a person can tell which.
+ * that never acts is a setting without an effect, or a guard that was never needed; only a person can tell which. Stages
+ * that only measure are left out.
  *
  * <p>Fed step by step, in order. Only what the newest step reported is named, so that a stage that was taken out is not.
  * Memory is one count per stage. Not thread-safe.
  */
 public final class IdleStages {
+    /** Stages that only measure, and weights of 1: there is nothing that they could change. */
+    private static final Set<String> OBSERVERS =
+            Set.of("order", "second_moment", "ess", "none", "length_trap", "pass_at_k", "pass_at_k_figure");
+
     /** After how many steps a stage is named unless one says otherwise. */
     public static final int STEPS = 50;
 
@@ -53,6 +59,9 @@ public final class IdleStages {
     public void add(List<StageReport> reports) {
         Map<String, Idle> after = new LinkedHashMap<>();
         for (StageReport report : reports) {
+            if (OBSERVERS.contains(report.getStage()) || StepDiagnostics.onlyMeasures(report)) {
+                continue;
+            }
             Idle before = newest.getOrDefault(report.getStage(), new Idle(report.getStage(), 0, 0));
             after.put(
                     report.getStage(),

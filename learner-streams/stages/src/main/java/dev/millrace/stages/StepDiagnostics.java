@@ -82,6 +82,11 @@ public final class StepDiagnostics {
                         .findFirst());
     }
 
+    /** Whether a report is of a rejection that rejects nothing, and is there for its metrics. */
+    static boolean onlyMeasures(StageReport report) {
+        return report.getStage().equals(REJECTION) && !rejects(report);
+    }
+
     private static boolean rejects(StageReport report) {
         return report.getStage().equals(REJECTION)
                 ? report.getValues().keySet().stream().anyMatch(name -> name.contains(REJECTS))
@@ -94,11 +99,11 @@ public final class StepDiagnostics {
         List<StageReport> reports = StageReports.of(step);
         return new StepFacts(
                 number(metrics, "clip_fraction"),
-                number(metrics, "clip_range_high"),
+                number(metrics, "clip_ratio_high"),
                 number(metrics, "response_tokens_mean"),
                 step.getLearningRate() > 0 ? OptionalDouble.of(step.getLearningRate()) : OptionalDouble.empty(),
-                number(metrics, "gradient_noise"),
-                number(metrics, "gradient_noise_unweighted"),
+                number(metrics, "gradient_power"),
+                number(metrics, "gradient_power_unweighted"),
                 rejected(reports),
                 banded(reports));
     }

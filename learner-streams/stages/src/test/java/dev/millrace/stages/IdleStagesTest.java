@@ -39,6 +39,18 @@ class IdleStagesTest {
     }
 
     @Test
+    void shouldNotNameWhatOnlyMeasures() {
+        IdleStages stages = new IdleStages(1);
+        stages.add(List.of(
+                report("order", 100, 0),
+                report("ess", 100, 0),
+                new StageReport("rollout_correction", 100L, 0L, 10L, 0L, Map.of("rollout_corr/kl", 0.1)),
+                report("staleness", 100, 0)));
+
+        assertThat(stages.idle()).extracting(Idle::stage).containsExactly("staleness");
+    }
+
+    @Test
     void shouldSayThatNoTokenReachedAStage() {
         IdleStages stages = new IdleStages(1);
         stages.add(List.of(report("staleness", 100, 100), report("m2po", 0, 0)));

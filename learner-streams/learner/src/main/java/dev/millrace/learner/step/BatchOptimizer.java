@@ -6,6 +6,7 @@ import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.control.LengthGuard;
 import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.corrections.stage.Decision;
+import dev.millrace.corrections.weights.None;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.optimizer.AdamW;
@@ -139,9 +140,12 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /** What the recorded decisions were, beside what is in force; what was not computed is absent. */
-    private static void reportStart(StepMembers members, StepStart.Started start, StepMetricsTally means) {
+    private void reportStart(StepMembers members, StepStart.Started start, StepMetricsTally means) {
         if (members.count() > 0) {
             means.once(StepMetric.RESPONSE_TOKENS_MEAN, members.meanTokens());
+        }
+        if (!Double.isNaN(algorithm.objective().clipRatioHigh())) {
+            means.once(StepMetric.CLIP_RATIO_HIGH, algorithm.objective().clipRatioHigh());
         }
         LearnerBatch batch = members.batch().batch();
         means.onceIfKnown(StepMetric.RECORDED_ESS_RATIO, batch.getEssRatio());
@@ -235,7 +239,11 @@ public final class BatchOptimizer implements AutoCloseable {
         }
     }
 
-    private static void reportLoss(
+    private boolean weighs() {
+        return algorithm.objective().weightsCompare().isPresent() && !(algorithm.weights() instanceof None);
+    }
+
+    private void reportLoss(
             TrainingBatch batch,
             Minibatch minibatch,
             StepStart.Started start,
@@ -254,6 +262,12 @@ public final class BatchOptimizer implements AutoCloseable {
                 .addTo(means);
         if (!Double.isFinite(loss)) {
             throw new NonFiniteStepException(batch.batch().getBatchId(), "the loss is " + loss, null);
+        }
+        if (weighs()) {
+            means.add(StepMetric.GRADIENT_POWER, minibatch.power(scores).totalPower());
+            means.add(
+                    StepMetric.GRADIENT_POWER_UNWEIGHTED,
+                    minibatch.powerUnweighted(scores).totalPower());
         }
     }
 

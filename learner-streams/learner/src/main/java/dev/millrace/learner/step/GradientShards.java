@@ -41,8 +41,8 @@ final class GradientShards implements AutoCloseable {
     private volatile boolean cancelled;
     private volatile List<Future<TokenScores>> running = List.of();
 
-    /** Log-probs and entropies of a minibatch, packed as its layout is. */
-    record Scores(float[] logProbs, float[] entropies) {}
+    /** Log-probs, entropies and sums of squared probabilities of a minibatch, packed as its layout is. */
+    record Scores(float[] logProbs, float[] entropies, float[] sumSquaredProbs) {}
 
     /**
      * @param tokenBudget padded tokens per micro-batch and shard: bounds memory
@@ -200,13 +200,14 @@ final class GradientShards implements AutoCloseable {
             cancel();
         }
         int tokens = minibatch.sequences().scoredCount();
-        Scores scores = new Scores(new float[tokens], new float[tokens]);
+        Scores scores = new Scores(new float[tokens], new float[tokens], new float[tokens]);
         RuntimeException failure = null;
         for (int i = 0; i < shards.size(); i++) {
             try {
                 TokenScores found = futures.get(i).get();
                 shards.get(i).put(found.logProbs(), scores.logProbs());
                 shards.get(i).put(found.entropies(), scores.entropies());
+                shards.get(i).put(found.sumSquaredProbs(), scores.sumSquaredProbs());
             } catch (ExecutionException | CancellationException e) {
                 failure = failure == null ? unwrapped(e, shards.get(i)) : failure;
             } catch (InterruptedException e) {

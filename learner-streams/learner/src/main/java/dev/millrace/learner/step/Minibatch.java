@@ -2,11 +2,14 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.control.ControlState;
+import dev.millrace.corrections.diagnostics.GradientPower;
 import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveInput;
 import dev.millrace.corrections.objective.UpdateFacts;
+import java.util.Arrays;
+import java.util.OptionalDouble;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -64,6 +67,20 @@ final class Minibatch {
                             case BEHAVIOR -> behavior;
                         });
         return objective.weightsCompare().isPresent() ? input.withWeights(weights) : input;
+    }
+
+    /** How much of the gradient is noise, under the weights in force. */
+    GradientPower power(GradientShards.Scores scores) {
+        return GradientPower.of(
+                layout, scores.logProbs(), scores.sumSquaredProbs(), advantages, weights, OptionalDouble.empty());
+    }
+
+    /** The same with every weight 1. */
+    GradientPower powerUnweighted(GradientShards.Scores scores) {
+        float[] ones = new float[weights.length];
+        Arrays.fill(ones, 1f);
+        return GradientPower.of(
+                layout, scores.logProbs(), scores.sumSquaredProbs(), advantages, ones, OptionalDouble.empty());
     }
 
     /** What the loss of this minibatch is divided by. */

@@ -42,6 +42,12 @@ public enum StepMetric {
     KL_COEFFICIENT("kl.coefficient"),
     /** Mean penalty in the rewards. */
     KL_PENALTY_MEAN("kl.penalty_mean"),
+    /** Mean squared norm of a sequence's gradient in logit space, under the weights in force; absent where nothing is weighed. */
+    GRADIENT_POWER("gradient_power"),
+    /** The same with every weight 1. */
+    GRADIENT_POWER_UNWEIGHTED("gradient_power_unweighted"),
+    /** How far above 1 the objective lets a ratio go; absent where it bounds none. */
+    CLIP_RATIO_HIGH("clip_ratio_high"),
     /** Mean response length of the batch, masked members included. */
     RESPONSE_TOKENS_MEAN("response_tokens_mean"),
     /** The same, as the length guard saw it. */

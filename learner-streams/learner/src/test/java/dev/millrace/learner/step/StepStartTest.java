@@ -26,6 +26,7 @@ import dev.millrace.corrections.objective.Oapl;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveInput;
 import dev.millrace.corrections.objective.ObjectiveResult;
+import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.corrections.objective.UpdateFacts;
 import dev.millrace.corrections.proximal.MissingOldLogProbs;
 import dev.millrace.corrections.stage.MaskStage;
@@ -519,6 +520,28 @@ class StepStartTest {
                 .orElseThrow()
                 .getValues()
                 .get(name);
+    }
+
+    @Test
+    void shouldSayHowMuchOfTheGradientTheWeightsMake() {
+        Map<String, Double> weighed = train(PLAIN).metrics().byName();
+        Map<String, Double> unweighed =
+                train(PLAIN.with(a -> a.weights(new None()))).metrics().byName();
+
+        assertThat(weighed.get("gradient_power_unweighted")).isPositive();
+        assertThat(weighed.get("gradient_power")).isPositive().isNotEqualTo(weighed.get("gradient_power_unweighted"));
+        assertThat(unweighed).doesNotContainKey("gradient_power");
+    }
+
+    @Test
+    void shouldSayHowFarTheObjectiveLetsARatioGo() {
+        Algorithm clipped = PLAIN.with(a -> a.objective(new DecoupledPpo(0.2, 0.28, 3)));
+
+        assertThat(train(clipped).metrics().byName()).containsEntry("clip_ratio_high", 0.28);
+        assertThat(train(PLAIN.with(a -> a.objective(new Reinforce())))
+                        .metrics()
+                        .byName())
+                .doesNotContainKey("clip_ratio_high");
     }
 
     private StepReport train(Algorithm algorithm) {
