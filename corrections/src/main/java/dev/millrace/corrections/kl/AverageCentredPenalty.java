@@ -1,6 +1,14 @@
 package dev.millrace.corrections.kl;
 
+import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.Stage;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.stage.StageSettings;
+import java.util.Map;
+import java.util.Set;
 
 /**
  * A KL penalty in the advantage that is centred on its own average:
@@ -15,24 +23,55 @@ import dev.millrace.corrections.TokenBatch;
  *
  * <p>Source: tinker-cookbook {@code incorporate_kl_penalty}, whose own doc string has the sign the other way round; the
  * sign here is that of its code and its tutorial. A batch without trained tokens is returned unchanged.
+ *
+ * @param coefficient c; finite and not negative
+ * @param discount γ in [0, 1]; 0 charges each token for itself only
  */
-public final class AverageCentredPenalty {
-    private final double coefficient;
-    private final double discount;
-
-    /**
-     * @param coefficient c; finite and not negative
-     * @param discount γ in [0, 1]; 0 charges each token for itself only
-     */
-    public AverageCentredPenalty(double coefficient, double discount) {
+public record AverageCentredPenalty(double coefficient, double discount) implements Stage {
+    public AverageCentredPenalty {
         if (!(coefficient >= 0 && coefficient < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("KL coefficient must be finite and not negative: " + coefficient);
         }
+        requireDiscount(discount);
+    }
+
+    static void requireDiscount(double discount) {
         if (!(discount >= 0 && discount <= 1)) {
             throw new IllegalArgumentException("discount must be in [0, 1]: " + discount);
         }
-        this.coefficient = coefficient;
-        this.discount = discount;
+    }
+
+    @Override
+    public String name() {
+        return "kl_centred";
+    }
+
+    @Override
+    public CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
+
+    @Override
+    public Set<StageInput> inputs() {
+        return Set.of(StageInput.BEHAVIOR, StageInput.REFERENCE);
+    }
+
+    /**
+     * After an estimator: changes the advantages of what is left, by the mean over that; others keep theirs. Acted on is what has
+     * an advantage then.
+     */
+    @Override
+    public StageOutcome apply(StageBatch batch) {
+        TokenBatch left = batch.left();
+        float[] sampler = batch.facts().vector(StageInput.BEHAVIOR);
+        float[] reference = batch.facts().vector(StageInput.REFERENCE);
+        float[] advantages = batch.tokenAdvantages();
+        Map<String, Double> values = StageSettings.of(this);
+        if (left.trainedTokens() > 0) {
+            values.put("mean", mean(left, sampler, reference));
+            advantages = apply(left, advantages, sampler, reference);
+        }
+        return batch.tokenAdvantage(this, advantages, values);
     }
 
     /**

@@ -1,5 +1,7 @@
 package dev.millrace.corrections.kl;
 
+import java.util.Locale;
+
 /** Whether and where the divergence from a reference policy counts. */
 public sealed interface KlConfig {
 
@@ -7,17 +9,58 @@ public sealed interface KlConfig {
     record Off() implements KlConfig {}
 
     /**
-     * In the loss: {@code loss + coefficient · KL}, aggregated as the policy loss is, with the estimator of least variance
-     * for tokens that the behavior policy sampled.
+     * In the loss: {@code loss + coefficient · KL}, aggregated as the policy loss is. Tokens were sampled by the behavior policy,
+     * so each term is weighed by current over behavior.
      *
      * @param divergence  which of the two divergences
+     * @param klLossType  estimator, by verl's names ({@code k1}, {@code k2}, {@code low_var_kl}, ..., each also with a
+     *     {@code +} behind, which takes the gradient of k2) or {@code k3_uncapped}; empty for that of least variance. One that
+     *     would optimise something else is refused
+     * @param weighting   whether the weight is differentiated; detached for the estimator of least variance
      * @param coefficient how much it counts
      * @param reference   where the reference's log-probs come from
      */
-    record InLoss(KlDivergence divergence, CoefficientConfig coefficient, ReferenceConfig reference)
+    record InLoss(
+            KlDivergence divergence,
+            String klLossType,
+            KlWeighting weighting,
+            CoefficientConfig coefficient,
+            ReferenceConfig reference)
             implements KlConfig {
+        public InLoss {
+            if (klLossType.isEmpty() && weighting != KlWeighting.DETACHED) {
+                throw new IllegalArgumentException("weighting must be detached where kl_loss_type is empty, since the"
+                        + " estimator of least variance has its own; name a kl_loss_type beside it: "
+                        + weighting.name().toLowerCase(Locale.ROOT));
+            }
+            plan(divergence, klLossType, weighting);
+        }
+
+        /** The reverse divergence, with the estimator of least variance. */
         public static InLoss defaults() {
-            return new InLoss(KlDivergence.REVERSE, CoefficientConfig.Fixed.defaults(), ReferenceConfig.defaults());
+            return new InLoss(
+                    KlDivergence.REVERSE,
+                    "",
+                    KlWeighting.DETACHED,
+                    CoefficientConfig.Fixed.defaults(),
+                    ReferenceConfig.defaults());
+        }
+
+        /** What is added to the loss. */
+        public KlPlan plan() {
+            return plan(divergence, klLossType, weighting);
+        }
+
+        private static KlPlan plan(KlDivergence divergence, String klLossType, KlWeighting weighting) {
+            if (klLossType.isEmpty()) {
+                return KlPlan.of(divergence, KlSampling.BEHAVIOR, KlUse.LOSS);
+            }
+            try {
+                return KlPlan.insisting(
+                        divergence, KlSampling.BEHAVIOR, KlUse.LOSS, KlEstimator.named(klLossType), weighting);
+            } catch (IllegalArgumentException refused) {
+                throw new IllegalArgumentException("kl_loss_type=" + klLossType + ": " + refused.getMessage(), refused);
+            }
         }
     }
 

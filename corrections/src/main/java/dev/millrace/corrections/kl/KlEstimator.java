@@ -11,7 +11,7 @@ package dev.millrace.corrections.kl;
 public record KlEstimator(KlForm form, boolean straightThrough) {
 
     /**
-     * The estimator verl calls {@code name}: kl, k1, abs, mse, k2, low_var_kl, k3, each also with a {@code +}.
+     * The estimator verl calls {@code name}: kl, k1, abs, mse, k2, low_var_kl, k3; or k3_uncapped; each also with a {@code +}.
      *
      * @throws IllegalArgumentException for any other name; {@code full} needs the whole vocabulary
      */
@@ -23,9 +23,10 @@ public record KlEstimator(KlForm form, boolean straightThrough) {
             case "abs" -> KlForm.ABS;
             case "mse", "k2" -> KlForm.K2;
             case "low_var_kl", "k3" -> KlForm.K3_CAPPED;
+            case "k3_uncapped" -> KlForm.K3;
             default ->
                 throw new IllegalArgumentException("unknown KL estimator: " + name
-                        + "; known: kl, k1, abs, mse, k2, low_var_kl, k3, each also with a + behind");
+                        + "; known: kl, k1, abs, mse, k2, low_var_kl, k3, k3_uncapped, each also with a + behind");
         };
         return new KlEstimator(form, straightThrough);
     }

@@ -92,6 +92,21 @@ public final class StageBatch {
         return advantages;
     }
 
+    /** One per packed token so far, those of the sequence where it has one for all; 0 at context. The caller's. */
+    public float[] tokenAdvantages() {
+        if (tokenAdvantages != null) {
+            return tokenAdvantages.clone();
+        }
+        TokenBatch own = facts.tokens();
+        float[] spread = new float[own.tokenCount()];
+        for (int s = 0; s < own.sequenceCount(); s++) {
+            for (int t = own.start(s); t < own.end(s); t++) {
+                spread[t] = own.isTrained(t) ? (float) advantages[s] : 0f;
+            }
+        }
+        return spread;
+    }
+
     /** One per sequence so far: the largest absolute advantage of a token that came with something to train on. */
     public double[] largestAdvantages() {
         double[] largest = new double[advantages.length];

@@ -5,6 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.advantage.Grpo;
+import dev.millrace.corrections.stage.Decision;
+import dev.millrace.corrections.stage.StageExamples;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
 import org.junit.jupiter.api.Test;
 
 class KlPenaltyTest {
@@ -106,5 +111,21 @@ class KlPenaltyTest {
         assertThat(new AverageCentredPenalty(1, 0).apply(nothing, new float[] {4, 5}, garbage, garbage))
                 .containsExactly(4, 5);
         assertThat(new InRewardPenalty().measure(nothing, garbage, garbage)).isZero();
+    }
+
+    @Test
+    void shouldCentreThePenaltyInTheAdvantagesOfAStage() {
+        // behavior -1 throughout; reference -1.5 at the first of eight tokens: d = 0.5 there, 0.0625 on average
+        float[] reference = {-1.5f, -1, -1, -1, -1, -1, -1, -1};
+        StageFacts.Builder facts = StageExamples.facts().vector(StageInput.REFERENCE, reference);
+        Decision decision = StageExamples.decide(facts, Grpo.defaults(), new AverageCentredPenalty(2, 0));
+
+        float[] advantages = decision.perToken();
+        assertThat(advantages[0]).isCloseTo(0.5f + 2 * (0.0625f - 0.5f), within(1e-6f));
+        assertThat(advantages[1]).isCloseTo(0.5f + 2 * 0.0625f, within(1e-6f));
+        assertThat(advantages[2]).isCloseTo(-0.5f + 2 * 0.0625f, within(1e-6f));
+        assertThat(StageExamples.last(decision).stage()).isEqualTo("kl_centred");
+        assertThat(StageExamples.last(decision).tokensActed()).isEqualTo(8);
+        assertThat(StageExamples.last(decision).values().get("mean")).isCloseTo(0.0625, within(1e-9));
     }
 }

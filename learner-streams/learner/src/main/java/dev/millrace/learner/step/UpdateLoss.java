@@ -4,11 +4,8 @@ import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.kl.KlConfig;
-import dev.millrace.corrections.kl.KlPlan;
 import dev.millrace.corrections.kl.KlResult;
-import dev.millrace.corrections.kl.KlSampling;
 import dev.millrace.corrections.kl.KlTermEvaluation;
-import dev.millrace.corrections.kl.KlUse;
 import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.corrections.objective.UpdateFacts;
@@ -96,8 +93,7 @@ final class UpdateLoss {
         if (!(algorithm.kl() instanceof KlConfig.InLoss loss)) {
             return null;
         }
-        KlPlan plan = KlPlan.of(loss.divergence(), KlSampling.BEHAVIOR, KlUse.LOSS);
-        return new KlTermEvaluation(plan, algorithm.aggregation())
+        return new KlTermEvaluation(loss.plan(), algorithm.aggregation())
                 .evaluate(
                         minibatch.layout(),
                         current,

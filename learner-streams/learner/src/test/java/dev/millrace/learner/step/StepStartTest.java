@@ -17,6 +17,7 @@ import dev.millrace.corrections.control.LengthGuardConfig;
 import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.KlDivergence;
+import dev.millrace.corrections.kl.KlWeighting;
 import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.objective.DecoupledPpo;
@@ -372,7 +373,11 @@ class StepStartTest {
     @Test
     void shouldAddTheDivergenceFromTheReferenceToTheLoss() {
         BatchOptimizer learner = open(PLAIN.with(a -> a.kl(new KlConfig.InLoss(
-                KlDivergence.REVERSE, new CoefficientConfig.Fixed(0.5), new ReferenceConfig.Version(0)))));
+                KlDivergence.REVERSE,
+                "",
+                KlWeighting.DETACHED,
+                new CoefficientConfig.Fixed(0.5),
+                new ReferenceConfig.Version(0)))));
         learner.useReference(Weights.random(SHAPE, SyntheticRollouts.SEED));
         assertThat(learner.referenceVersion()).hasValue(0);
 
