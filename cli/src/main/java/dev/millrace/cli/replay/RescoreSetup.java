@@ -48,13 +48,14 @@ final class RescoreSetup implements AutoCloseable {
 
     /**
      * Whether the run's learner decided by what then is decided: its step's own log-probs, none of them interpolated, and no
-     * penalty in the reward.
+     * penalty in the reward or in the advantages.
      */
     boolean isLearnersDecision(MillraceConfig config) {
         return rescorer != null
                 && rescorer.what().isAtStep()
                 && config.algorithm().mode() == Mode.DECOUPLED
                 && !(config.algorithm().kl() instanceof KlConfig.InReward)
+                && !(config.algorithm().kl() instanceof KlConfig.Centred)
                 && config.algorithm().missingOldLogProbs() == MissingOldLogProbs.RECOMPUTE;
     }
 

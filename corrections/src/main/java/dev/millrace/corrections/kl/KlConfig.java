@@ -1,9 +1,32 @@
 package dev.millrace.corrections.kl;
 
 import java.util.Locale;
+import java.util.Optional;
 
 /** Whether and where the divergence from a reference policy counts. */
 public sealed interface KlConfig {
+
+    /** How much it counts; empty where it does not. */
+    default Optional<CoefficientConfig> howMuch() {
+        if (this instanceof InLoss loss) {
+            return Optional.of(loss.coefficient());
+        }
+        if (this instanceof InReward reward) {
+            return Optional.of(reward.coefficient());
+        }
+        return this instanceof Centred centred ? Optional.of(centred.coefficient()) : Optional.empty();
+    }
+
+    /** Where the reference's log-probs come from; empty where nobody needs them. */
+    default Optional<ReferenceConfig> against() {
+        if (this instanceof InLoss loss) {
+            return Optional.of(loss.reference());
+        }
+        if (this instanceof InReward reward) {
+            return Optional.of(reward.reference());
+        }
+        return this instanceof Centred centred ? Optional.of(centred.reference()) : Optional.empty();
+    }
 
     /** Nowhere. */
     record Off() implements KlConfig {}
@@ -74,6 +97,30 @@ public sealed interface KlConfig {
     record InReward(CoefficientConfig coefficient, ReferenceConfig reference) implements KlConfig {
         public static InReward defaults() {
             return new InReward(CoefficientConfig.Fixed.defaults(), ReferenceConfig.defaults());
+        }
+    }
+
+    /**
+     * In the advantage, centred on its own average, so that it moves probability between tokens and takes none from all of them:
+     * see {@link AverageCentredPenalty}.
+     *
+     * @param discount    how far a token is charged for the drift of those after it, in [0, 1]; 0 for itself only
+     * @param coefficient how much it counts
+     * @param reference   where the reference's log-probs come from
+     */
+    record Centred(double discount, CoefficientConfig coefficient, ReferenceConfig reference) implements KlConfig {
+        public Centred {
+            AverageCentredPenalty.requireDiscount(discount);
+        }
+
+        /** Each token for itself. */
+        public static Centred defaults() {
+            return new Centred(0, CoefficientConfig.Fixed.defaults(), ReferenceConfig.defaults());
+        }
+
+        /** The stage after the advantage, with the coefficient in force. */
+        public AverageCentredPenalty stage(double coefficientInForce) {
+            return new AverageCentredPenalty(coefficientInForce, discount);
         }
     }
 }

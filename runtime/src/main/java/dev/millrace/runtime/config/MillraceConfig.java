@@ -142,8 +142,7 @@ public record MillraceConfig(
     }
 
     private static boolean needsRecordedReference(KlConfig kl) {
-        return kl instanceof KlConfig.InLoss loss && loss.reference() instanceof ReferenceConfig.Recorded
-                || kl instanceof KlConfig.InReward reward && reward.reference() instanceof ReferenceConfig.Recorded;
+        return kl.against().filter(ReferenceConfig.Recorded.class::isInstance).isPresent();
     }
 
     /**

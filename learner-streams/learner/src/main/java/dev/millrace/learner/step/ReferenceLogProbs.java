@@ -16,15 +16,8 @@ final class ReferenceLogProbs {
     private @Nullable Weights kept;
 
     ReferenceLogProbs(KlConfig kl, GradientShards shards) {
-        this.config = of(kl);
+        this.config = kl.against().orElse(null);
         this.shards = shards;
-    }
-
-    private static @Nullable ReferenceConfig of(KlConfig kl) {
-        if (kl instanceof KlConfig.InLoss loss) {
-            return loss.reference();
-        }
-        return kl instanceof KlConfig.InReward reward ? reward.reference() : null;
     }
 
     /** The version whose weights must be kept; empty if none. */

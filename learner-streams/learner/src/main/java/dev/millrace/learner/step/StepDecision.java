@@ -1,11 +1,19 @@
 package dev.millrace.learner.step;
 
+import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.kl.AverageCentredPenalty;
+import dev.millrace.corrections.stage.AdvantageEstimator;
 import dev.millrace.corrections.stage.Decision;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.stages.StageReports;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.IntStream;
 
 /**
@@ -47,6 +55,31 @@ record StepDecision(Decision decided, float[] old, float[] proximal, List<StageR
                 old,
                 proximal,
                 List.copyOf(reports));
+    }
+
+    /** The same with a penalty in the advantages of what is trained on, and its report. */
+    StepDecision penalised(AverageCentredPenalty penalty, float[] behavior, float[] reference) {
+        StageFacts facts = StageFacts.of(left(), decided.rewards())
+                .vector(StageInput.BEHAVIOR, behavior)
+                .vector(StageInput.REFERENCE, reference)
+                .build();
+        Decision moved = StageBatch.decide(facts, List.of(new Decided(decided.perToken()), penalty));
+        List<StageReport> reports = new ArrayList<>(stages);
+        reports.addAll(StageReports.of(moved.outcomes().subList(1, 2)));
+        return new StepDecision(decided, old, proximal, List.copyOf(reports)).withAdvantages(moved);
+    }
+
+    /** The advantages that a penalty finds. */
+    private record Decided(float[] perToken) implements AdvantageEstimator {
+        @Override
+        public CorrectionUnit unit() {
+            return CorrectionUnit.TOKEN;
+        }
+
+        @Override
+        public StageOutcome apply(StageBatch batch) {
+            return batch.tokenAdvantage(this, perToken, Map.of());
+        }
     }
 
     /** Indices of the members with a trained token, in order. */

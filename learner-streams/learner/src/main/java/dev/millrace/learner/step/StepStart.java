@@ -86,6 +86,10 @@ final class StepStart {
         if (readsNorms && decision.left().trainedTokens() > 0) {
             decision = heldAgainstNorms(decision, facts, members, weights, means);
         }
+        if (algorithm.kl() instanceof KlConfig.Centred centred
+                && decision.left().trainedTokens() > 0) {
+            decision = decision.penalised(centred.stage(klCoefficient), members.behavior(), required(reference));
+        }
         ControlState after = controls;
         if (coefficient != null && decision.left().trainedTokens() > 0) {
             double measured = penalty.measure(decision.left(), proximal, required(reference));
@@ -138,10 +142,7 @@ final class StepStart {
     }
 
     private @Nullable CoefficientConfig coefficient() {
-        if (algorithm.kl() instanceof KlConfig.InLoss loss) {
-            return loss.coefficient();
-        }
-        return algorithm.kl() instanceof KlConfig.InReward reward ? reward.coefficient() : null;
+        return algorithm.kl().howMuch().orElse(null);
     }
 
     /** A member that was scored under this very version has its log-probs already, unless an update needs all of them. */

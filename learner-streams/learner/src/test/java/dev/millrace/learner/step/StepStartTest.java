@@ -446,6 +446,45 @@ class StepStartTest {
                 .isCloseTo(0.1 * (1 + error * 8 / 100), within(1e-9));
     }
 
+    /** A + 2 (mean d − d_t), d = behavior − reference, over what is trained on. */
+    @Test
+    void shouldCentreThePenaltyInTheAdvantages() {
+        trajectories.forEach(trajectory -> trajectory.put(
+                Trajectory.SCHEMA$.getField("reference_log_probs").pos(), trajectory.getOldLogProbs()));
+        BatchOptimizer learner = open(PLAIN.with(
+                a -> a.kl(new KlConfig.Centred(0, new CoefficientConfig.Fixed(2), new ReferenceConfig.Recorded()))));
+
+        StepReport report = learner.train(batch, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
+
+        double mean = 0;
+        for (int s = 0; s < 8; s++) {
+            for (int t = 0; t < behavior(s).length; t++) {
+                mean += mask(s, t) * drift(s, t) / trainedTokens();
+            }
+        }
+        double loss = 0;
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            for (int t = 0; t < current.length; t++) {
+                double weight = Math.min(2, Math.exp((double) current[t] - behavior(s)[t]));
+                double penalised = advantage(s) + 2 * (mean - drift(s, t));
+                loss -= mask(s, t) * weight * penalised * current[t] / trainedTokens();
+            }
+        }
+        assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.stages())
+                .filteredOn(stage -> stage.getStage().equals("kl_centred"))
+                .singleElement()
+                .satisfies(stage -> {
+                    assertThat(stage.getTokensChanged()).isEqualTo(trainedTokens());
+                    assertThat(stage.getValues()).containsEntry("coefficient", 2.0);
+                });
+    }
+
+    private double drift(int s, int t) {
+        return (double) behavior(s)[t] - PackedFloats.get(trajectories.get(s).getOldLogProbs(), t);
+    }
+
     @Test
     void shouldRefuseADivergenceFromNothing() {
         assertThatThrownBy(() -> train(PLAIN.with(a -> a.kl(KlConfig.InLoss.defaults()))))
