@@ -3,6 +3,9 @@ package dev.millrace.cli.replay;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.corrections.objective.Gspo;
+import dev.millrace.corrections.rollout.Rejection;
+import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.objective.DecoupledPpo;
 import dev.millrace.replay.retrain.Variant;
 import dev.millrace.runtime.config.ConfigException;
@@ -25,43 +28,46 @@ class VariantOptionTest {
 
     @Test
     void shouldPutTheSectionsOverTheRunsOwn() throws Exception {
-        Variant variant =
-                variant("corrections: {m2po: {enabled: false}}\nstep: {objective: {kind: decoupled_ppo}, epochs: 2}\n");
+        Variant variant = variant("""
+                algorithm: {masks: [], objective: {kind: decoupled_ppo}, epochs: 2}
+                step: {shards: 3}
+                """);
         assertThat(variant.name()).isEqualTo("other.yaml");
-        assertThat(variant.corrections().m2po().enabled()).isFalse();
-        assertThat(variant.corrections().ess())
-                .isEqualTo(RUN.topology().corrections().ess());
-        assertThat(variant.step().objective()).isInstanceOf(DecoupledPpo.class);
-        assertThat(variant.step().epochs()).isEqualTo(2);
+        assertThat(variant.algorithm().masks()).isEmpty();
+        assertThat(variant.algorithm().ess()).isEqualTo(RUN.algorithm().ess());
+        assertThat(variant.algorithm().objective()).isInstanceOf(DecoupledPpo.class);
+        assertThat(variant.algorithm().epochs()).isEqualTo(2);
+        assertThat(variant.step().shards()).isEqualTo(3);
         assertThat(variant.step().optimizer()).isEqualTo(RUN.learner().step().optimizer());
     }
 
     @Test
     void shouldTakeWhatCorrectionsAreNamedByElsewhere() throws Exception {
-        assertThat(VariantOption.parse("none", RUN).corrections().m2po().enabled())
-                .isFalse();
+        assertThat(VariantOption.parse("none", RUN).algorithm().masks()).isEmpty();
         assertThat(VariantOption.parse("none", RUN).step())
                 .isEqualTo(RUN.learner().step());
-        assertThat(variant("m2po: {threshold: 0.1}\n").corrections().m2po().threshold())
-                .isEqualTo(0.1);
-        assertThat(VariantOption.parse("decoupled_geo_rs", RUN)
-                        .corrections()
-                        .rolloutCorrection()
-                        .preset())
-                .isEqualTo("decoupled_geo_rs");
+        assertThat(variant("masks: [{kind: m2po, threshold: 0.1}]\n").algorithm().masks())
+                .containsExactly(new M2po(0.1, true));
+        Rejection rejection = VariantOption.parse("decoupled_geo_rs(0.99_1.01)", RUN)
+                .algorithm()
+                .rejection();
+        assertThat(rejection.rolloutRs()).isEqualTo("seq_mean_k1");
+        assertThat(rejection.rolloutRsThreshold()).isEqualTo("0.99_1.01");
+        assertThat(VariantOption.parse("gspo", RUN).algorithm().objective()).isEqualTo(Gspo.defaults());
     }
 
     @Test
     void shouldRefuseWhatCorrectsTwiceAndSayWhatToDo() throws Exception {
-        assertThatThrownBy(() -> variant("step: {objective: {kind: ppo_clip}}\n"))
+        assertThatThrownBy(() -> variant("objective: {kind: topr}\n"))
                 .isInstanceOf(ConfigException.class)
-                .hasMessageContaining("learner.step.objective.kind is ppo_clip")
-                .hasMessageContaining("sections corrections and step");
-        assertThatThrownBy(() -> variant("corrections: {}\ntopologie: {}\n"))
+                .hasMessageContaining("other.yaml: ")
+                .hasMessageContaining("objective.kind=topr")
+                .hasMessageContaining("choose weights.kind=none");
+        assertThatThrownBy(() -> variant("algorithm: {}\ntopologie: {}\n"))
                 .isInstanceOf(ConfigException.class)
-                .hasMessageContaining("has the section topologie beside corrections and step; leave it out");
-        assertThatThrownBy(() -> variant("step: {epoch: 2}\n"))
+                .hasMessageContaining("has the section topologie beside algorithm and step; leave it out");
+        assertThatThrownBy(() -> variant("step: {shard: 2}\n"))
                 .isInstanceOf(ConfigException.class)
-                .hasMessageContaining("did you mean epochs");
+                .hasMessageContaining("did you mean shards");
     }
 }

@@ -5,13 +5,13 @@ import static dev.millrace.topology.Samples.rollout;
 import static dev.millrace.topology.Samples.score;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.StalenessRules;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.StalenessConfig;
 import dev.millrace.topology.Samples;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyHarness;
@@ -45,6 +45,7 @@ class AsRecordedTest {
     Path directory;
 
     private TopologyConfig config;
+    private Algorithm algorithm = Algorithm.defaults();
     private TopologyHarness topology;
     private MemoryRun recorded;
 
@@ -52,7 +53,7 @@ class AsRecordedTest {
     @BeforeEach
     void run() {
         TopologyConfig defaults = TopologyConfig.defaults();
-        config = with(defaults, defaults.corrections(), new BatchConfig(4, 0, BatchConfig.Order.COMPLETION, 0));
+        config = with(defaults, new BatchConfig(4, 0, BatchConfig.Order.COMPLETION, 0, false));
         topology = new TopologyHarness(config, directory, MAX_VALUE_BYTES);
         topology.pipe(Samples.version(3));
         topology.pipe(Samples.version(4));
@@ -81,12 +82,12 @@ class AsRecordedTest {
         recorded = MemoryRun.of(topology);
     }
 
-    private static TopologyConfig with(TopologyConfig of, CorrectionConfig corrections, BatchConfig batch) {
-        return new TopologyConfig(of.ingress(), of.join(), corrections, of.groups(), batch, of.runtime());
+    private static TopologyConfig with(TopologyConfig of, BatchConfig batch) {
+        return new TopologyConfig(of.ingress(), of.join(), of.groups(), batch, of.runtime());
     }
 
     private List<TaskVerdict> replay(int threads) throws InterruptedException {
-        return new AsRecorded(recorded, config, MAX_VALUE_BYTES).replay(threads);
+        return new AsRecorded(recorded, config, algorithm, MAX_VALUE_BYTES).replay(threads);
     }
 
     @Test
@@ -231,24 +232,14 @@ class AsRecordedTest {
 
     @Test
     void shouldSayByWhichOtherSettingsTheRunDecided() throws Exception {
-        config = with(
-                config,
-                new CorrectionConfig(
-                        config.corrections().rolloutCorrection(),
-                        config.corrections().advantage(),
-                        new StalenessConfig(3, 0, 0),
-                        config.corrections().sequenceMask(),
-                        config.corrections().m2po(),
-                        config.corrections().ess(),
-                        config.corrections().missingOldLogProbs()),
-                config.batch());
+        algorithm = Algorithm.defaults().with(a -> a.staleness(new StalenessRules(3, 0, 0)));
         assertThat(replay(1))
                 .hasSize(2)
                 .allSatisfy(verdict -> assertThat(verdict.gap())
                         .get()
                         .asString()
                         .contains(" on, the run decided by other settings than these:"
-                                + " topology.corrections.staleness.max_versions was 8 and is 3 here;"
+                                + " algorithm.staleness.max_versions was 8 and is 3 here;"
                                 + " give the configuration that it ran with"));
     }
 }

@@ -3,6 +3,9 @@ package dev.millrace.replay;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.ratio.ComparedPolicies;
+import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -11,9 +14,6 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.stages.ComparedPolicies;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.topology.Samples;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyHarness;
@@ -38,7 +38,7 @@ class KeptFilesTest {
 
     private Path kept;
     private TopologyHarness topology;
-    private CorrectionConfig corrections;
+    private Algorithm corrections;
     private MemoryRun run;
 
     /** Two batches of one group of two; the second sample of each is far off policy. */
@@ -46,15 +46,15 @@ class KeptFilesTest {
     void run() {
         kept = directory.resolve("kept");
         TopologyConfig defaults = TopologyConfig.defaults();
-        corrections = defaults.corrections();
+        corrections = Algorithm.defaults();
         topology = new TopologyHarness(
                 new TopologyConfig(
                         defaults.ingress(),
                         defaults.join(),
-                        corrections,
                         defaults.groups(),
-                        new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0),
+                        new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0, false),
                         defaults.runtime()),
+                corrections,
                 directory.resolve("state"));
         topology.pipe(Samples.version(3));
         topology.pipe(Samples.version(4));
@@ -76,16 +76,8 @@ class KeptFilesTest {
     }
 
     private void replay(int threads, KeptFiles files) throws InterruptedException {
-        RolloutCorrectionOptions rejecting =
-                new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, "token", "2.0", "seq_mean_k3", "0.5");
-        CorrectionConfig other = new CorrectionConfig(
-                rejecting,
-                corrections.advantage(),
-                corrections.staleness(),
-                corrections.sequenceMask(),
-                corrections.m2po(),
-                corrections.ess(),
-                corrections.missingOldLogProbs());
+        Algorithm other =
+                corrections.with(a -> a.rejection(new Rejection("seq_mean_k3", "0.5", ComparedPolicies.ANCHOR)));
         new WhatIf(
                         run,
                         StepRange.ALL,
@@ -141,12 +133,9 @@ class KeptFilesTest {
         assertThat(PackedMask.toArray(rejected.getMask())).containsOnly((byte) 0);
         assertThat(batches.get(0).getTrainedTokens()).isEqualTo(3);
         assertThat(trajectories).extracting(Trajectory::getRolloutId).containsExactly("g0/0", "g0/1", "g1/0", "g1/1");
-        float[] weights = PackedFloats.toArray(trajectories.get(1).getImportanceWeights());
+        float[] weights = PackedFloats.toArray(rejected.getWeights());
         assertThat(weights).hasSize(3).containsOnly((float)
-                Math.exp(-3)); // truncated, not rejected: that is the batch's
-        assertThat(trajectories.get(1).getStages())
-                .extracting(report -> report.getStage())
-                .containsExactly("token_tis");
+                Math.exp(-3)); // made before the rejection took the sequence
     }
 
     @Test

@@ -6,13 +6,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.AlgorithmBuilder;
+import dev.millrace.corrections.algorithm.StalenessRules;
+import dev.millrace.corrections.ratio.ComparedPolicies;
+import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.schemas.Rollout;
-import dev.millrace.stages.ComparedPolicies;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.RolloutCorrectionOptions;
-import dev.millrace.stages.StalenessConfig;
 import dev.millrace.topology.Samples;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologyHarness;
@@ -21,6 +22,7 @@ import dev.millrace.weights.VersionUnavailableException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -31,21 +33,21 @@ class WhatIfTest {
     Path directory;
 
     private TopologyHarness topology;
-    private CorrectionConfig corrections;
+    private Algorithm corrections;
 
     /** Three batches of one group of two: rewards 0 and 1, three tokens each, the second of each far off policy. */
     @BeforeEach
     void run() {
         TopologyConfig defaults = TopologyConfig.defaults();
-        corrections = defaults.corrections();
+        corrections = Algorithm.defaults();
         topology = new TopologyHarness(
                 new TopologyConfig(
                         defaults.ingress(),
                         defaults.join(),
-                        corrections,
                         defaults.groups(),
-                        new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0),
+                        new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0, false),
                         defaults.runtime()),
+                corrections,
                 directory);
         topology.pipe(Samples.version(3));
         topology.pipe(Samples.version(4));
@@ -72,17 +74,8 @@ class WhatIfTest {
         return steps;
     }
 
-    private Alternative with(String name, RolloutCorrectionOptions options, StalenessConfig staleness) {
-        return new Alternative(
-                name,
-                new CorrectionConfig(
-                        options,
-                        corrections.advantage(),
-                        staleness,
-                        corrections.sequenceMask(),
-                        corrections.m2po(),
-                        corrections.ess(),
-                        corrections.missingOldLogProbs()));
+    private Alternative with(String name, UnaryOperator<AlgorithmBuilder> changes) {
+        return new Alternative(name, corrections.with(changes));
     }
 
     @Test
@@ -93,9 +86,10 @@ class WhatIfTest {
 
     @Test
     void shouldShowWhomARejectionTakesOut() throws Exception {
-        RolloutCorrectionOptions rejecting =
-                new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, "token", "2.0", "seq_mean_k3", "0.5");
-        StepFigures figures = replay(StepRange.ALL, 1, with("rs", rejecting, corrections.staleness()))
+        StepFigures figures = replay(
+                        StepRange.ALL,
+                        1,
+                        with("rs", a -> a.rejection(new Rejection("seq_mean_k3", "0.5", ComparedPolicies.ANCHOR))))
                 .get(0)
                 .figures()
                 .get(1);
@@ -115,8 +109,7 @@ class WhatIfTest {
 
     @Test
     void shouldMaskWhatAStricterLimitOnStalenessMasks() throws Exception {
-        StepFigures figures = replay(
-                        StepRange.ALL, 1, with("fresh", corrections.rolloutCorrection(), new StalenessConfig(0, 0, 0)))
+        StepFigures figures = replay(StepRange.ALL, 1, with("fresh", a -> a.staleness(new StalenessRules(0, 0, 0))))
                 .get(2)
                 .figures()
                 .get(1);

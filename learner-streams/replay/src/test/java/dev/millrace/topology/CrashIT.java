@@ -4,6 +4,7 @@ import static dev.millrace.topology.RunOnBroker.await;
 import static dev.millrace.topology.RunOnBroker.settled;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.replay.AsRecorded;
 import dev.millrace.replay.TaskVerdict;
@@ -135,6 +136,7 @@ class CrashIT {
             List<TaskVerdict> verdicts = new AsRecorded(
                             recorded,
                             TopologyProcess.config("one", BATCH),
+                            Algorithm.defaults(),
                             MillraceTopology.maxValueBytes(run.connection))
                     .replay(2);
             assertThat(verdicts).allMatch(TaskVerdict::isProved);

@@ -6,6 +6,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.ratio.ComparedPolicies;
+import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.MemoryRun;
@@ -20,10 +24,6 @@ import dev.millrace.schemas.Score;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
-import dev.millrace.stages.ComparedPolicies;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.MissingOldLogProbs;
-import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.topology.batch.BatchConfig;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -48,28 +48,22 @@ class MissingOldLogProbsTest {
         topology.close(); // asks that a replay makes the same bytes
     }
 
-    private static CorrectionConfig corrections(MissingOldLogProbs policy, ComparedPolicies compare) {
-        CorrectionConfig usual = CorrectionConfig.defaults();
-        return new CorrectionConfig(
-                new RolloutCorrectionOptions("", compare, "token", "2.0", "seq_mean_k3", "10"),
-                usual.advantage(),
-                usual.staleness(),
-                usual.sequenceMask(),
-                usual.m2po(),
-                usual.ess(),
-                policy);
+    private static Algorithm corrections(MissingOldLogProbs policy, ComparedPolicies compare) {
+        return Algorithm.defaults()
+                .with(a ->
+                        a.rejection(new Rejection("seq_mean_k3", "10", compare)).missingOldLogProbs(policy));
     }
 
-    private void run(CorrectionConfig corrections) {
+    private void run(Algorithm corrections) {
         TopologyConfig usual = TopologyConfig.defaults();
         topology = new TopologyHarness(
                 new TopologyConfig(
                         usual.ingress(),
                         usual.join(),
-                        corrections,
                         usual.groups(),
-                        new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0),
+                        new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0, false),
                         usual.runtime()),
+                corrections,
                 directory);
         topology.pipe(Samples.version(3));
         topology.pipe(Samples.version(4));
@@ -167,8 +161,6 @@ class MissingOldLogProbsTest {
         assertThat(PackedFloats.toArray(trajectory.getProximalLogProbs())).containsExactly(-0.4f, -0.9f, -1.4f);
         assertThat(trajectory.getProximalVersion()).isEqualTo(4);
         assertThat(trajectory.getScoreSource().getOffset()).isEqualTo(1);
-        StageReport weights = trajectory.getStages().get(0);
-        assertThat(weights.getTokensSeen()).isEqualTo(policy == MissingOldLogProbs.MASK ? 0 : 3);
     }
 
     @ParameterizedTest
@@ -186,7 +178,7 @@ class MissingOldLogProbsTest {
 
     @Test
     void shouldReplayUnderAnotherPolicy() throws Exception {
-        CorrectionConfig masking = corrections(MissingOldLogProbs.MASK, ComparedPolicies.ANCHOR);
+        Algorithm masking = corrections(MissingOldLogProbs.MASK, ComparedPolicies.ANCHOR);
         run(masking);
 
         List<ReplayedStep> steps = new ArrayList<>();
@@ -222,7 +214,7 @@ class MissingOldLogProbsTest {
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContainingAll(
                         "missing_old_log_probs=interpolate",
-                        "compare=anchor",
+                        "choose missing_old_log_probs=mask",
                         "compares old log-probs",
                         "mask or recompute");
     }

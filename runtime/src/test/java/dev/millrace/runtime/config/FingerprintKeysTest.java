@@ -2,6 +2,7 @@ package dev.millrace.runtime.config;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.TopologySettings;
 import java.util.HashSet;
@@ -13,8 +14,9 @@ class FingerprintKeysTest {
     @Test
     void shouldCallTheSettingsThatDecideByTheirKeysInAConfiguration() {
         Set<String> keys = new HashSet<>(
-                TopologySettings.of(TopologyConfig.defaults(), 1).values().keySet());
+                TopologySettings.of(TopologyConfig.defaults(), Algorithm.defaults(), 1).values().keySet());
         assertThat(keys.remove("topology.max_value_bytes")).isTrue(); // follows from topics.max_record_bytes
+        assertThat(keys.remove("algorithm.weights.compare")).isTrue(); // follows from algorithm.objective
         assertThat(keys).hasSizeGreaterThan(30).isSubsetOf(ConfigBinder.keys(MillraceConfig.defaults()));
     }
 }

@@ -53,7 +53,7 @@ class KeyScopeTest {
 
     @Test
     void shouldTakeTheLongestGroupThatFits() {
-        assertThat(Stream.of("learner.step.objective.clip_ratio_low", "learner.max_steps", "kafka.ssl.key.password")
+        assertThat(Stream.of("algorithm.objective.clip_ratio_low", "learner.max_steps", "kafka.ssl.key.password")
                         .map(KeyScope::of))
                 .containsExactly(KeyScope.RUN, KeyScope.DEFAULT, KeyScope.PROCESS);
         assertThatThrownBy(() -> KeyScope.of("learner.news"))

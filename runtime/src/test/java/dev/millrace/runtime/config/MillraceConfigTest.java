@@ -3,6 +3,9 @@ package dev.millrace.runtime.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.corrections.objective.Anchor;
+import dev.millrace.corrections.objective.Gspo;
+import dev.millrace.corrections.algorithm.Algorithm;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.objective.PpoClip;
 import dev.millrace.corrections.objective.Topr;
@@ -31,17 +34,14 @@ class MillraceConfigTest {
                         "admission.batch_sequences is 128", "topology.batch.sequences is 256", "same value");
         assertThatThrownBy(() -> bind("admission.eta=9"))
                 .hasMessageContainingAll(
-                        "admission.eta is 9", "topology.corrections.staleness.max_versions is 8", "lower eta");
-        assertThatThrownBy(() -> bind("learner.step.objective.kind=ppo_clip"))
-                .hasMessageContainingAll("ppo_clip", "rollout_correction.compare is anchor", "engine_mismatch");
+                        "admission.eta is 9", "algorithm.staleness.max_versions is 8", "lower eta");
         assertThatThrownBy(() -> bind(
-                        "topology.corrections.missing_old_log_probs=interpolate", "learner.step.proximal=recorded"))
+                        "algorithm.missing_old_log_probs=interpolate", "algorithm.mode=recorded"))
                 .hasMessageContainingAll(
-                        "learner.step.proximal is recorded", "missing_old_log_probs is interpolate", "recomputed");
+                        "algorithm.mode=recorded", "missing_old_log_probs=interpolate", "choose mode=decoupled");
         assertThatThrownBy(() -> bind(
-                        "topology.corrections.missing_old_log_probs=interpolate",
-                        "topology.corrections.rollout_correction.compare=staleness"))
-                .hasMessageContainingAll("topology.corrections", "missing_old_log_probs=interpolate", "compare=anchor");
+                        "algorithm.missing_old_log_probs=interpolate", "algorithm.rejection.compare=staleness"))
+                .hasMessageContainingAll("algorithm.missing_old_log_probs=interpolate", "rollout_correction", "choose missing_old_log_probs=mask");
         assertThatThrownBy(() -> bind("topology.groups.min_size=9"))
                 .hasMessageContainingAll("topology.groups.min_size is 9", "admission.group_size is 8");
         assertThatThrownBy(() -> bind("model.max_positions=8")).hasMessageContaining("model.max_positions is 8");
@@ -65,10 +65,10 @@ class MillraceConfigTest {
                 .hasMessageContainingAll("scorer.teacher names a policy", "topology.join.teacher is false");
         assertThatThrownBy(() -> bind("scorer.teacher.directory=/models/a", "scorer.teacher.version=3"))
                 .hasMessageContainingAll("version must not be set beside directory='/models/a'");
-        assertThatThrownBy(() -> bind("learner.step.kl.kind=in_loss"))
+        assertThatThrownBy(() -> bind("algorithm.kl.kind=in_loss"))
                 .hasMessageContainingAll(
                         "reference.kind=recorded", "topology.join.reference is false", "reference.kind=version");
-        bind("learner.step.kl.kind=in_loss", "topology.join.reference=true", "scorer.reference.version=0")
+        bind("algorithm.kl.kind=in_loss", "topology.join.reference=true", "scorer.reference.version=0")
                 .requireTrainable();
         bind("topology.join.reference=true", "scorer.reference.version=0").requireTrainable();
         bind().requireTrainable();
@@ -76,12 +76,7 @@ class MillraceConfigTest {
 
     @Test
     void shouldAllowWhatFitsTogether() {
-        assertThat(bind(
-                                "learner.step.objective.kind=ppo_clip",
-                                "topology.corrections.rollout_correction.compare=engine_mismatch")
-                        .learner()
-                        .step()
-                        .objective())
+        assertThat(bind("algorithm.objective.kind=ppo_clip").algorithm().objective())
                 .isEqualTo(PpoClip.defaults());
         assertThat(bind("run.id=a", "run.bootstrap_servers=b:1").run().topics().prefix())
                 .isEqualTo("millrace.a.");
@@ -90,19 +85,24 @@ class MillraceConfigTest {
 
     @Test
     void shouldRefuseWeightsBesideALossThatCorrectsByItself() {
-        assertThatThrownBy(() -> bind("learner.step.objective.kind=topr"))
+        assertThatThrownBy(() -> bind("algorithm.objective.kind=topr"))
                 .hasMessageContainingAll(
-                        "learner.step.objective.kind is topr",
-                        "rollout_correction makes importance weights",
-                        "rollout_is=''");
-        assertThat(bind(
-                                "learner.step.objective.kind=topr",
-                                "topology.corrections.rollout_correction.rollout_is=''",
-                                "topology.corrections.rollout_correction.rollout_is_threshold=''")
-                        .learner()
-                        .step()
+                        "algorithm.objective.kind=topr", "weights.kind=token", "choose weights.kind=none");
+        assertThat(bind("algorithm.objective.kind=topr", "algorithm.weights=none")
+                        .algorithm()
                         .objective())
                 .isEqualTo(new Topr());
+    }
+
+    @Test
+    void shouldPutKeysOverTheVariantThatIsNamed() {
+        MillraceConfig config = bind("algorithm.variant=gspo", "algorithm.objective.clip_ratio_high=0.01");
+        assertThat(config.algorithm())
+                .isEqualTo(Algorithm.variant("gspo")
+                        .with(a -> a.objective(new Gspo(Anchor.PROXIMAL, 3e-4, 0.01, PpoClip.DEFAULT_CLIP_RATIO_C))));
+        assertThat(bind("algorithm=decoupled_geo_rs(0.99_1.01)").algorithm().rejection().rolloutRsThreshold())
+                .isEqualTo("0.99_1.01");
+        assertThatThrownBy(() -> bind("algorithm=grop")).hasMessageContainingAll("algorithm.variant", "'grop'", "grpo");
     }
 
     @Test

@@ -63,9 +63,9 @@ class RecordedConfigurationTest {
                 .hasMessage(
                         "admission.eta is 2 in " + WHERE
                                 + " and 1 is asked for; every role of a run works under one configuration, so leave the key out");
-        assertThatThrownBy(() -> recorded().require(config("learner.step.length_guard=surge"), WAY_OUT))
+        assertThatThrownBy(() -> recorded().require(config("algorithm.length_guard=surge"), WAY_OUT))
                 .hasMessageStartingWith(
-                        "learner.step.length_guard.kind is off in " + WHERE + " and surge is asked for;");
+                        "algorithm.length_guard.kind is off in " + WHERE + " and surge is asked for;");
         assertThatThrownBy(() -> recorded("run.topic_prefix=a.").require(config(), WAY_OUT))
                 .hasMessageStartingWith("run.topic_prefix is a. in " + WHERE + " and millrace.r. is asked for;");
     }
@@ -115,7 +115,7 @@ class RecordedConfigurationTest {
         assertThat(layers("generator.id=g7", "kafka.linger.ms=3").saysWhatToRun())
                 .isFalse();
         assertThat(layers("task=sort").saysWhatToRun()).isTrue();
-        assertThat(layers("learner.step.kl=in_loss").saysWhatToRun()).isTrue();
+        assertThat(layers("algorithm.kl=in_loss").saysWhatToRun()).isTrue();
         assertThat(layers("goal.mean_reward=0.4").saysWhatToRun()).isFalse();
         assertThat(layers("gaol.mean_reward=0.4").saysWhatToRun())
                 .as("it is refused at once")

@@ -3,7 +3,7 @@ package dev.millrace.runtime.replay;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.runtime.config.ConfigException;
-import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.corrections.algorithm.Algorithm;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -19,7 +19,7 @@ class NamedCorrectionsTest {
         Path file = Files.writeString(folder.resolve("other.yaml"), "m2pa: {enabled: true}\n");
 
         assertThatThrownBy(() -> NamedCorrections.parse(
-                        file.toString(), MillraceConfig.defaults().topology().corrections()))
+                        file.toString(), Algorithm.defaults()))
                 .isInstanceOf(ConfigException.class)
                 .hasMessageContaining("--corrections " + file + ": ")
                 .hasMessageContaining("m2pa");

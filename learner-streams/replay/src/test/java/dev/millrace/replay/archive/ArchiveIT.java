@@ -5,6 +5,7 @@ import static dev.millrace.topology.RunOnBroker.settled;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
@@ -48,9 +49,8 @@ class ArchiveIT {
         return new TopologyConfig(
                 defaults.ingress(),
                 defaults.join(),
-                defaults.corrections(),
                 defaults.groups(),
-                new BatchConfig(16, 0, BatchConfig.Order.COMPLETION, 0),
+                new BatchConfig(16, 0, BatchConfig.Order.COMPLETION, 0, false),
                 defaults.runtime());
     }
 
@@ -65,8 +65,8 @@ class ArchiveIT {
                 "policy/2/4",
                 Samples.version(4),
                 dev.millrace.schemas.PolicyVersion.class));
-        TopologyRunner runner =
-                new TopologyRunner(config(), run.connection, directory.resolve("state"), new SimpleMeterRegistry());
+        TopologyRunner runner = new TopologyRunner(
+                config(), Algorithm.defaults(), run.connection, directory.resolve("state"), new SimpleMeterRegistry());
         CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
         for (int g = 0; g < GROUPS; g++) {
             for (int i = 0; i < GROUP_SIZE; i++) {
@@ -90,7 +90,7 @@ class ArchiveIT {
     }
 
     private static void requireReplay(RecordedRun run, int maxValueBytes) throws InterruptedException {
-        List<TaskVerdict> verdicts = new AsRecorded(run, config(), maxValueBytes).replay(2);
+        List<TaskVerdict> verdicts = new AsRecorded(run, config(), Algorithm.defaults(), maxValueBytes).replay(2);
         assertThat(verdicts).hasSize(5).allMatch(TaskVerdict::isProved);
         assertThat(verdicts.get(4).same()).containsEntry(run.topics().batches(), (long) GROUPS * GROUP_SIZE / 16);
     }
@@ -109,7 +109,7 @@ class ArchiveIT {
             assertThat(archive.held()).contains(new HeldRange(1, 1, 4, 4, -1, -1, -1, -1, ""));
             assertThat(archive.partitions(archive.topics().outcomes())).isEmpty();
             List<ReplayedStep> steps = new ArrayList<>();
-            new WhatIf(archive, StepRange.ALL, List.of(new Alternative("recorded", config().corrections())))
+            new WhatIf(archive, StepRange.ALL, List.of(new Alternative("recorded", Algorithm.defaults())))
                     .replay(2, steps::add);
             assertThat(steps).hasSize(1).allMatch(ReplayedStep::isAsRecorded);
         }

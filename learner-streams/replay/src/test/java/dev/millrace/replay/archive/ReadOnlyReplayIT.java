@@ -5,6 +5,7 @@ import static dev.millrace.topology.RunOnBroker.settled;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.log.secret.SecretText;
@@ -65,9 +66,8 @@ class ReadOnlyReplayIT {
         return new TopologyConfig(
                 defaults.ingress(),
                 defaults.join(),
-                defaults.corrections(),
                 defaults.groups(),
-                new BatchConfig(4, 0, BatchConfig.Order.COMPLETION, 0),
+                new BatchConfig(4, 0, BatchConfig.Order.COMPLETION, 0, false),
                 defaults.runtime());
     }
 
@@ -95,8 +95,12 @@ class ReadOnlyReplayIT {
                         Samples.version(version),
                         PolicyVersion.class));
             }
-            TopologyRunner runner =
-                    new TopologyRunner(config(), run.connection, directory.resolve("state"), new SimpleMeterRegistry());
+            TopologyRunner runner = new TopologyRunner(
+                    config(),
+                    Algorithm.defaults(),
+                    run.connection,
+                    directory.resolve("state"),
+                    new SimpleMeterRegistry());
             CompletableFuture<Void> ended = CompletableFuture.runAsync(runner::run);
             for (int g = 0; g < 4; g++) {
                 for (int i = 0; i < 2; i++) {
@@ -154,10 +158,11 @@ class ReadOnlyReplayIT {
                     .isPresent();
             try (RunLog log = RunLog.find(reader, new RunTopics(PREFIX), TopicsConfig.defaults(), "");
                     LiveRun run = new LiveRun(log.connection(), Optional.empty())) {
-                List<TaskVerdict> verdicts = new AsRecorded(run, config(), maxValueBytes).replay(2);
+                List<TaskVerdict> verdicts =
+                        new AsRecorded(run, config(), Algorithm.defaults(), maxValueBytes).replay(2);
                 assertThat(verdicts).isNotEmpty().allMatch(TaskVerdict::isProved);
                 List<ReplayedStep> steps = new ArrayList<>();
-                new WhatIf(run, StepRange.ALL, List.of(new Alternative("recorded", config().corrections())))
+                new WhatIf(run, StepRange.ALL, List.of(new Alternative("recorded", Algorithm.defaults())))
                         .replay(2, steps::add);
                 assertThat(steps).hasSize(2).allMatch(ReplayedStep::isAsRecorded);
                 RunExport export = new RunExport(run);

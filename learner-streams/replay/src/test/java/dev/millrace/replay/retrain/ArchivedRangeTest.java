@@ -3,13 +3,13 @@ package dev.millrace.replay.retrain;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.HeldRange;
 import dev.millrace.replay.archive.RangeSelection;
 import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.replay.archive.RunExport;
-import dev.millrace.stages.CorrectionConfig;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -24,7 +24,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Two steps of a run, exported: what can be learnt again from the files alone, and what becomes of damaged ones. */
 class ArchivedRangeTest {
-    private static final Variant OWN = RetrainingTest.variant("recorded", CorrectionConfig.defaults(), 1e-2);
+    private static final Variant OWN = RetrainingTest.variant("recorded", Algorithm.defaults(), 1e-2);
     private static final LearntRun LEARNT = new LearntRun(OWN);
 
     @TempDir

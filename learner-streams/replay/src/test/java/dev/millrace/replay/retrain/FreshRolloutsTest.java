@@ -3,6 +3,7 @@ package dev.millrace.replay.retrain;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
@@ -15,7 +16,6 @@ import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedInts;
-import dev.millrace.stages.CorrectionConfig;
 import dev.millrace.weights.VersionHash;
 import java.util.ArrayList;
 import java.util.List;
@@ -29,8 +29,8 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 class FreshRolloutsTest {
-    private static final Variant OWN = RetrainingTest.variant("recorded", CorrectionConfig.defaults(), 1e-2);
-    private static final Variant FASTER = RetrainingTest.variant("faster", OWN.corrections(), 2e-2);
+    private static final Variant OWN = RetrainingTest.variant("recorded", Algorithm.defaults(), 1e-2);
+    private static final Variant FASTER = RetrainingTest.variant("faster", OWN.algorithm(), 2e-2);
     private static LearntRun learnt;
 
     /**

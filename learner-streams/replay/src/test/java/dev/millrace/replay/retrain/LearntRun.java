@@ -70,7 +70,7 @@ final class LearntRun {
         try (SyntheticRollouts rollouts = new SyntheticRollouts(3);
                 StretchScoring scoring = new StretchScoring(Engine.cpu(), SyntheticRollouts.SHAPE, 1024);
                 BatchOptimizer optimizer = new BatchOptimizer(
-                        Engine.cpu(), SyntheticRollouts.SHAPE, variant.step(), variant.corrections())) {
+                        Engine.cpu(), SyntheticRollouts.SHAPE, variant.step(), variant.algorithm())) {
             Weights weights = Weights.random(SyntheticRollouts.SHAPE, SyntheticRollouts.SEED);
             AdamW adamW = optimizer.newOptimizer();
             ControlState controls = ControlState.initial();
@@ -153,7 +153,6 @@ final class LearntRun {
                 .setOldLogProbs(PackedFloats.of(old))
                 .setProximalLogProbs(PackedFloats.of(proximal))
                 .setProximalVersion(version)
-                .setImportanceWeights(null)
                 .build();
     }
 

@@ -4,9 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.Mode;
+import dev.millrace.corrections.ratio.ComparedPolicies;
+import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.step.OptimizerConfig;
-import dev.millrace.learner.step.ProximalSource;
 import dev.millrace.learner.step.StepConfig;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
@@ -15,9 +18,6 @@ import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Trajectory;
-import dev.millrace.stages.ComparedPolicies;
-import dev.millrace.stages.CorrectionConfig;
-import dev.millrace.stages.RolloutCorrectionOptions;
 import dev.millrace.weights.VersionHash;
 import java.util.ArrayList;
 import java.util.List;
@@ -27,7 +27,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 class RetrainingTest {
-    private static final Variant OWN = variant("recorded", CorrectionConfig.defaults(), 1e-2);
+    private static final Variant OWN = variant("recorded", Algorithm.defaults(), 1e-2);
     private static LearntRun learnt;
 
     /** What a re-train says, in order. */
@@ -65,7 +65,7 @@ class RetrainingTest {
         learnt = new LearntRun(OWN);
     }
 
-    static Variant variant(String name, CorrectionConfig corrections, double learningRate) {
+    static Variant variant(String name, Algorithm corrections, double learningRate) {
         OptimizerConfig usual = OptimizerConfig.defaults();
         return new Variant(
                 name,
@@ -84,16 +84,9 @@ class RetrainingTest {
     }
 
     /** Weights and masks by what the recorded noise of 0.02 is too much for. */
-    static CorrectionConfig strict() {
-        CorrectionConfig usual = CorrectionConfig.defaults();
-        return new CorrectionConfig(
-                new RolloutCorrectionOptions("", ComparedPolicies.ANCHOR, "token", "2.0", "seq_mean_k3", "1e-5"),
-                usual.advantage(),
-                usual.staleness(),
-                usual.sequenceMask(),
-                usual.m2po(),
-                usual.ess(),
-                usual.missingOldLogProbs());
+    static Algorithm strict() {
+        return Algorithm.defaults()
+                .with(a -> a.rejection(new Rejection("seq_mean_k3", "1e-5", ComparedPolicies.ANCHOR)));
     }
 
     private static Heard retrain(Optional<PolicyEvaluation> trials, long from, long to, Variant... variants) {
@@ -131,7 +124,7 @@ class RetrainingTest {
 
     @Test
     void shouldShowWhereAnotherConfigurationPartsFromTheRecord() {
-        List<VariantStep> steps = retrain(Optional.empty(), 1, 3, variant("recorded", OWN.corrections(), 2e-2))
+        List<VariantStep> steps = retrain(Optional.empty(), 1, 3, variant("recorded", OWN.algorithm(), 2e-2))
                 .of(0);
         assertThat(steps).noneMatch(VariantStep::isAsRecorded);
         assertThat(steps)
@@ -164,7 +157,7 @@ class RetrainingTest {
 
     @Test
     void shouldDecideAnewUnderOtherCorrectionsWhereTheRecordedDecisionsWouldStand() {
-        Variant own = new Variant("recorded", OWN.corrections(), OWN.step().withProximal(ProximalSource.RECORDED));
+        Variant own = new Variant("recorded", OWN.algorithm().with(a -> a.mode(Mode.RECORDED)), OWN.step());
         Variant other = new Variant("strict", strict(), own.step());
         Heard heard = retrain(Optional.empty(), 0, 1, own, other);
         assertThat(heard.of(1).get(0).tokensTrained())
@@ -191,7 +184,7 @@ class RetrainingTest {
                 0,
                 LearntRun.STEPS,
                 OWN,
-                variant("same", OWN.corrections(), 1e-2),
+                variant("same", OWN.algorithm(), 1e-2),
                 variant("strict", strict(), 1e-2));
         assertThat(heard.evaluatedAt).containsExactly(0L, 3L, 4L);
         assertThat(heard.rewards)
@@ -237,7 +230,7 @@ class RetrainingTest {
 
     @Test
     void shouldEndACourseThatMakesNoNumbersAndGoOnWithTheOthers() {
-        Heard heard = retrain(Optional.empty(), 0, LearntRun.STEPS, OWN, variant("wild", OWN.corrections(), 1e38));
+        Heard heard = retrain(Optional.empty(), 0, LearntRun.STEPS, OWN, variant("wild", OWN.algorithm(), 1e38));
         assertThat(heard.endings).singleElement().asString().startsWith("1 at ");
         assertThat(heard.of(0)).allMatch(VariantStep::isAsRecorded);
         assertThat(heard.steps.get(LearntRun.STEPS - 1).variants().get(1)).isEmpty();

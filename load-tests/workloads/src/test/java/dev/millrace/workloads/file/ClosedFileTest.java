@@ -60,7 +60,7 @@ class ClosedFileTest {
         assertRefused("closed: {}\nsweep: {goal.mean_reward: [0.8]}", "unknown key goal.mean_reward in sweep");
         assertRefused(
                 "closed: {}\nsweep: {admission.eta: [9]}",
-                "admission.eta is 9 and topology.corrections.staleness.max_versions is 8");
+                "admission.eta is 9 and algorithm.staleness.max_versions is 8");
         assertRefused(
                 "closed: {}\nsweep: {closed.broker_heap_mb: [512, 1024]}", "closed.broker_heap_mb cannot be swept");
     }
