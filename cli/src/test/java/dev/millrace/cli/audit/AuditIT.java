@@ -81,7 +81,11 @@ class AuditIT {
         settings.forEach(setting -> ConfigTree.set(tree, setting));
         MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), tree);
         TopologyRunner topology = new TopologyRunner(
-                config.topology(), config.algorithm(), run.connection(), folder.resolve("state"), new SimpleMeterRegistry());
+                config.topology(),
+                config.algorithm(),
+                run.connection(),
+                folder.resolve("state"),
+                new SimpleMeterRegistry());
         CompletableFuture<Void> ended = CompletableFuture.runAsync(topology::run);
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (!until.call()) {

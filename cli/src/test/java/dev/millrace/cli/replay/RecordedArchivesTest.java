@@ -34,7 +34,12 @@ class RecordedArchivesTest {
 
     private static List<TaskVerdict> replay(Path archive) throws InterruptedException {
         try (ReplayedRun run = ReplayedRun.open(archive, null)) {
-            return new AsRecorded(run.recorded(), run.config().topology(), run.maxValueBytes()).replay(2);
+            return new AsRecorded(
+                            run.recorded(),
+                            run.config().topology(),
+                            run.config().algorithm(),
+                            run.maxValueBytes())
+                    .replay(2);
         }
     }
 

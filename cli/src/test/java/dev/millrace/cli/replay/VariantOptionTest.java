@@ -3,10 +3,10 @@ package dev.millrace.cli.replay;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.corrections.objective.Gspo;
-import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.objective.DecoupledPpo;
+import dev.millrace.corrections.objective.Gspo;
+import dev.millrace.corrections.rollout.Rejection;
 import dev.millrace.replay.retrain.Variant;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -46,7 +46,9 @@ class VariantOptionTest {
         assertThat(VariantOption.parse("none", RUN).algorithm().masks()).isEmpty();
         assertThat(VariantOption.parse("none", RUN).step())
                 .isEqualTo(RUN.learner().step());
-        assertThat(variant("masks: [{kind: m2po, threshold: 0.1}]\n").algorithm().masks())
+        assertThat(variant("masks: [{kind: m2po, threshold: 0.1}]\n")
+                        .algorithm()
+                        .masks())
                 .containsExactly(new M2po(0.1, true));
         Rejection rejection = VariantOption.parse("decoupled_geo_rs(0.99_1.01)", RUN)
                 .algorithm()

@@ -9,7 +9,7 @@ import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.topology.TopologyTasks.Input;
 import dev.millrace.topology.journal.SeenHeader;
 import dev.millrace.topology.state.RecordTimestampExtractor;
-import dev.millrace.topology.task.Decision;
+import dev.millrace.topology.task.TaskOutput;
 import java.util.Optional;
 import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -85,12 +85,12 @@ final class InputReader<A> implements AutoCloseable {
                     e.refusal(),
                     refusedBy);
             headers.remove(SeenHeader.HEADER);
-            compare(record, new Decision(deadLetters, record.key(), record.value(), headers), wasRead);
+            compare(record, new TaskOutput(deadLetters, record.key(), record.value(), headers), wasRead);
             return Optional.empty();
         }
     }
 
-    private void compare(ConsumerRecord<byte[], byte[]> refused, Decision replayed, boolean wasRead) {
+    private void compare(ConsumerRecord<byte[], byte[]> refused, TaskOutput replayed, boolean wasRead) {
         String what = "the dead letter of " + partition + "@" + refused.offset();
         Optional<Letter> letter = letters.peek();
         if (letter.isEmpty() || letter.get().sourceOffset() != refused.offset()) {

@@ -5,7 +5,7 @@ import dev.millrace.schemas.registry.UnknownSchemaException;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.topology.journal.SeenHeader;
-import dev.millrace.topology.task.Decision;
+import dev.millrace.topology.task.TaskOutput;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -54,7 +54,7 @@ final class RecordComparison {
     }
 
     /** Where they differ; empty if they are the same. */
-    Optional<Where> compare(ConsumerRecord<byte[], byte[]> recorded, Decision replayed) {
+    Optional<Where> compare(ConsumerRecord<byte[], byte[]> recorded, TaskOutput replayed) {
         if (!recorded.topic().equals(replayed.topic())) {
             return Optional.of(new Where("topic", recorded.topic(), replayed.topic()));
         }

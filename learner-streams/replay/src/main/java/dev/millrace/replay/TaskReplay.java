@@ -10,9 +10,9 @@ import dev.millrace.topology.journal.TaskEvent;
 import dev.millrace.topology.settings.CanonicalSettings;
 import dev.millrace.topology.settings.Fingerprint;
 import dev.millrace.topology.settings.SettingDifference;
-import dev.millrace.topology.task.Decision;
 import dev.millrace.topology.task.DecisionTask;
 import dev.millrace.topology.task.TaskFactory;
+import dev.millrace.topology.task.TaskOutput;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -247,7 +247,7 @@ final class TaskReplay<A extends Observation> {
         task.take(next.arrival(), next.timestampMs());
     }
 
-    private void compare(Decision made) {
+    private void compare(TaskOutput made) {
         Optional<Output> next = outputs.peek();
         boolean isOfNow = isLastEvent
                 && next.isPresent()

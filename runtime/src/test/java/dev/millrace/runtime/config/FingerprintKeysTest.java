@@ -13,8 +13,9 @@ class FingerprintKeysTest {
 
     @Test
     void shouldCallTheSettingsThatDecideByTheirKeysInAConfiguration() {
-        Set<String> keys = new HashSet<>(
-                TopologySettings.of(TopologyConfig.defaults(), Algorithm.defaults(), 1).values().keySet());
+        Set<String> keys = new HashSet<>(TopologySettings.of(TopologyConfig.defaults(), Algorithm.defaults(), 1)
+                .values()
+                .keySet());
         assertThat(keys.remove("topology.max_value_bytes")).isTrue(); // follows from topics.max_record_bytes
         assertThat(keys.remove("algorithm.weights.compare")).isTrue(); // follows from algorithm.objective
         assertThat(keys).hasSizeGreaterThan(30).isSubsetOf(ConfigBinder.keys(MillraceConfig.defaults()));

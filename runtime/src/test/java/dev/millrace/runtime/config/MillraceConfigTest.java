@@ -3,10 +3,10 @@ package dev.millrace.runtime.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.objective.Anchor;
 import dev.millrace.corrections.objective.Gspo;
-import dev.millrace.corrections.algorithm.Algorithm;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.objective.PpoClip;
 import dev.millrace.corrections.objective.Topr;
 import org.junit.jupiter.api.Test;
@@ -33,15 +33,16 @@ class MillraceConfigTest {
                 .hasMessageContainingAll(
                         "admission.batch_sequences is 128", "topology.batch.sequences is 256", "same value");
         assertThatThrownBy(() -> bind("admission.eta=9"))
-                .hasMessageContainingAll(
-                        "admission.eta is 9", "algorithm.staleness.max_versions is 8", "lower eta");
-        assertThatThrownBy(() -> bind(
-                        "algorithm.missing_old_log_probs=interpolate", "algorithm.mode=recorded"))
+                .hasMessageContainingAll("admission.eta is 9", "algorithm.staleness.max_versions is 8", "lower eta");
+        assertThatThrownBy(() -> bind("algorithm.missing_old_log_probs=interpolate", "algorithm.mode=recorded"))
                 .hasMessageContainingAll(
                         "algorithm.mode=recorded", "missing_old_log_probs=interpolate", "choose mode=decoupled");
-        assertThatThrownBy(() -> bind(
-                        "algorithm.missing_old_log_probs=interpolate", "algorithm.rejection.compare=staleness"))
-                .hasMessageContainingAll("algorithm.missing_old_log_probs=interpolate", "rollout_correction", "choose missing_old_log_probs=mask");
+        assertThatThrownBy(() ->
+                        bind("algorithm.missing_old_log_probs=interpolate", "algorithm.rejection.compare=staleness"))
+                .hasMessageContainingAll(
+                        "algorithm.missing_old_log_probs=interpolate",
+                        "rollout_correction",
+                        "choose missing_old_log_probs=mask");
         assertThatThrownBy(() -> bind("topology.groups.min_size=9"))
                 .hasMessageContainingAll("topology.groups.min_size is 9", "admission.group_size is 8");
         assertThatThrownBy(() -> bind("model.max_positions=8")).hasMessageContaining("model.max_positions is 8");
@@ -100,7 +101,10 @@ class MillraceConfigTest {
         assertThat(config.algorithm())
                 .isEqualTo(Algorithm.variant("gspo")
                         .with(a -> a.objective(new Gspo(Anchor.PROXIMAL, 3e-4, 0.01, PpoClip.DEFAULT_CLIP_RATIO_C))));
-        assertThat(bind("algorithm=decoupled_geo_rs(0.99_1.01)").algorithm().rejection().rolloutRsThreshold())
+        assertThat(bind("algorithm=decoupled_geo_rs(0.99_1.01)")
+                        .algorithm()
+                        .rejection()
+                        .rolloutRsThreshold())
                 .isEqualTo("0.99_1.01");
         assertThatThrownBy(() -> bind("algorithm=grop")).hasMessageContainingAll("algorithm.variant", "'grop'", "grpo");
     }

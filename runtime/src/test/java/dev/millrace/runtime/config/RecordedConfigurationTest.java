@@ -64,8 +64,7 @@ class RecordedConfigurationTest {
                         "admission.eta is 2 in " + WHERE
                                 + " and 1 is asked for; every role of a run works under one configuration, so leave the key out");
         assertThatThrownBy(() -> recorded().require(config("algorithm.length_guard=surge"), WAY_OUT))
-                .hasMessageStartingWith(
-                        "algorithm.length_guard.kind is off in " + WHERE + " and surge is asked for;");
+                .hasMessageStartingWith("algorithm.length_guard.kind is off in " + WHERE + " and surge is asked for;");
         assertThatThrownBy(() -> recorded("run.topic_prefix=a.").require(config(), WAY_OUT))
                 .hasMessageStartingWith("run.topic_prefix is a. in " + WHERE + " and millrace.r. is asked for;");
     }

@@ -2,8 +2,8 @@ package dev.millrace.runtime.replay;
 
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.runtime.config.ConfigException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -18,8 +18,7 @@ class NamedCorrectionsTest {
     void shouldNameTheFileThatItRefuses() throws IOException {
         Path file = Files.writeString(folder.resolve("other.yaml"), "m2pa: {enabled: true}\n");
 
-        assertThatThrownBy(() -> NamedCorrections.parse(
-                        file.toString(), Algorithm.defaults()))
+        assertThatThrownBy(() -> NamedCorrections.parse(file.toString(), Algorithm.defaults()))
                 .isInstanceOf(ConfigException.class)
                 .hasMessageContaining("--corrections " + file + ": ")
                 .hasMessageContaining("m2pa");

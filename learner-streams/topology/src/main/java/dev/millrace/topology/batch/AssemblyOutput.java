@@ -7,8 +7,8 @@ import dev.millrace.schemas.refusal.Refusal;
 import dev.millrace.topology.ingress.TrajectoryArrival;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.outcome.Outcomes;
-import dev.millrace.topology.task.Decision;
 import dev.millrace.topology.task.DecisionSink;
+import dev.millrace.topology.task.TaskOutput;
 import java.nio.charset.StandardCharsets;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 
@@ -44,7 +44,7 @@ final class AssemblyOutput {
             long decidedAtMs,
             String detail) {
         settings.meters().outcome(reason);
-        sink.take(new Decision(
+        sink.take(new TaskOutput(
                 settings.topics().outcomes(),
                 groupId.getBytes(StandardCharsets.UTF_8),
                 settings.outcomes()
@@ -56,7 +56,7 @@ final class AssemblyOutput {
 
     void refuse(TrajectoryArrival arrival, Refusal refusal) {
         settings.meters().deadLetter(refusal.reason());
-        sink.take(new Decision(
+        sink.take(new TaskOutput(
                 settings.topics().deadLetters(),
                 arrival.raw().key(),
                 arrival.raw().value(),
@@ -83,7 +83,7 @@ final class AssemblyOutput {
                     + "; lower the batch's sequences, or raise max_record_bytes and the topic's max.message.bytes");
         }
         settings.meters().batch();
-        sink.take(new Decision(
+        sink.take(new TaskOutput(
                 settings.topics().batches(),
                 batch.getPolicyId().getBytes(StandardCharsets.UTF_8),
                 bytes,

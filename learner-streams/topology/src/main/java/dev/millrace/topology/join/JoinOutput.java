@@ -8,8 +8,8 @@ import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.outcome.OutcomeReason;
 import dev.millrace.topology.outcome.Outcomes;
 import dev.millrace.topology.state.RecordTimestampExtractor;
-import dev.millrace.topology.task.Decision;
 import dev.millrace.topology.task.DecisionSink;
+import dev.millrace.topology.task.TaskOutput;
 import java.nio.charset.StandardCharsets;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 
@@ -44,7 +44,7 @@ final class JoinOutput {
     /** What waited leaves. */
     void leave(OutcomeReason reason, PendingRecord waiting, long decidedAtMs, String detail) {
         settings.meters().outcome(reason);
-        sink.take(new Decision(
+        sink.take(new TaskOutput(
                 settings.topics().outcomes(),
                 bytes(waiting.groupId()),
                 settings.outcomes()
@@ -65,7 +65,7 @@ final class JoinOutput {
     void refuse(Arrival arrival, Refusal refusal) {
         String topic = arrival.kind().topic(settings.topics());
         settings.meters().deadLetter(refusal.reason());
-        sink.take(new Decision(
+        sink.take(new TaskOutput(
                 settings.topics().deadLetters(),
                 arrival.raw().key(),
                 arrival.raw().value(),
@@ -82,7 +82,7 @@ final class JoinOutput {
     /** A rollout and its partners have become a trajectory, dated as the last of them. */
     void joined(PendingJoin meeting, byte[] trajectory) {
         settings.meters().joined();
-        sink.take(new Decision(
+        sink.take(new TaskOutput(
                 settings.topics().trajectories(),
                 bytes(meeting.rollout().name().groupId()),
                 trajectory,

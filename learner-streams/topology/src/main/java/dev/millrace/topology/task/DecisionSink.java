@@ -2,5 +2,5 @@ package dev.millrace.topology.task;
 
 /** Takes the records that a task makes, in order. */
 public interface DecisionSink {
-    void take(Decision decision);
+    void take(TaskOutput decision);
 }

@@ -81,7 +81,7 @@ final class TaskProcessor<A extends Observation> extends ContextualProcessor<Obj
     }
 
     /** What is written today is dated today, because the log deletes by date. */
-    private void forward(Decision decision) {
+    private void forward(TaskOutput decision) {
         Headers headers = new RecordHeaders(decision.headers());
         headers.remove(SeenHeader.HEADER); // of a dead letter that was redriven and is refused again
         headers.add(SeenHeader.HEADER, journal.seen(task.nowMs()));

@@ -11,4 +11,4 @@ import org.jspecify.annotations.Nullable;
  * @param value may be null only where a refused record came without one
  * @param headers without what the task saw, which is added where it is sent
  */
-public record Decision(String topic, byte @Nullable [] key, byte @Nullable [] value, Headers headers) {}
+public record TaskOutput(String topic, byte @Nullable [] key, byte @Nullable [] value, Headers headers) {}
