@@ -39,7 +39,8 @@ class OwnStreamsBuilderPageTest {
 
     @Test
     void shouldMakeBatchesBesideTheProgramsOwnProcessorsByTheTimeOfTheEvents() throws Exception {
-        TopologyConfig config = TopologyConfig.defaults().with(new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0));
+        TopologyConfig config =
+                TopologyConfig.defaults().with(new BatchConfig(2, 0, BatchConfig.Order.COMPLETION, 0, false));
         LogConnection log =
                 new LogConnection(Map.of("bootstrap.servers", "127.0.0.1:9"), Samples.TOPICS, Samples.RUN, schemas);
         try (PageCode code = PageCode.compile("how-to/own-streams-builder.md", folder);
