@@ -1,19 +1,55 @@
 package dev.millrace.api.environment;
 
+import java.util.List;
 import java.util.Map;
 
 /**
- * The verified reward of a finished response.
+ * The verified reward of a finished response, and where within it rewards stand if the environment knows.
+ *
+ * <p>Finer rewards are beside the response's, not in its place: an advantage is made of them where it says so
+ * ({@code credit: turn} or {@code token}).
  *
  * @param reward finite; most environments keep to 0 to 1
  * @param components what it is made of, by name
+ * @param turnRewards finite, one for each turn of the policy in order, a turn being neighbouring tokens that it sampled; empty
+ *     where turns have none
+ * @param tokenRewards finite, one for each token of the response, 0 where there is none; empty where tokens have none
  */
-public record VerifiedReward(double reward, Map<String, Double> components) {
+public record VerifiedReward(
+        double reward, Map<String, Double> components, List<Double> turnRewards, List<Double> tokenRewards) {
 
     public VerifiedReward {
         components = Map.copyOf(components);
+        turnRewards = List.copyOf(turnRewards);
+        tokenRewards = List.copyOf(tokenRewards);
         if (!Double.isFinite(reward)) {
             throw new IllegalArgumentException("a reward must be finite: " + reward + " made of " + components);
+        }
+        requireFinite("turn", turnRewards);
+        requireFinite("token", tokenRewards);
+    }
+
+    /** Of the response as a whole. */
+    public VerifiedReward(double reward, Map<String, Double> components) {
+        this(reward, components, List.of(), List.of());
+    }
+
+    /** The same with a reward for each turn of the policy. */
+    public VerifiedReward withTurnRewards(List<Double> perTurn) {
+        return new VerifiedReward(reward, components, perTurn, tokenRewards);
+    }
+
+    /** The same with a reward for each token of the response. */
+    public VerifiedReward withTokenRewards(List<Double> perToken) {
+        return new VerifiedReward(reward, components, turnRewards, perToken);
+    }
+
+    private static void requireFinite(String of, List<Double> rewards) {
+        for (int i = 0; i < rewards.size(); i++) {
+            if (!Float.isFinite(rewards.get(i).floatValue())) { // as it is written down
+                throw new IllegalArgumentException(
+                        "the reward of a " + of + " must be finite: " + rewards.get(i) + " at " + of + " " + i);
+            }
         }
     }
 }

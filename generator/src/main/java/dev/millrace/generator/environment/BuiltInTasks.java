@@ -68,7 +68,7 @@ public final class BuiltInTasks implements BuiltIn {
                 Kind.of(
                         RewardFunction.class,
                         "verified",
-                        new OwnVerdict(),
-                        "What the environment itself says a response is worth."));
+                        OwnVerdict.defaults(),
+                        "What the environment itself says a response is worth, and its turns and tokens."));
     }
 }

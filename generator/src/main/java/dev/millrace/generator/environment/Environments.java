@@ -21,7 +21,7 @@ public final class Environments {
 
     /** @throws IllegalArgumentException if two have the same name */
     public Environments(Collection<? extends Environment> environments) {
-        this(environments, new OwnVerdict());
+        this(environments, OwnVerdict.defaults());
     }
 
     /**
@@ -83,7 +83,7 @@ public final class Environments {
      */
     public Environment playing(PromptRequest request) {
         Environment environment = named(request.getEnvironment());
-        return reward instanceof OwnVerdict
+        return reward instanceof OwnVerdict own && own.credit()
                 ? environment
                 : new Rewarded(environment, reward, PackedInts.toArray(request.getPromptTokens()));
     }

@@ -4,11 +4,22 @@ import dev.millrace.api.environment.FinishedResponse;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.VerifiedReward;
 
-/** The reward that the environment itself verified. */
-public record OwnVerdict() implements RewardFunction {
+/**
+ * The reward that the environment itself verified.
+ *
+ * @param credit whether the rewards of turns and tokens that the environment knows are recorded beside that of the response, for
+ *     an advantage that is made of them; four bytes a turn or token in rollout and trajectory
+ */
+public record OwnVerdict(boolean credit) implements RewardFunction {
+
+    /** Of the response as a whole. */
+    public static OwnVerdict defaults() {
+        return new OwnVerdict(false);
+    }
 
     @Override
     public VerifiedReward reward(FinishedResponse response) {
-        return response.verified();
+        VerifiedReward verified = response.verified();
+        return credit ? verified : new VerifiedReward(verified.reward(), verified.components());
     }
 }

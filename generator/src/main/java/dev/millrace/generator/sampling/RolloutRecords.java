@@ -27,6 +27,7 @@ final class RolloutRecords {
         PromptRequest request = sequence.prompt().request();
         VerifiedReward verdict = sequence.verdict();
         byte[] mask = sequence.mask();
+        List<Turn> turns = turnsOf(mask);
         LogProbDistribution distribution = distributionOf(request.getSampling());
         ByteBuffer tempered =
                 distribution == LogProbDistribution.TRUNCATED ? PackedFloats.of(sequence.temperedLogProbs()) : null;
@@ -48,7 +49,7 @@ final class RolloutRecords {
                 .setLogProbDistribution(distribution)
                 .setTemperedLogProbs(tempered)
                 .setSampling(request.getSampling())
-                .setTurns(turnsOf(mask))
+                .setTurns(turns)
                 .setVersionSpans(sequence.spans().toRecords(mask.length))
                 .setReward(verdict.reward())
                 .setRewardComponents(verdict.components())
@@ -58,6 +59,7 @@ final class RolloutRecords {
                 .setFinishedAtMs(finishedAtMs)
                 .setTask(request.getTask())
                 .setSamplingTrace(sequence.trace())
+                .setCredit(VerifiedCredit.of(verdict, sequence, turns))
                 .build();
     }
 

@@ -79,13 +79,13 @@ class EnvironmentsTest {
     @Test
     void shouldServeTheEnvironmentOfATaskBesideOthers() {
         Task task = GuessPrompts.defaults().task();
-        assertThat(Environments.of(task, List.of(), new OwnVerdict()).named("guess"))
+        assertThat(Environments.of(task, List.of(), OwnVerdict.defaults()).named("guess"))
                 .isEqualTo(new Guess());
-        assertThat(Environments.of(task, List.of(new Guess(), new FixedAnswer()), new OwnVerdict())
+        assertThat(Environments.of(task, List.of(new Guess(), new FixedAnswer()), OwnVerdict.defaults())
                         .named("fixed-answer"))
                 .isEqualTo(new FixedAnswer());
-        assertThatThrownBy(
-                        () -> Environments.of(task, List.of(), new OwnVerdict()).named("fixed-answer"))
+        assertThatThrownBy(() ->
+                        Environments.of(task, List.of(), OwnVerdict.defaults()).named("fixed-answer"))
                 .hasMessageContaining("unknown environment: 'fixed-answer'");
     }
 

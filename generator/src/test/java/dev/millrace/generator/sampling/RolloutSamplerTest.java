@@ -208,7 +208,7 @@ class RolloutSamplerTest {
                         new AcceptedPrompt(
                                 request,
                                 PackedInts.toArray(request.getPromptTokens()),
-                                new FixedAnswer(),
+                                Environments.builtIn().playing(request),
                                 new TopicPartition("prompts", 0),
                                 0),
                         0,

@@ -4,9 +4,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.api.environment.Environment;
+import dev.millrace.api.environment.Episode;
+import dev.millrace.api.environment.StepResult;
+import dev.millrace.api.environment.Transcript;
+import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.environment.OwnVerdict;
 import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.environment.answer.FixedAnswer;
 import dev.millrace.generator.environment.guess.Guess;
+import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogProbDistribution;
 import dev.millrace.schemas.PromptRequest;
@@ -17,6 +24,8 @@ import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class RunningSequenceTest {
@@ -62,6 +71,89 @@ class RunningSequenceTest {
         assertThat(rollout.getFinishedAtMs()).isEqualTo(20);
         assertThat(rollout.getLogProbDistribution()).isEqualTo(LogProbDistribution.RAW);
         assertThat(rollout.getTemperedLogProbs()).isNull();
+    }
+
+    @Test
+    void shouldWriteDownWhatTurnsAndTokensAreWorthWhereTheEnvironmentSays() {
+        RunningSequence guessing = sequence(new Guess(), "7/3", 6);
+        guessing.sampled(Symbols.digit(5), -0.5f, -0.5f, 3);
+        guessing.sampled(Symbols.digit(7), -0.25f, -0.25f, 3);
+        Credit perTurn = records.of(guessing, 20).getCredit();
+        assertThat(PackedFloats.toArray(perTurn.getTurnLevelRewards())) // the environment's turns between the policy's
+                .containsExactly(0f, 0f, 1f, 0f);
+        assertThat(perTurn.getTokenLevelRewards()).isNull();
+
+        RunningSequence answering = sequence(new FixedAnswer(), "1234", 4);
+        for (int digit : new int[] {1, 3, 3, 4}) {
+            answering.sampled(Symbols.digit(digit), -1f, -1f, 0);
+        }
+        Credit perToken = records.of(answering, 20).getCredit();
+        assertThat(PackedFloats.toArray(perToken.getTokenLevelRewards())).containsExactly(0.25f, 0f, 0.25f, 0.25f);
+        assertThat(perToken.getTurnLevelRewards()).isNull();
+        assertThat(perToken.getTokenLevelAdvantages()).isNull();
+    }
+
+    @Test
+    void shouldWriteDownNoCreditWhereTheRewardIsTheResponses() {
+        PromptRequest request = request(new FixedAnswer(), "12")
+                .setSampling(Requests.sampling(1, 0, 1, 2))
+                .build();
+        Environments environments = new Environments(List.of(new FixedAnswer()), OwnVerdict.defaults());
+        RunningSequence sequence =
+                new RunningSequence(Requests.accepted(request, PROMPT, environments.playing(request)), 0, 16, 10);
+        sequence.sampled(Symbols.digit(1), -1f, -1f, 0);
+        sequence.sampled(Symbols.digit(2), -1f, -1f, 0);
+        Rollout rollout = records.of(sequence, 20);
+        assertThat(rollout.getReward()).isEqualTo(1);
+        assertThat(rollout.getCredit()).isNull();
+    }
+
+    @Test
+    void shouldRefuseRewardsThatAreNotOneForEachTokenOrTurn() {
+        RunningSequence tokens =
+                sequence(rewarding(new VerifiedReward(1, Map.of()).withTokenRewards(List.of(1.0))), "", 2);
+        tokens.sampled(Symbols.digit(1), -1f, -1f, 0);
+        tokens.sampled(Symbols.digit(2), -1f, -1f, 0);
+        assertThatThrownBy(() -> records.of(tokens, 20))
+                .hasMessage(
+                        "environment rewarding gave 1 rewards to the 2 tokens of 0-9/2; it must give one to each, or none"
+                                + " at all");
+        RunningSequence turns =
+                sequence(rewarding(new VerifiedReward(1, Map.of()).withTurnRewards(List.of(1.0, 2.0))), "", 1);
+        turns.sampled(Symbols.digit(1), -1f, -1f, 0);
+        assertThatThrownBy(() -> records.of(turns, 20)).hasMessageContaining("2 rewards to the 1 turns of the policy");
+        assertThatThrownBy(() -> new VerifiedReward(1, Map.of()).withTurnRewards(List.of(0.0, 1e40)))
+                .hasMessage("the reward of a turn must be finite: 1.0E40 at turn 1");
+    }
+
+    /** Gives every response the same verdict. */
+    private static Environment rewarding(VerifiedReward verdict) {
+        return new Environment() {
+            @Override
+            public String name() {
+                return "rewarding";
+            }
+
+            @Override
+            public int endToken() {
+                return -1;
+            }
+
+            @Override
+            public Episode begin(String state) {
+                return new Episode() {
+                    @Override
+                    public StepResult afterToken(Transcript response) {
+                        return StepResult.GO_ON;
+                    }
+
+                    @Override
+                    public VerifiedReward verify(Transcript response) {
+                        return verdict;
+                    }
+                };
+            }
+        };
     }
 
     @Test

@@ -9,6 +9,7 @@ import dev.millrace.corrections.diagnostics.StepFacts;
 import dev.millrace.corrections.diagnostics.TreeBounds;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
@@ -32,6 +33,7 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -39,6 +41,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -59,6 +62,7 @@ public final class WhatIf {
     private final RecordedRun run;
     private final StepRange range;
     private final List<AlternativeReplay> alternatives;
+    private final Set<StageInput> inputs;
     private final AvroRecordDeserializer<LearnerBatch> batchReader;
     private final AvroRecordDeserializer<Trajectory> trajectoryReader;
     private final @Nullable Rescorer rescorer;
@@ -98,6 +102,9 @@ public final class WhatIf {
         this.courses = alternatives.stream()
                 .map(one -> new DiagnosticsCourse(TreeBounds.DEFAULT))
                 .toList();
+        this.inputs = alternatives.stream()
+                .flatMap(alternative -> alternative.algorithm().inputs().stream())
+                .collect(Collectors.toUnmodifiableSet());
         this.batchReader = AvroSerde.of(LearnerBatch.class, run.registry()).deserializer();
         this.trajectoryReader = AvroSerde.of(Trajectory.class, run.registry()).deserializer();
         this.rescorer = rescorer;
@@ -210,7 +217,7 @@ public final class WhatIf {
     private Decided decide(
             LearnerBatch batch, Optional<TrainingStep> trained, List<ConsumerRecord<byte[], byte[]>> members) {
         List<Trajectory> trajectories = decoded(batch, members);
-        StageFacts facts = RecordedFacts.of(batch, trajectories);
+        StageFacts facts = RecordedFacts.of(batch, trajectories, inputs);
         tokens.add(facts.tokens().tokenCount());
         Optional<Rescored> rescored =
                 rescorer == null ? Optional.empty() : Optional.of(rescorer.rescore(batch, trajectories, facts));

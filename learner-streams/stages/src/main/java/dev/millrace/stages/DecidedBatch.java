@@ -6,6 +6,7 @@ import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.corrections.staleness.StalenessSummary;
 import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.packed.PackedFloats;
@@ -101,10 +102,13 @@ public final class DecidedBatch {
                 trained,
                 mask,
                 decision.maskedBy()[sequence],
-                null,
-                recordWeights
-                        ? PackedFloats.of(
-                                Arrays.copyOfRange(decision.weights(), left.start(sequence), left.end(sequence)))
-                        : null);
+                decision.tokenAdvantages()
+                        .map(perToken -> new Credit(null, null, null, ofSequence(perToken, left, sequence)))
+                        .orElse(null),
+                recordWeights ? ofSequence(decision.weights(), left, sequence) : null);
+    }
+
+    private static ByteBuffer ofSequence(float[] packed, TokenBatch tokens, int sequence) {
+        return PackedFloats.of(Arrays.copyOfRange(packed, tokens.start(sequence), tokens.end(sequence)));
     }
 }

@@ -2,6 +2,7 @@ package dev.millrace.stages;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.schemas.LearnerBatch;
@@ -10,6 +11,7 @@ import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 
 /** What the stages were asked when a recorded batch was made, put together again from its trajectories. */
 public final class RecordedFacts {
@@ -22,15 +24,30 @@ public final class RecordedFacts {
      *     its groups
      */
     public static StageFacts of(LearnerBatch batch, List<Trajectory> trajectories) {
+        return of(batch, trajectories, Set.of());
+    }
+
+    /**
+     * The same, with what an algorithm reads.
+     *
+     * @param inputs of the algorithm that is to decide
+     */
+    public static StageFacts of(LearnerBatch batch, List<Trajectory> trajectories, Set<StageInput> inputs) {
         TokenBatch tokens = layout(trajectories);
         boolean[] withoutOld = new boolean[trajectories.size()];
         for (int s = 0; s < withoutOld.length; s++) {
             withoutOld[s] = trajectories.get(s).getOldLogProbs() == null;
         }
-        return logProbs(tokens, trajectories)
+        StageFacts.Builder facts = logProbs(tokens, trajectories)
                 .addTo(StageFacts.of(
                         tokens,
-                        trajectories.stream().mapToDouble(Trajectory::getReward).toArray()))
+                        trajectories.stream().mapToDouble(Trajectory::getReward).toArray()));
+        return TrajectoryNotes.addTo(
+                        facts,
+                        tokens,
+                        trajectories.stream()
+                                .map(trajectory -> TrajectoryNotes.of(trajectory, inputs))
+                                .toList())
                 .withoutOld(withoutOld)
                 .versions(
                         batch.getExpectedVersion() < 0 ? batch.getAssembledVersion() : batch.getExpectedVersion(),

@@ -88,6 +88,7 @@ public final class TopologyTasks {
                 joined,
                 fetchers,
                 algorithm.missingOldLogProbs(),
+                algorithm.inputs(),
                 AvroSerde.of(Trajectory.class, registry).serializer(),
                 AvroSerde.of(Outcome.class, registry).serializer(),
                 maxValueBytes,

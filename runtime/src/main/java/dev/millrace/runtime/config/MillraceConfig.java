@@ -199,7 +199,7 @@ public record MillraceConfig(
         return new MillraceConfig(
                 RunConfig.defaults(),
                 IncPrompts.defaults(),
-                new OwnVerdict(),
+                OwnVerdict.defaults(),
                 List.of(new FixedAnswer(), new Guess()),
                 ModelConfig.defaults(),
                 StalenessControllerConfig.defaults(),

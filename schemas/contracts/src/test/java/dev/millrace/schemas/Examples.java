@@ -200,6 +200,8 @@ public final class Examples {
                 "inc – 17",
                 KEPT,
                 TOP,
+                PackedFloats.of(1.5f, 0f, 0.5f),
+                PackedFloats.of(0.25f, 0f, 0.75f),
                 TOP);
     }
 

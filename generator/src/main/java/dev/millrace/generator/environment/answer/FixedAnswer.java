@@ -6,13 +6,15 @@ import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.generator.environment.Symbols;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 
 /**
  * One turn with one right answer of known length: {@code reward = positions that are right / length of the answer}.
  *
  * <p>The response ends when it is as long as the answer; a shorter one, cut by the token limit, has its missing
- * positions counted as wrong. The state is the answer in digits, such as {@code 24680}.
+ * positions counted as wrong. Each token that is right has its share of the reward. The state is the answer in digits, such as {@code 24680}.
  */
 public record FixedAnswer() implements Environment {
 
@@ -62,13 +64,17 @@ public record FixedAnswer() implements Environment {
         @Override
         public VerifiedReward verify(Transcript response) {
             int right = 0;
-            for (int i = 0; i < Math.min(answer.length, response.length()); i++) {
-                if (response.token(i) == answer[i]) {
-                    right++;
-                }
+            List<Double> perToken = new ArrayList<>(response.length());
+            for (int i = 0; i < response.length(); i++) {
+                boolean isRight = i < answer.length && response.token(i) == answer[i];
+                right += isRight ? 1 : 0;
+                perToken.add(isRight ? 1.0 / answer.length : 0.0);
             }
-            return new VerifiedReward((double) right / answer.length, Map.of("right", (double) right, "wrong", (double)
-                    (answer.length - right)));
+            return new VerifiedReward(
+                    (double) right / answer.length,
+                    Map.of("right", (double) right, "wrong", (double) (answer.length - right)),
+                    List.of(),
+                    perToken);
         }
     }
 }

@@ -6,6 +6,8 @@ import dev.millrace.api.environment.StepResult;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.generator.environment.Symbols;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 
 /**
@@ -13,7 +15,7 @@ import java.util.Map;
  * {@code <found>}, and so on for as many guesses as the request allows.
  *
  * <p>The reward is 1 if the number was found and 0 if not; with as many guesses as halving the range needs, a policy that
- * halves it always gets 1. A token that is no digit ends the game. {@code <higher>} means that the number looked for is
+ * halves it always gets 1. It is the reward of the turn that found it. A token that is no digit ends the game. {@code <higher>} means that the number looked for is
  * higher than the guess.
  */
 public record Guess() implements Environment {
@@ -77,7 +79,22 @@ public record Guess() implements Environment {
                 guesses++;
                 found = guess == state.number();
             }
-            return new VerifiedReward(found ? 1.0 : 0.0, Map.of("guesses", (double) guesses));
+            return new VerifiedReward(
+                    found ? 1.0 : 0.0, Map.of("guesses", (double) guesses), perTurn(response, found), List.of());
+        }
+
+        /** The last turn has it all: the policy goes on until it has found the number. */
+        private static List<Double> perTurn(Transcript response, boolean found) {
+            List<Double> perTurn = new ArrayList<>();
+            for (int t = 0; t < response.length(); t++) {
+                if (response.byPolicy(t) && (t == 0 || !response.byPolicy(t - 1))) {
+                    perTurn.add(0.0);
+                }
+            }
+            if (found) {
+                perTurn.set(perTurn.size() - 1, 1.0);
+            }
+            return perTurn;
         }
 
         /** The guess that begins at a position, or -1 if one of its tokens is no digit of the policy's. */

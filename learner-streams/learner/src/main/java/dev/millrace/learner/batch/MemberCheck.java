@@ -7,6 +7,8 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.schemas.rollout.CreditCheck;
 import java.nio.ByteBuffer;
 
 /**
@@ -107,6 +109,11 @@ final class MemberCheck {
                     member,
                     "has the reward " + entry.getReward() + " and the advantage " + entry.getAdvantage()
                             + "; both must be finite");
+        }
+        try {
+            CreditCheck.require(entry.getCredit(), -1, PackedMask.length(member.mask()), Double.MAX_VALUE);
+        } catch (RefusedException e) {
+            throw inconsistent(member, "has a credit that does not hold: " + e.getMessage());
         }
     }
 

@@ -20,6 +20,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -71,10 +72,29 @@ final class GradientShards implements AutoCloseable {
      * @throws NonFiniteMemberException naming the member of the batch
      */
     void score(Weights weights, StepMembers members, int[] indices, float[] into, StepMetricsTally means) {
+        score(weights, members, indices, into, null, means);
+    }
+
+    /**
+     * The same, which also overwrites what else is to be known of them.
+     *
+     * @param moments null where it is not
+     */
+    void score(
+            Weights weights,
+            StepMembers members,
+            int[] indices,
+            float[] into,
+            @Nullable CurrentMoments moments,
+            StepMetricsTally means) {
         if (indices.length > 0) {
             long start = System.nanoTime();
             Shard wanted = members.select(indices);
-            wanted.put(score(weights, wanted).logProbs(), into);
+            Scores scores = score(weights, wanted);
+            wanted.put(scores.logProbs(), into);
+            if (moments != null) {
+                moments.put(wanted, scores);
+            }
             means.addForward(start);
         }
     }

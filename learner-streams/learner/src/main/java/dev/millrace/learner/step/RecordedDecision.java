@@ -11,7 +11,6 @@ import dev.millrace.schemas.StageReport;
 import dev.millrace.stages.StageReports;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import java.util.OptionalDouble;
 import org.jspecify.annotations.Nullable;
 
@@ -56,7 +55,7 @@ final class RecordedDecision {
                         late.left(),
                         members.rewards(),
                         members.recordedAdvantages(),
-                        Optional.empty(),
+                        members.recordedTokenAdvantages(),
                         members.recordedWeights().orElse(weighed.weights()),
                         maskedBy,
                         weighed.outcomes(),

@@ -1,6 +1,7 @@
 package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.learner.batch.TrainingBatch;
@@ -8,18 +9,21 @@ import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.rollout.ComparedDistribution;
+import dev.millrace.stages.TrajectoryNotes;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -121,6 +125,36 @@ final class StepMembers {
         return members.stream()
                 .mapToDouble(member -> member.entry().getAdvantage())
                 .toArray();
+    }
+
+    /** The advantages of tokens that the batch decided, packed; empty where none of its members has its own. */
+    Optional<float[]> recordedTokenAdvantages() {
+        if (members.stream().allMatch(member -> advantagesOfTokens(member) == null)) {
+            return Optional.empty();
+        }
+        float[] advantages = new float[sequences.scoredCount()];
+        for (int s = 0; s < members.size(); s++) {
+            ByteBuffer ofTokens = advantagesOfTokens(members.get(s));
+            if (ofTokens == null) {
+                Arrays.fill(advantages, sequences.offset(s), sequences.offset(s + 1), (float)
+                        members.get(s).entry().getAdvantage());
+            } else {
+                PackedFloats.copyTo(ofTokens, advantages, sequences.offset(s));
+            }
+        }
+        return Optional.of(advantages);
+    }
+
+    private static @Nullable ByteBuffer advantagesOfTokens(Member member) {
+        Credit credit = member.entry().getCredit();
+        return credit == null ? null : credit.getTokenLevelAdvantages();
+    }
+
+    /** What else an algorithm reads of each member. */
+    List<TrajectoryNotes> notes(Set<StageInput> inputs) {
+        return members.stream()
+                .map(member -> TrajectoryNotes.of(member.trajectory(), inputs))
+                .toList();
     }
 
     /** The importance weights that the batch recorded; empty where one of the entries has none. */

@@ -16,9 +16,11 @@ import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.stages.MemberLogProbs;
 import dev.millrace.stages.StageReports;
+import dev.millrace.stages.TrajectoryNotes;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -32,6 +34,7 @@ final class StepStart {
     static final String KL_COEFFICIENT = "kl.coefficient";
 
     private final Algorithm algorithm;
+    private final Set<StageInput> inputs;
     private final boolean readsNorms;
     private final ReferenceLogProbs references;
     private final GradientShards shards;
@@ -41,6 +44,7 @@ final class StepStart {
 
     StepStart(Algorithm algorithm, ReferenceLogProbs references, GradientShards shards) {
         this.algorithm = algorithm;
+        this.inputs = algorithm.inputs();
         this.readsNorms = algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS);
         this.references = references;
         this.shards = shards;
@@ -79,7 +83,7 @@ final class StepStart {
         double[] rewards = algorithm.kl() instanceof KlConfig.InReward
                 ? penalised(members, proximal, required(reference), klCoefficient, means)
                 : members.rewards();
-        StageFacts facts = facts(members, old, proximal, rewards, version);
+        StageFacts facts = facts(members, old, proximal, reference, current, rewards, version);
         StepDecision decision = algorithm.mode() == Mode.RECORDED
                 ? new RecordedDecision(algorithm).of(members, facts, version)
                 : decided(algorithm.decide(facts), old, proximal);
@@ -105,12 +109,26 @@ final class StepStart {
         return new Started(decision, current, reference, klCoefficient, after);
     }
 
-    private StageFacts facts(StepMembers members, float[] old, float[] proximal, double[] rewards, long version) {
+    private StageFacts facts(
+            StepMembers members,
+            float[] old,
+            float[] proximal,
+            float @Nullable [] reference,
+            @Nullable CurrentLogProbs current,
+            double[] rewards,
+            long version) {
         StageFacts.Builder facts = StageFacts.of(members.own(), rewards);
         if (algorithm.mode() == Mode.BYPASS) { // nothing is known to compare behavior with
             facts.vector(StageInput.BEHAVIOR, members.behavior());
         } else {
             new MemberLogProbs(members.behavior(), old, proximal).addTo(facts);
+        }
+        TrajectoryNotes.addTo(facts, members.own(), members.notes(inputs));
+        if (reference != null) {
+            facts.vector(StageInput.REFERENCE, reference);
+        }
+        if (current != null && current.moments() != null) { // as the step starts, in the place of what was recorded
+            current.moments().addTo(facts);
         }
         return facts.withoutOld(members.withoutOld())
                 .versions(version, members.versions())
@@ -158,9 +176,10 @@ final class StepStart {
                 .filter(s -> everyone || departed || scoredUnder[s] != version)
                 .toArray();
         float[] values = members.proximal().clone();
-        shards.score(weights, members, wanted, values, means);
+        CurrentMoments moments = CurrentMoments.areRead(inputs) ? CurrentMoments.recorded(members, wanted) : null;
+        shards.score(weights, members, wanted, values, moments, means);
         means.once(StepMetric.PROXIMAL_SEQUENCES_RECOMPUTED, wanted.length);
-        return new CurrentLogProbs(values, wanted.length == trainable.length);
+        return new CurrentLogProbs(values, wanted.length == trainable.length, moments);
     }
 
     private float[] proximal(

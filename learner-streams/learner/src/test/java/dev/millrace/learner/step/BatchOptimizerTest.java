@@ -35,6 +35,7 @@ import dev.millrace.policy.session.TokenScores;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
@@ -408,6 +409,51 @@ class BatchOptimizerTest {
         learner.train(batch, 0, ControlState.initial(), weights, adamW);
         learner.train(batch, 0, ControlState.initial(), weights, adamW);
         return bytes(weights);
+    }
+
+    /** Where the batch decided an advantage for each token, the gradient is of these: −w A_t / N. */
+    @Test
+    void shouldTrainWithTheAdvantagesOfTokensThatTheBatchDecided() {
+        TrainingBatch plain = batch(6);
+        List<BatchEntry> entries = new ArrayList<>();
+        for (Member member : plain.members()) {
+            float[] perToken = new float[PackedMask.length(member.mask())];
+            for (int t = 0; t < perToken.length; t++) {
+                perToken[t] = 0.5f - t;
+            }
+            entries.add(BatchEntry.newBuilder(member.entry())
+                    .setCredit(new Credit(null, null, null, PackedFloats.of(perToken)))
+                    .build());
+        }
+        TrainingBatch batch = TrainingBatch.of(
+                SyntheticRollouts.batch(2, entries),
+                plain.members().stream().map(Member::trajectory).toList());
+        Weights weights = initial();
+        Gradients expected = new Gradients(SHAPE);
+        try (GradientSession session = new GradientSession(Engine.cpu(), SHAPE, 64)) {
+            for (Member member : batch.trained()) {
+                Trajectory trajectory = member.trajectory();
+                float[] c = new float[PackedMask.length(member.mask())];
+                for (int t = 0; t < c.length; t++) {
+                    double weight = Math.min(
+                            2,
+                            Math.exp((double) PackedFloats.get(trajectory.getProximalLogProbs(), t)
+                                    - PackedFloats.get(trajectory.getBehaviorLogProbs(), t)));
+                    c[t] = (float) (-PackedMask.get(member.mask(), t) * weight * (0.5 - t) / batch.trainedTokens());
+                }
+                session.accumulate(weights, sequence(trajectory), new float[] {1f}, c, new float[c.length], expected);
+            }
+        }
+        BatchOptimizer learner = open(
+                RECORDED.with(a -> a.entropy(new EntropyConfig(0, Rule.CONSTANT))),
+                StepConfig.defaults().withCut(64, 2));
+        Gradients found =
+                learner.gradient(batch, 0, ControlState.initial(), weights, 0).sum();
+        double norm = expected.l2Norm();
+        assertThat(norm).isGreaterThan(1e-3);
+        found.scale(-1);
+        found.add(expected);
+        assertThat(found.l2Norm()).isLessThan(1e-5 * norm);
     }
 
     private BatchOptimizer optimizer(Objective kind, int minibatches, int epochs, int shards, double maxGradNorm) {

@@ -35,7 +35,7 @@ final class RecomputedBatch {
             return recorded;
         }
         LearnerBatch batch = recorded.batch();
-        StageFacts facts = RecordedFacts.of(batch, trajectories);
+        StageFacts facts = RecordedFacts.of(batch, trajectories, algorithm.inputs());
         List<BatchEntry> members = new ArrayList<>();
         for (int s = 0; s < trajectories.size(); s++) {
             members.add(member(batch.getEntries().get(s), trajectories.get(s)));

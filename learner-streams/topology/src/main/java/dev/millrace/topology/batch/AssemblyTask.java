@@ -65,6 +65,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 new TopicPartition(settings.topics().trajectories(), partition),
                 settings.fetchers().get(),
                 settings.trajectories(),
+                settings.algorithm().inputs(),
                 settings.memberCacheBytes());
         versions = new VersionHistory();
         store.forEachVersion(versions::add);

@@ -3,6 +3,7 @@ package dev.millrace.topology.batch;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.staleness.BatchVersions;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
@@ -10,23 +11,32 @@ import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.stages.DecidedBatch;
 import dev.millrace.stages.MemberLogProbs;
+import dev.millrace.stages.TrajectoryNotes;
 import dev.millrace.topology.batch.MemberVectors.Vectors;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 
 /** Makes the batch record of groups: lays their members out as one ragged batch, and has the algorithm decide. Pure. */
 final class BatchMaker {
     private final RunIdentity run;
     private final Algorithm algorithm;
+    private final Set<StageInput> inputs;
     private final boolean recordWeights;
 
     BatchMaker(RunIdentity run, Algorithm algorithm, boolean recordWeights) {
+        this.inputs = algorithm.inputs();
         this.run = run;
         this.algorithm = algorithm;
         this.recordWeights = recordWeights;
+    }
+
+    /** What is read of trajectories. */
+    Set<StageInput> inputs() {
+        return inputs;
     }
 
     /** Groups laid out, and what staleness leaves of them. */
@@ -153,10 +163,16 @@ final class BatchMaker {
         for (int s = 0; s < withoutOld.length; s++) {
             withoutOld[s] = vectorsOf(layout.members().get(s), vectors).withoutOld();
         }
-        return logProbs(layout, vectors)
+        StageFacts.Builder facts = logProbs(layout, vectors)
                 .addTo(StageFacts.of(
                         layout.tokens(),
-                        layout.members().stream().mapToDouble(Member::reward).toArray()))
+                        layout.members().stream().mapToDouble(Member::reward).toArray()));
+        return TrajectoryNotes.addTo(
+                        facts,
+                        layout.tokens(),
+                        layout.members().stream()
+                                .map(member -> vectorsOf(member, vectors).notes())
+                                .toList())
                 .withoutOld(withoutOld)
                 .versions(atStep, layout.versions())
                 .agesMs(layout.members().stream()

@@ -40,7 +40,7 @@ public final class DirectBatches {
         for (int i = 0; i < trajectories.size(); i++) {
             Member member =
                     Member.of(trajectories.get(i), 0, i, trajectories.get(i).getScoredAtMs());
-            vectors.put(member.rolloutId(), Vectors.of(trajectories.get(i)));
+            vectors.put(member.rolloutId(), Vectors.of(trajectories.get(i), maker.inputs()));
             assembledAtMs = Math.max(assembledAtMs, member.timestampMs());
             Group group = groups.get(member.groupId());
             if (group == null) {

@@ -1,11 +1,13 @@
 package dev.millrace.topology.batch;
 
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.refusal.RefusedException;
 import dev.millrace.stages.MemberLogProbs;
+import dev.millrace.stages.TrajectoryNotes;
 import dev.millrace.topology.ingress.AssemblyArrival;
 import dev.millrace.topology.ingress.RecordReader;
 import dev.millrace.topology.ingress.TrajectoryArrival;
@@ -15,13 +17,14 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.BiConsumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
- * What members have one of per token: masks and log-probs, 13 bytes a token, in memory up to a number of bytes. When it is
+ * What members have one of per token: masks and log-probs, 13 bytes a token, and what else the algorithm reads, in memory up to a number of bytes. When it is
  * full, newcomers stay on the log and are read again when their batch is cut, so a backlog of any length takes no more
  * heap than its {@link Member}s. Confined to one task.
  */
@@ -36,9 +39,11 @@ final class MemberVectors implements AutoCloseable {
      *
      * @param mask the trajectory's own
      * @param withoutOld whether its old log-probs are missing
+     * @param notes what else the algorithm reads
      */
-    record Vectors(byte[] mask, MemberLogProbs logProbs, boolean withoutOld) {
-        static Vectors of(Trajectory trajectory) {
+    record Vectors(byte[] mask, MemberLogProbs logProbs, boolean withoutOld, TrajectoryNotes notes) {
+        /** @param inputs that the algorithm reads */
+        static Vectors of(Trajectory trajectory, Set<StageInput> inputs) {
             byte[] mask = PackedMask.toArray(trajectory.getMask());
             return new Vectors(
                     mask,
@@ -46,24 +51,34 @@ final class MemberVectors implements AutoCloseable {
                             PackedFloats.toArray(trajectory.getBehaviorLogProbs()),
                             MemberLogProbs.known(trajectory.getOldLogProbs(), mask.length),
                             PackedFloats.toArray(trajectory.getProximalLogProbs())),
-                    trajectory.getOldLogProbs() == null);
+                    trajectory.getOldLogProbs() == null,
+                    TrajectoryNotes.of(trajectory, inputs));
         }
 
         long bytes() {
-            return OBJECTS_BYTES + (long) BYTES_PER_TOKEN * mask.length;
+            return OBJECTS_BYTES + (long) BYTES_PER_TOKEN * mask.length + notes.bytes();
         }
     }
 
     private final TopicPartition trajectories;
     private final RecordFetcher fetcher;
     private final RecordReader<AssemblyArrival> reader;
+    private final Set<StageInput> inputs;
     private final long cacheBytes;
     private final Map<String, Vectors> cached = new HashMap<>();
     private long cachedBytes;
 
-    /** @param cacheBytes heap for them */
+    /**
+     * @param inputs that the algorithm reads
+     * @param cacheBytes heap for them
+     */
     MemberVectors(
-            TopicPartition trajectories, RecordFetcher fetcher, RecordReader<AssemblyArrival> reader, long cacheBytes) {
+            TopicPartition trajectories,
+            RecordFetcher fetcher,
+            RecordReader<AssemblyArrival> reader,
+            Set<StageInput> inputs,
+            long cacheBytes) {
+        this.inputs = inputs;
         this.trajectories = trajectories;
         this.fetcher = fetcher;
         this.reader = reader;
@@ -73,9 +88,11 @@ final class MemberVectors implements AutoCloseable {
     /** Keeps a member's if there is room. */
     void keep(Member member, Trajectory trajectory) {
         if (cachedBytes + OBJECTS_BYTES + (long) BYTES_PER_TOKEN * member.tokens() <= cacheBytes) {
-            Vectors vectors = Vectors.of(trajectory);
-            cached.put(member.rolloutId(), vectors);
-            cachedBytes += vectors.bytes();
+            Vectors vectors = Vectors.of(trajectory, inputs);
+            if (cachedBytes + vectors.bytes() <= cacheBytes) {
+                cached.put(member.rolloutId(), vectors);
+                cachedBytes += vectors.bytes();
+            }
         }
     }
 
@@ -108,7 +125,7 @@ final class MemberVectors implements AutoCloseable {
         read(
                 absent.stream().mapToLong(Member::offset).toArray(),
                 (arrival, completeMs) ->
-                        found.put(arrival.trajectory().getRolloutId(), Vectors.of(arrival.trajectory())));
+                        found.put(arrival.trajectory().getRolloutId(), Vectors.of(arrival.trajectory(), inputs)));
         return found;
     }
 

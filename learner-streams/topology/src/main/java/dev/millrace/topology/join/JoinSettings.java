@@ -1,6 +1,7 @@
 package dev.millrace.topology.join;
 
 import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Trajectory;
@@ -11,6 +12,7 @@ import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.ingress.RecordReader;
 import dev.millrace.topology.meters.TopologyMeters;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.kafka.common.serialization.Serializer;
 
@@ -20,6 +22,7 @@ import org.apache.kafka.common.serialization.Serializer;
  * @param readers reads each kind again that is joined: rollouts, and the partners that are configured
  * @param fetchers makes a task's own fetcher
  * @param missingOld what becomes of a rollout whose score has no old log-probs
+ * @param inputs that the algorithm reads; a rollout that lacks one of them is refused
  * @param trajectories bytes of a trajectory
  * @param outcomes bytes of an outcome
  * @param maxRecordBytes a trajectory larger than this is refused, because the log would not take it
@@ -31,6 +34,7 @@ public record JoinSettings(
         Map<JoinSide, RecordReader<Arrival>> readers,
         Supplier<RecordFetcher> fetchers,
         MissingOldLogProbs missingOld,
+        Set<StageInput> inputs,
         Serializer<Trajectory> trajectories,
         Serializer<Outcome> outcomes,
         int maxRecordBytes,

@@ -1,5 +1,6 @@
 package dev.millrace.topology.join;
 
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.log.fetch.RecordFetcher;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.PolicyRole;
@@ -8,6 +9,7 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.refusal.Refusal;
 import dev.millrace.schemas.refusal.RefusalReason;
 import dev.millrace.schemas.refusal.RefusedException;
+import dev.millrace.stages.TrajectoryNotes;
 import dev.millrace.topology.ingress.Arrival;
 import dev.millrace.topology.ingress.JoinSide;
 import dev.millrace.topology.ingress.PartnerArrival;
@@ -75,7 +77,7 @@ final class JoinTask implements DecisionTask<Arrival> {
         this.settings = settings;
         this.partition = partition;
         this.config = settings.config();
-        this.maker = new TrajectoryMaker(settings.run());
+        this.maker = new TrajectoryMaker(settings.run(), settings.inputs());
         this.partners = config.partners();
         this.fetcher = settings.fetchers().get();
         this.pending = new PendingStore(
@@ -319,6 +321,12 @@ final class JoinTask implements DecisionTask<Arrival> {
             return;
         }
         Trajectory trajectory = maker.make(pendingJoin, out::at);
+        Optional<StageInput> missing =
+                TrajectoryNotes.of(trajectory, settings.inputs()).missing();
+        if (missing.isPresent()) {
+            out.refuse(pendingJoin.rollout(), MissingInput.of(missing.get()));
+            return;
+        }
         byte[] bytes = settings.trajectories().serialize(settings.topics().trajectories(), trajectory);
         if (bytes.length > settings.maxRecordBytes()) {
             out.refuse(

@@ -1,5 +1,6 @@
 package dev.millrace.topology.join;
 
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.PolicyRole;
@@ -13,6 +14,7 @@ import dev.millrace.topology.join.PendingJoin.Scored;
 import java.nio.ByteBuffer;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Function;
 
 /**
@@ -23,9 +25,12 @@ import java.util.function.Function;
  */
 final class TrajectoryMaker {
     private final RunIdentity run;
+    private final Set<StageInput> inputs;
 
-    TrajectoryMaker(RunIdentity run) {
+    /** @param inputs that the algorithm reads: what only the rollout has is carried for these */
+    TrajectoryMaker(RunIdentity run, Set<StageInput> inputs) {
         this.run = run;
+        this.inputs = inputs;
     }
 
     /**
@@ -71,17 +76,23 @@ final class TrajectoryMaker {
                 reference.map(r -> r.vector().getLogProbs()).orElse(null),
                 reference.map(TrajectoryMaker::versionOf).orElse(-1L),
                 teacher.map(t -> t.vector().getLogProbs()).orElse(null),
-                reward.map(r -> r.reward().getRewardComponents()).orElse(Map.of()),
+                reward.map(r -> r.reward().getRewardComponents())
+                        .orElse(
+                                inputs.contains(StageInput.REWARD_COMPONENTS)
+                                        ? rollout.getRewardComponents()
+                                        : Map.of()),
                 reward.map(at).orElse(null),
                 reference.map(Scored::by).map(at).orElse(null),
                 teacher.map(Scored::by).map(at).orElse(null),
                 credit,
-                credit == null ? null : rollout.getTurns(),
+                credit != null || inputs.contains(StageInput.TURNS) ? rollout.getTurns() : null,
                 rollout.getTask() == null ? null : rollout.getTask().getKey(),
                 ComparedDistribution.keptTokens(rollout),
                 rollout.getSamplingTrace() == null
                         ? null
                         : rollout.getSamplingTrace().getTopLogProbs(),
+                proximal.vector().getEntropies(),
+                proximal.vector().getSumSquaredProbs(),
                 proximal.vector().getTopLogProbs());
     }
 

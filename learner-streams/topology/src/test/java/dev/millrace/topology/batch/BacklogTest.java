@@ -101,6 +101,8 @@ class BacklogTest {
                 null,
                 null,
                 null,
+                null,
+                null,
                 null);
     }
 

@@ -3,14 +3,28 @@ package dev.millrace.topology.batch;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.advantage.Credit;
+import dev.millrace.corrections.advantage.ReinforcePlusPlus;
+import dev.millrace.corrections.advantage.TokenPreservingGrpo;
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.stage.StageBatch;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.Speaker;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.Turn;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.registry.InMemorySchemaRegistry;
+import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.topology.Samples;
+import java.util.Arrays;
 import java.util.List;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 class DirectBatchesTest {
@@ -66,5 +80,69 @@ class DirectBatchesTest {
         assertThat(batch.getTrainedTokens()).isEqualTo(12);
         assertThat(batch.getStalenessMean()).isEqualTo(1);
         assertThat(batch.getEssRatio()).isCloseTo(1, within(1e-12));
+    }
+
+    @Test
+    void shouldMakeAdvantagesOfTheRewardsOfTokensAndWriteOneForEach() {
+        Algorithm algorithm =
+                Algorithm.defaults().with(a -> a.advantage(new TokenPreservingGrpo(1, 0.5, Credit.TOKEN)));
+        List<Trajectory> trajectories = List.of(
+                rewarded(trajectory("g", 0, 1), 0f, 1f, 0f),
+                rewarded(trajectory("g", 1, 0), 0f, 0f, 0.5f),
+                rewarded(trajectory("h", 0, 1), 0.25f, 0.25f, 0.5f),
+                rewarded(trajectory("h", 1, 1), 1f, 0f, 0f));
+        LearnerBatch batch = new DirectBatches(Samples.RUN, algorithm).make(5, trajectories, 4);
+
+        TokenBatch tokens = new TokenBatch(
+                new int[] {0, 3, 6, 9, 12}, new byte[] {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, new int[] {0, 0, 1, 1});
+        StageFacts facts = StageFacts.of(tokens, new double[] {1, 0, 1, 1})
+                .vector(StageInput.TOKEN_REWARDS, new float[] {0, 1, 0, 0, 0, 0.5f, 0.25f, 0.25f, 0.5f, 1, 0, 0})
+                .build();
+        float[] expected = StageBatch.decide(facts, List.of(algorithm.advantage()))
+                .tokenAdvantages()
+                .orElseThrow();
+        for (int s = 0; s < 4; s++) {
+            BatchEntry entry = batch.getEntries().get(s);
+            float[] own = PackedFloats.toArray(entry.getCredit().getTokenLevelAdvantages());
+            assertThat(own).containsExactly(Arrays.copyOfRange(expected, 3 * s, 3 * s + 3));
+            assertThat(entry.getAdvantage()).isCloseTo((own[0] + own[1] + own[2]) / 3, within(1e-6));
+        }
+        assertThat(expected[0]).isNotEqualTo(expected[1]);
+    }
+
+    @Test
+    void shouldMakeAdvantagesOfTheRewardsOfTurns() {
+        Algorithm algorithm = Algorithm.defaults().with(a -> a.advantage(new ReinforcePlusPlus(1, Credit.TURN)));
+        List<Turn> turns = List.of(new Turn(Speaker.POLICY, 0, 1, null), new Turn(Speaker.POLICY, 1, 3, null));
+        List<Trajectory> trajectories =
+                List.of(turned(trajectory("g", 0, 1), turns, 0f, 1f), turned(trajectory("g", 1, 0), turns, 0.5f, 0f));
+        LearnerBatch batch = new DirectBatches(Samples.RUN, algorithm).make(5, trajectories, 4);
+
+        float[] first =
+                PackedFloats.toArray(batch.getEntries().get(0).getCredit().getTokenLevelAdvantages());
+        float[] second =
+                PackedFloats.toArray(batch.getEntries().get(1).getCredit().getTokenLevelAdvantages());
+        assertThat(first[0]).as("both of its turns are still to come").isEqualTo(first[1]);
+        assertThat(second[0]).as("its reward came with its first turn").isGreaterThan(second[1]);
+        assertThat(second[1]).isEqualTo(second[2]);
+    }
+
+    private static Trajectory rewarded(Trajectory trajectory, float... perToken) {
+        return Trajectory.newBuilder(trajectory)
+                .setCredit(new dev.millrace.schemas.Credit(null, PackedFloats.of(perToken), null, null))
+                .build();
+    }
+
+    private static Trajectory turned(Trajectory trajectory, List<Turn> turns, float... perTurn) {
+        return Trajectory.newBuilder(trajectory)
+                .setTurns(turns)
+                .setCredit(new dev.millrace.schemas.Credit(PackedFloats.of(perTurn), null, null, null))
+                .build();
+    }
+
+    /** A builder that copies a record asks whether its classes are trusted; the serde says so when it is loaded. */
+    @BeforeAll
+    static void trustRecords() {
+        AvroSerde.of(Trajectory.class, new InMemorySchemaRegistry());
     }
 }

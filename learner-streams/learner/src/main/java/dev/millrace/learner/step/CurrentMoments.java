@@ -1,0 +1,79 @@
+package dev.millrace.learner.step;
+
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedFloats;
+import java.nio.ByteBuffer;
+import java.util.Set;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Entropies and sums of squared probabilities at every token, of the step's starting weights where a member was scored, else as
+ * recorded with its proximal log-probs. Packed as the batch is.
+ */
+final class CurrentMoments {
+    private final float @Nullable [] entropies;
+    private final float @Nullable [] sumSquaredProbs;
+
+    private CurrentMoments(float @Nullable [] entropies, float @Nullable [] sumSquaredProbs) {
+        this.entropies = entropies;
+        this.sumSquaredProbs = sumSquaredProbs;
+    }
+
+    /** Whether a stage reads any of it. */
+    static boolean areRead(Set<StageInput> inputs) {
+        return inputs.contains(StageInput.ENTROPIES) || inputs.contains(StageInput.SQUARED_PROBABILITIES);
+    }
+
+    /**
+     * Of a batch, before its members were scored.
+     *
+     * @param scored members that are to be scored: they need no record
+     */
+    static CurrentMoments recorded(StepMembers members, int[] scored) {
+        return new CurrentMoments(
+                recorded(members, scored, Trajectory::getProximalEntropies),
+                recorded(members, scored, Trajectory::getProximalSumSquaredProbs));
+    }
+
+    /** Null if a member that is not scored has none; 0 where there is nothing to train on. */
+    private static float @Nullable [] recorded(
+            StepMembers members, int[] scored, Function<Trajectory, ByteBuffer> vector) {
+        float[] values = new float[members.sequences().scoredCount()];
+        boolean[] isScored = new boolean[members.count()];
+        for (int s : scored) {
+            isScored[s] = true;
+        }
+        for (int s : members.trainable().toArray()) {
+            ByteBuffer own = vector.apply(members.trajectory(s));
+            if (own != null) {
+                PackedFloats.copyTo(own, values, members.sequences().offset(s));
+            } else if (!isScored[s]) {
+                return null;
+            }
+        }
+        return values;
+    }
+
+    /** Takes what a forward pass found. */
+    void put(Shard scored, GradientShards.Scores scores) {
+        if (entropies != null) {
+            scored.put(scores.entropies(), entropies);
+        }
+        if (sumSquaredProbs != null) {
+            scored.put(scores.sumSquaredProbs(), sumSquaredProbs);
+        }
+    }
+
+    /** Tells the stages. */
+    void addTo(StageFacts.Builder facts) {
+        if (entropies != null) {
+            facts.vector(StageInput.ENTROPIES, entropies);
+        }
+        if (sumSquaredProbs != null) {
+            facts.vector(StageInput.SQUARED_PROBABILITIES, sumSquaredProbs);
+        }
+    }
+}
