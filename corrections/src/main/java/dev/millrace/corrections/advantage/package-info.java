@@ -1,8 +1,8 @@
 /**
  * Advantages: how much better than expected a sequence, or a token of it, turned out.
  *
- * <p>Estimators with one reward per sequence return one advantage per sequence; {@link
- * dev.millrace.corrections.advantage.TokenAdvantages} spreads it over the trained tokens. Estimators with rewards per
+ * <p>Estimators with one reward per sequence return one advantage per sequence, which each of its trained
+ * tokens has. Estimators with rewards per
  * token return an {@link dev.millrace.corrections.advantage.AdvantagesAndReturns}. Promises:
  * <ol>
  *   <li>Groups are those of the batch; a batch without groups has one sequence per group.

@@ -65,15 +65,19 @@ public record StalenessDamping(double halfLifeVersions) implements Stage {
         return batch.scaleWeights(this, factors, values);
     }
 
+    /** In (0, 1]; 1 for a token of the current version. */
+    double factor(long staleness) {
+        return Math.pow(2.0, -staleness / halfLifeVersions);
+    }
+
     /** One per packed token, 1 where no version sampled it. */
     private double[] factors(BatchVersions versions, long currentVersion) {
         TokenBatch tokens = versions.batch();
-        StalenessWeights.Exponential falling = new StalenessWeights.Exponential(halfLifeVersions);
         double[] factors = new double[tokens.tokenCount()];
         Arrays.fill(factors, 1);
         for (int s = 0; s < tokens.sequenceCount(); s++) {
             for (VersionSpan span : versions.spans(s)) {
-                double factor = falling.weight(BatchVersions.staleness(s, span, currentVersion));
+                double factor = factor(BatchVersions.staleness(s, span, currentVersion));
                 Arrays.fill(factors, tokens.start(s) + span.start(), tokens.start(s) + span.end(), factor);
             }
         }

@@ -21,17 +21,23 @@ import java.util.Set;
  * <p>Unit: token. Source: A-3PO (arXiv 2512.06547), whose interpolated policy is the anchor of its loss; here it is that of the
  * weights.
  *
+ * @param interpolation {@code loglinear}, the power above, or {@code linear}, the mean of the probabilities
  * @param threshold largest weight; finite and at least 1, so that on-policy tokens keep weight 1
  * @param batchNormalize whether weights are divided by their mean over the batch
  */
-public record InterpolatedWeights(double threshold, boolean batchNormalize) implements RatioWeights {
+public record InterpolatedWeights(ProximalApproximation interpolation, double threshold, boolean batchNormalize)
+        implements RatioWeights {
     public InterpolatedWeights {
+        if (interpolation == ProximalApproximation.BEHAVIOR) {
+            throw new IllegalArgumentException(
+                    "interpolation=behavior leaves every weight at 1; choose loglinear or linear, or weights.kind=none");
+        }
         Caps.requireThreshold(threshold);
     }
 
-    /** Truncated at 2. */
+    /** Log-linear, truncated at 2. */
     public static InterpolatedWeights defaults() {
-        return new InterpolatedWeights(2, false);
+        return new InterpolatedWeights(ProximalApproximation.LOGLINEAR, 2, false);
     }
 
     @Override
@@ -74,8 +80,8 @@ public record InterpolatedWeights(double threshold, boolean batchNormalize) impl
     @Override
     public LogRatio ratio(StageFacts facts, RatioKind kind) {
         float[] behavior = facts.vector(StageInput.BEHAVIOR);
-        float[] between = ProximalApproximation.LOGLINEAR.between(
-                facts.versions(), facts.version(), behavior, facts.vector(StageInput.PROXIMAL));
+        float[] between =
+                interpolation.between(facts.versions(), facts.version(), behavior, facts.vector(StageInput.PROXIMAL));
         return LogRatio.of(kind, between, behavior);
     }
 }

@@ -31,11 +31,6 @@ class GrpoTest {
     }
 
     @Test
-    void shouldSpreadOverTrainedTokensOnly() {
-        assertThat(TokenAdvantages.spread(batch, new double[] {1, 2, 3, 4})).containsExactly(1, 0, 2, 3, 0);
-    }
-
-    @Test
     void shouldNameTheSequenceOfANonFiniteReward() {
         assertThatThrownBy(() -> new Grpo(true).perSequence(batch, new double[] {1, 2, Double.NaN, 4}))
                 .hasMessageContaining("rewards must be finite: sequence=2, value=NaN");

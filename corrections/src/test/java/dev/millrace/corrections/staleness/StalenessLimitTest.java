@@ -95,27 +95,10 @@ class StalenessLimitTest {
     }
 
     @Test
-    void shouldWeighTokensDownByStaleness() {
-        float[] weights = new float[7];
-        new StalenessWeights.Exponential(2).compute(versions, 8, weights);
-
-        float old = (float) Math.pow(2, -2.5);
-        float newer = (float) Math.sqrt(0.5);
-        assertThat(weights).containsExactly(old, old, 0f, 0.5f, 0.5f, newer, newer);
-
-        new StalenessWeights.Power(1).compute(versions, 8, weights);
-        assertThat(weights).containsExactly(1f / 6, 1f / 6, 0f, 1f / 3, 1f / 3, 0.5f, 0.5f);
-    }
-
-    @Test
-    void shouldGiveWeightOneOnPolicyAndNeverMore() {
-        for (StalenessWeights weights : List.of(new StalenessWeights.Exponential(0.1), new StalenessWeights.Power(3))) {
-            assertThat(weights.weight(0)).isEqualTo(1.0);
-            IntStream.range(0, 50)
-                    .forEach(s -> assertThat(weights.weight(s + 1)).isBetween(0.0, weights.weight(s)));
-        }
-        assertThatThrownBy(() -> new StalenessWeights.Exponential(0)).hasMessageContaining("halfLifeVersions=0.0");
-        assertThatThrownBy(() -> new StalenessWeights.Power(Double.NaN)).hasMessageContaining("power=NaN");
+    void shouldGiveFactorOneOnPolicyAndNeverMore() {
+        StalenessDamping damping = new StalenessDamping(0.1);
+        assertThat(damping.factor(0)).isEqualTo(1.0);
+        IntStream.range(0, 50).forEach(s -> assertThat(damping.factor(s + 1)).isBetween(0.0, damping.factor(s)));
     }
 
     @Test

@@ -40,6 +40,23 @@ class StalenessStagesTest {
     }
 
     @Test
+    void shouldRejectSequencesWithATokenBehindTheLimit() {
+        TokenBatch tokens = new TokenBatch(new int[] {0, 3, 5}, new byte[] {1, 1, 0, 1, 1});
+        BatchVersions versions = new BatchVersions(
+                tokens,
+                List.of(
+                        List.of(new VersionSpan(6, 0, 1), new VersionSpan(10, 1, 3)),
+                        List.of(new VersionSpan(7, 0, 2))));
+        Decision decision =
+                decide(StageFacts.of(tokens, new double[2]).versions(10, versions), new StaleSequenceMask(3));
+
+        assertThat(decision.left().mask()).containsExactly(0, 0, 0, 1, 1);
+        assertThat(decision.maskedBy()).containsExactly("stale_sequences", null);
+        assertThat(last(decision).values()).containsEntry("oldest", 4.0).containsEntry("max_versions", 3.0);
+        assertThatThrownBy(() -> new StaleSequenceMask(-1)).hasMessageContaining("max_versions must be at least 0");
+    }
+
+    @Test
     void shouldMaskSequencesThatAreTooOldInTime() {
         Decision decision = decide(facts(), new AgeLimit(2500));
 

@@ -9,6 +9,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.RandomBatches;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.proximal.ProximalApproximation;
 import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.corrections.rejection.RejectionAggregation;
 import dev.millrace.corrections.stage.Decision;
@@ -126,7 +127,8 @@ class WeightKindsTest {
     @Test
     void shouldInterpolateByTheVersionsBetween() {
         // versions 3, 4, 5, 5 against 7: shares 3/4, 2/3, 1/2, 1/2 of the log ratio
-        Decision decision = decide(facts(1, -1, 1, -1, 1, -1, 0, 2), new InterpolatedWeights(2.2, false));
+        Decision decision = decide(
+                facts(1, -1, 1, -1, 1, -1, 0, 2), new InterpolatedWeights(ProximalApproximation.LOGLINEAR, 2.2, false));
 
         assertThat(decision.weights())
                 .containsExactly(
@@ -144,6 +146,17 @@ class WeightKindsTest {
         assertThat(last(decision).tokensActed()).isEqualTo(1);
         assertThatThrownBy(() -> InterpolatedWeights.defaults().comparing(RatioKind.ENGINE_MISMATCH))
                 .hasMessageContaining("there are none of old/behavior; take weights.kind=token");
+    }
+
+    @Test
+    void shouldInterpolateProbabilitiesLinearlyWhereItIsToldTo() {
+        // share 3/4 of a ratio of e: (1 - 3/4) + 3/4 e
+        Decision decision =
+                decide(facts(1, 0, 0, 0, 0, 0, 0, 0), new InterpolatedWeights(ProximalApproximation.LINEAR, 3, false));
+
+        assertThat(decision.weights()[0]).isCloseTo((float) (0.25 + 0.75 * Math.E), within(1e-5f));
+        assertThatThrownBy(() -> new InterpolatedWeights(ProximalApproximation.BEHAVIOR, 3, false))
+                .hasMessageContaining("interpolation=behavior leaves every weight at 1");
     }
 
     @Test
@@ -188,7 +201,8 @@ class WeightKindsTest {
         assertThatThrownBy(() -> new TurnWeights(0.9)).hasMessageContaining("threshold must be finite and at least 1");
         assertThatThrownBy(() -> new ClampedWeights(RejectionAggregation.TOKEN, 0.5, 1, false))
                 .hasMessageContaining("lower and upper must satisfy");
-        assertThatThrownBy(() -> new InterpolatedWeights(Double.NaN, false)).hasMessageContaining("threshold");
+        assertThatThrownBy(() -> new InterpolatedWeights(ProximalApproximation.LINEAR, Double.NaN, false))
+                .hasMessageContaining("threshold");
         assertThatThrownBy(() -> new CumulativeWeights(0, 1)).hasMessageContaining("low and high must be positive");
     }
 }

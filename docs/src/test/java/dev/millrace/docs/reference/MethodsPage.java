@@ -1,8 +1,8 @@
 package dev.millrace.docs.reference;
 
-import dev.millrace.corrections.objective.Objective;
+import dev.millrace.api.catalogue.Door;
 import dev.millrace.corrections.preset.Preset;
-import dev.millrace.runtime.config.Choice;
+import dev.millrace.stages.door.AlgorithmParts;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -13,9 +13,11 @@ import java.util.stream.Collectors;
 /** The method catalogue: what each class of the corrections library says of itself, and the key that chooses it. */
 final class MethodsPage {
     private static final String ROOT = "dev.millrace.corrections.";
-    private static final String OBJECTIVE = "learner.step.objective.kind=";
-    private static final String CORRECTIONS = "topology.corrections.";
-    private static final String ROLLOUT = CORRECTIONS + "rollout_correction.";
+    private static final String OBJECTIVE = "algorithm.objective.kind=";
+    private static final String WEIGHTS = "algorithm.weights.kind=";
+    private static final String MASKS = "algorithm.masks.kind=";
+    private static final String REWARDS = "algorithm.rewards.kind=";
+    private static final AlgorithmParts PARTS_OF_ALGORITHM = new AlgorithmParts();
 
     /** Title and package of a section. */
     private static final Map<String, String> SECTIONS = sections();
@@ -23,6 +25,7 @@ final class MethodsPage {
     /** Public classes that are not methods: inputs, results, settings, parts of a method that has its own entry. */
     private static final Set<String> PARTS = Set.of(
             "SignedWeightMethod",
+            "RatioWeights",
             "WeightMethod",
             "WeightSummary",
             "RejectionAggregation",
@@ -43,7 +46,6 @@ final class MethodsPage {
             "ReferenceOptimalBaseline",
             "SequenceLogWeights",
             "WeightedAverage",
-            "RatioVariance",
             "QueryTrustRegion",
             "KlDivergence",
             "KlEstimator",
@@ -67,7 +69,7 @@ final class MethodsPage {
             "AdvantagesAndReturns",
             "LoneSequence",
             "OutcomeAdvantage",
-            "TokenAdvantages",
+            "Credit",
             "ActedOn",
             "Anchor",
             "BypassMode",
@@ -79,7 +81,7 @@ final class MethodsPage {
             "UpdateFacts",
             "VerlNames");
 
-    /** What chooses a method in a configuration. A class without an entry has no key. */
+    /** What chooses a method in a configuration. */
     private static final Map<String, String> KEYS = keys();
 
     private MethodsPage() {}
@@ -87,8 +89,7 @@ final class MethodsPage {
     static String text() {
         StringBuilder page =
                 new StringBuilder("# Method catalogue\n\nEvery method of the `corrections` library: what its class "
-                        + "says of itself, where it comes from, and the key that chooses it\nin a run. *No key yet* means that the method "
-                        + "is in the library and cannot be chosen in a configuration.\n\n"
+                        + "says of itself, where it comes from, and the key that chooses it\nin a run.\n\n"
                         + "Letters: A advantage; r, ρ a ratio of two policies; w a weight; sg stop-gradient. *Proximal*, *current* and "
                         + "*behavior* are\n[the three policies](../concepts/three-policies.md) and the one being changed."
                         + "\n\n");
@@ -105,7 +106,6 @@ final class MethodsPage {
             }
         });
         presets(page);
-        requireEveryObjective();
         KEYS.keySet().stream().filter(key -> !used.contains(key)).findFirst().ifPresent(stranger -> {
             throw new AssertionError("a key is given for " + stranger + ", which is no method of the library");
         });
@@ -127,8 +127,12 @@ final class MethodsPage {
         doc.after("Source")
                 .ifPresent(origin -> page.append("- Source: ").append(origin).append('\n'));
         String key = KEYS.get(source.simpleName());
+        if (key == null) {
+            throw new AssertionError("nothing chooses " + packageName + "." + source.simpleName()
+                    + ": give it a kind, name it among the parts of another method, or delete it");
+        }
         page.append("- Key: ")
-                .append(key == null ? "*no key yet*" : "`" + key.replace(", ", "`, `") + "`")
+                .append("`" + key.replace(", ", "`, `") + "`")
                 .append("\n- Class: [`")
                 .append(packageName)
                 .append('.')
@@ -139,11 +143,9 @@ final class MethodsPage {
     }
 
     private static void presets(StringBuilder page) {
-        page.append("## Presets\n\nverl's names, with its thresholds. `")
-                .append(ROLLOUT)
-                .append("preset` takes those that begin with "
-                        + "`decoupled`; those that begin with `bypass` are\nchosen with the objective `bypass_ppo_clip` or "
-                        + "`bypass_reinforce`. `./millrace correct --preset NAME` takes all.\n\n");
+        page.append("## Presets\n\nverl's names, with its thresholds. `algorithm.variant` takes each by its "
+                + "name, and other thresholds in brackets behind it:\n`decoupled_geo_rs(0.99_1.01)`. "
+                + "`./millrace correct --preset NAME` takes them too.\n\n");
         page.append(Tables.head("preset", "parameters"));
         for (Preset preset : Preset.values()) {
             page.append(Tables.row(
@@ -151,16 +153,6 @@ final class MethodsPage {
                     preset.parameters().entrySet().stream()
                             .map(parameter -> Tables.code(parameter.getKey() + "=" + parameter.getValue()))
                             .collect(Collectors.joining(", "))));
-        }
-    }
-
-    private static void requireEveryObjective() {
-        for (String kind : Choice.of(Objective.class).orElseThrow().kinds()) {
-            boolean found = KEYS.values().stream()
-                    .anyMatch(key -> List.of(key.split(", ")).contains(OBJECTIVE + kind));
-            if (!found) {
-                throw new AssertionError("the catalogue has no method for " + OBJECTIVE + kind);
-            }
         }
     }
 
@@ -178,72 +170,59 @@ final class MethodsPage {
         sections.put("One multiplier per prompt (QUATRO)", "quatro");
         sections.put("Proximal policy without a forward pass", "proximal");
         sections.put("Forced tokens", "forced");
-        sections.put("Divergence filter", "filter");
+        sections.put("Filters by divergence, by advantage, at random", "filter");
         sections.put("KL divergence", "kl");
         sections.put("Length", "length");
         sections.put("Diagnostics", "diagnostics");
         return sections;
     }
 
+    /** A class that comes through a door has its kind as key; what is chosen otherwise, or is part of a kind, is named here. */
     private static Map<String, String> keys() {
         Map<String, String> keys = new LinkedHashMap<>();
-        keys.put("Reinforce", OBJECTIVE + "reinforce");
-        keys.put("PpoClip", OBJECTIVE + "ppo_clip");
-        keys.put("DecoupledPpo", OBJECTIVE + "decoupled_ppo");
-        keys.put("Gspo", OBJECTIVE + "gspo");
-        keys.put("GspoToken", OBJECTIVE + "gspo_token");
-        keys.put("Gmpo", OBJECTIVE + "gmpo");
-        keys.put("DppoTv", OBJECTIVE + "dppo_tv");
-        keys.put("DppoKl", OBJECTIVE + "dppo_kl");
-        keys.put("Sapo", OBJECTIVE + "sapo");
-        keys.put("SequenceSapo", OBJECTIVE + "sequence_sapo");
-        keys.put("Cispo", OBJECTIVE + "cispo");
-        keys.put("Dro", OBJECTIVE + "dro");
-        keys.put("KlCov", OBJECTIVE + "kl_cov");
-        keys.put("ClipCov", OBJECTIVE + "clip_cov");
-        keys.put("M2poSurrogate", OBJECTIVE + "m2po");
-        keys.put("Oapl", OBJECTIVE + "oapl");
-        keys.put("R2vpo", OBJECTIVE + "r2vpo");
-        keys.put("Quatro", OBJECTIVE + "quatro");
-        keys.put("Topr", OBJECTIVE + "topr");
-        keys.put("Aspo", OBJECTIVE + "aspo");
-        keys.put("Dispo", OBJECTIVE + "dispo");
-        keys.put("Ipo", OBJECTIVE + "ipo");
-        keys.put("Luspo", OBJECTIVE + "luspo");
-        keys.put("P3o", OBJECTIVE + "p3o");
-        keys.put("Vespo", OBJECTIVE + "vespo");
-        keys.put("BypassPpoClip", OBJECTIVE + "bypass_ppo_clip");
-        keys.put("BypassReinforce", OBJECTIVE + "bypass_reinforce");
-        keys.put("LossAggregation", "learner.step.aggregation.kind");
-        keys.put("Grpo", CORRECTIONS + "advantage.divide_by_std");
-        keys.put("SoftMaximum", "learner.step.baseline.kind=soft_maximum");
-        keys.put("TokenTruncatedWeights", ROLLOUT + "rollout_is=token");
-        keys.put("SequenceTruncatedWeights", ROLLOUT + "rollout_is=sequence");
-        keys.put("TokenBandWeights", ROLLOUT + "rollout_is=token, " + ROLLOUT + "rollout_is_threshold=lower_upper");
-        keys.put(
-                "SequenceBandWeights",
-                ROLLOUT + "rollout_is=sequence, " + ROLLOUT + "rollout_is_threshold=lower_upper");
+        Map<Class<?>, String> doors =
+                PARTS_OF_ALGORITHM.doors().stream().collect(Collectors.toMap(Door::type, Door::key));
+        PARTS_OF_ALGORITHM
+                .kinds()
+                .forEach(
+                        kind -> keys.put(kind.type().getSimpleName(), doors.get(kind.door()) + ".kind=" + kind.name()));
+        keys.put("LossAggregation", "algorithm.loss_agg_mode");
+        keys.put("TokenTruncatedWeights", WEIGHTS + "token");
+        keys.put("SequenceTruncatedWeights", WEIGHTS + "sequence");
+        keys.put("TokenBandWeights", WEIGHTS + "token, algorithm.weights.threshold=lower_upper");
+        keys.put("SequenceBandWeights", WEIGHTS + "sequence, algorithm.weights.threshold=lower_upper");
+        keys.put("BatchNormalizedWeights", "algorithm.weights.batch_normalize");
         keys.put("ToprWeights", OBJECTIVE + "topr");
         keys.put("AspoWeights", OBJECTIVE + "aspo");
         keys.put("DispoWeights", OBJECTIVE + "dispo");
-        keys.put("RejectionMode", ROLLOUT + "rollout_rs");
-        keys.put("RejectionRule", ROLLOUT + "rollout_rs_threshold");
-        keys.put("SecondMomentMask", CORRECTIONS + "m2po.enabled");
-        keys.put("SequenceMask", CORRECTIONS + "sequence_mask.enabled");
-        keys.put("StalenessLimit", CORRECTIONS + "staleness.max_versions");
-        keys.put("StalenessWeights", CORRECTIONS + "staleness.half_life_versions");
-        keys.put("AdmissionCapacity", "admission.eta");
-        keys.put("EffectiveSampleSize", CORRECTIONS + "ess.weights");
-        keys.put("EssStepScale", CORRECTIONS + "ess.rule");
-        keys.put("OffPolicyOptimalBaseline", "learner.step.baseline.kind=opob");
+        keys.put("RejectionMode", "algorithm.rejection.rollout_rs");
+        keys.put("RejectionRule", "algorithm.rejection.rollout_rs_threshold");
+        keys.put("SecondMomentMask", MASKS + "m2po");
+        keys.put("SecondMomentFigure", "always");
+        keys.put("StalenessLimit", "algorithm.staleness.max_versions");
+        keys.put("AgeLimit", "algorithm.staleness.max_age_ms");
+        keys.put("StalenessDamping", "algorithm.staleness.half_life_versions");
+        keys.put("AdmissionCapacity", "./millrace conformance");
+        keys.put("TrustRegionBounds", MASKS + "trust_region, " + MASKS + "sampled_trust_region");
+        keys.put("DivergenceFilter", MASKS + "divergence_filter, " + WEIGHTS + "clamp");
+        keys.put("EffectiveSampleSize", "algorithm.ess.weights");
+        keys.put("Ess", "algorithm.ess");
+        keys.put("EssStepScale", "algorithm.ess.rule");
+        keys.put("OffPolicyOptimalBaseline", "algorithm.advantage.kind=opob");
         keys.put("RatioVariancePenalty", OBJECTIVE + "r2vpo");
         keys.put("VarianceMultiplier", OBJECTIVE + "r2vpo");
         keys.put("QueryMultipliers", OBJECTIVE + "quatro");
-        keys.put("ProximalApproximation", "learner.step.proximal=interpolated");
-        keys.put("KlPlan", "learner.step.kl.kind");
-        keys.put("KlTermEvaluation", "learner.step.kl.kind=in_loss");
-        keys.put("InRewardPenalty", "learner.step.kl.kind=in_reward");
-        keys.put("KlController", "learner.step.kl.coefficient.kind");
+        keys.put("ProximalApproximation", "algorithm.mode=interpolated, " + WEIGHTS + "interpolated");
+        keys.put("MissingOldLogProbs", "algorithm.missing_old_log_probs");
+        keys.put("KlPlan", "algorithm.kl.kl_loss_type");
+        keys.put("KlTermEvaluation", "algorithm.kl.kind=in_loss");
+        keys.put("InRewardPenalty", "algorithm.kl.kind=in_reward");
+        keys.put("AverageCentredPenalty", "algorithm.kl.kind=centred");
+        keys.put("KlController", "algorithm.kl.coefficient.kind");
+        keys.put("PassAtK", REWARDS + "pass_at_k");
+        keys.put("BernoulliExtrapolation", REWARDS + "pass_at_k");
+        keys.put("BetaBinomialFit", REWARDS + "pass_at_k");
+        keys.put("LengthTrapReport", MASKS + "length_trap");
         keys.put("DecisionTree", "./millrace doctor");
         keys.put("OffPolicyDiagnostics", "./millrace doctor");
         return keys;

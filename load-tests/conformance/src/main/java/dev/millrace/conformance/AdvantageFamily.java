@@ -19,7 +19,6 @@ import dev.millrace.corrections.advantage.ReinforcePlusPlusBaseline;
 import dev.millrace.corrections.advantage.Remax;
 import dev.millrace.corrections.advantage.Rloo;
 import dev.millrace.corrections.advantage.TirOptimalTokenBaseline;
-import dev.millrace.corrections.advantage.TokenAdvantages;
 import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -110,7 +109,12 @@ final class AdvantageFamily implements ConformanceFamily {
     }
 
     private static AdvantagesAndReturns spread(TokenBatch batch, double[] perSequence) {
-        float[] advantages = TokenAdvantages.spread(batch, perSequence);
+        float[] advantages = new float[batch.tokenCount()];
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                advantages[t] = batch.isTrained(t) ? (float) perSequence[s] : 0f;
+            }
+        }
         return new AdvantagesAndReturns(advantages, advantages);
     }
 

@@ -13,6 +13,7 @@ import dev.millrace.corrections.length.LengthTrap;
 import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.stage.MaskStage;
 import dev.millrace.corrections.staleness.SequenceMask;
+import dev.millrace.corrections.staleness.StaleSequenceMask;
 import dev.millrace.corrections.trm.ExactTrustRegionMask;
 import dev.millrace.corrections.trm.SampledTrustRegionMask;
 import java.util.List;
@@ -28,6 +29,10 @@ final class MaskKinds {
                         "sequence_mask",
                         SequenceMask.defaults(),
                         "sequences of negative advantage from which the policy has drifted"),
+                kind(
+                        "stale_sequences",
+                        StaleSequenceMask.defaults(),
+                        "whole sequences with a token of too old a version"),
                 kind(
                         "trust_region",
                         ExactTrustRegionMask.defaults(),
