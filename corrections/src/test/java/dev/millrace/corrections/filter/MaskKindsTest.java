@@ -54,7 +54,7 @@ class MaskKindsTest {
                 new RandomRejection(0.7, RandomRejection.Level.SEQUENCE, 1),
                 ZeroAdvantageMask.defaults(),
                 new BatchDivergenceFilter(0.1),
-                new DivergenceMask(Metric.RATIO, RejectionAggregation.TOKEN, "0.5_2"));
+                new DivergenceFilterMask(Metric.RATIO, RejectionAggregation.TOKEN, "0.5_2"));
     }
 
     /** Groups 0 with rewards 1 and 0, group 1 with equal ones; distributions of two words; the last token forced. */
@@ -224,11 +224,12 @@ class MaskKindsTest {
     @Test
     void shouldReadArealsBoundsFromText() {
         Decision decision = decide(
-                facts(1, 0, -1, 0, 0, 0, 0, 0), new DivergenceMask(Metric.K1, RejectionAggregation.TOKEN, "-0.5_0.5"));
+                facts(1, 0, -1, 0, 0, 0, 0, 0),
+                new DivergenceFilterMask(Metric.K1, RejectionAggregation.TOKEN, "-0.5_0.5"));
 
         assertThat(decision.left().mask()).containsExactly(0, 1, 0, 1, 1, 1, 1, 1);
         assertThat(last(decision).values()).containsEntry("filtered_fraction", 0.25);
-        assertThatThrownBy(() -> new DivergenceMask(Metric.RATIO, RejectionAggregation.TOKEN, "many"))
+        assertThatThrownBy(() -> new DivergenceFilterMask(Metric.RATIO, RejectionAggregation.TOKEN, "many"))
                 .hasMessageContaining("threshold must be a number or lower_upper: 'many'");
     }
 

@@ -24,6 +24,15 @@ final class MethodsPage {
 
     /** Public classes that are not methods: inputs, results, settings, parts of a method that has its own entry. */
     private static final Set<String> PARTS = Set.of(
+            "ClipRange",
+            "StepStaleness",
+            "KlConfig",
+            "CoefficientConfig",
+            "ReferenceConfig",
+            "DiagnosticsCourse",
+            "EscalationBounds",
+            "Pitfall",
+            "StepFacts",
             "SignedWeightMethod",
             "RatioWeights",
             "WeightMethod",
@@ -39,8 +48,6 @@ final class MethodsPage {
             "BatchVersions",
             "StalenessSummary",
             "VersionSpan",
-            "Divergence",
-            "FilterLevel",
             "FilterSummary",
             "ReferenceEffectiveSampleSize",
             "ReferenceOptimalBaseline",
@@ -105,6 +112,12 @@ final class MethodsPage {
                 }
             }
         });
+        if (!KEYS.keySet().containsAll(used)) {
+            used.removeAll(KEYS.keySet());
+            throw new AssertionError(
+                    "nothing chooses these methods: give each a kind, name it among the parts of another"
+                            + " method, or delete it: " + used);
+        }
         presets(page);
         KEYS.keySet().stream().filter(key -> !used.contains(key)).findFirst().ifPresent(stranger -> {
             throw new AssertionError("a key is given for " + stranger + ", which is no method of the library");
@@ -127,12 +140,8 @@ final class MethodsPage {
         doc.after("Source")
                 .ifPresent(origin -> page.append("- Source: ").append(origin).append('\n'));
         String key = KEYS.get(source.simpleName());
-        if (key == null) {
-            throw new AssertionError("nothing chooses " + packageName + "." + source.simpleName()
-                    + ": give it a kind, name it among the parts of another method, or delete it");
-        }
         page.append("- Key: ")
-                .append("`" + key.replace(", ", "`, `") + "`")
+                .append("`" + String.valueOf(key).replace(", ", "`, `") + "`")
                 .append("\n- Class: [`")
                 .append(packageName)
                 .append('.')
@@ -225,6 +234,7 @@ final class MethodsPage {
         keys.put("LengthTrapReport", MASKS + "length_trap");
         keys.put("DecisionTree", "./millrace doctor");
         keys.put("OffPolicyDiagnostics", "./millrace doctor");
+        keys.put("GradientPower", "./millrace doctor");
         return keys;
     }
 }

@@ -3,7 +3,7 @@ package dev.millrace.stages.door;
 import dev.millrace.api.plugin.Kind;
 import dev.millrace.corrections.filter.BatchDivergenceFilter;
 import dev.millrace.corrections.filter.BinaryKlMask;
-import dev.millrace.corrections.filter.DivergenceMask;
+import dev.millrace.corrections.filter.DivergenceFilterMask;
 import dev.millrace.corrections.filter.DoubleSidedMask;
 import dev.millrace.corrections.filter.ProbabilityDifferenceMask;
 import dev.millrace.corrections.filter.RandomRejection;
@@ -44,7 +44,7 @@ final class MaskKinds {
                 kind("forced_token", ForcedTokenMask.defaults(), "tokens that were forced on the sampler"),
                 kind(
                         "divergence_filter",
-                        DivergenceMask.defaults(),
+                        DivergenceFilterMask.defaults(),
                         "tokens or sequences outside bounds of a divergence, as AReaL counts it"),
                 kind("ipo", ProbabilityDifferenceMask.defaults(), "tokens whose probability has changed too much"),
                 kind("dis", DoubleSidedMask.defaults(), "tokens whose ratio lies outside both sides of a range"),

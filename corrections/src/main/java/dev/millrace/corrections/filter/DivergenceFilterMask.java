@@ -29,14 +29,15 @@ import java.util.Set;
  * @param aggregation on what the verdict falls
  * @param threshold {@code upper}, or {@code lower_upper}
  */
-public record DivergenceMask(Metric metric, RejectionAggregation aggregation, String threshold) implements MaskStage {
-    public DivergenceMask {
+public record DivergenceFilterMask(Metric metric, RejectionAggregation aggregation, String threshold)
+        implements MaskStage {
+    public DivergenceFilterMask {
         filter(metric, aggregation, threshold);
     }
 
     /** Tokens whose ratio is above 5. */
-    public static DivergenceMask defaults() {
-        return new DivergenceMask(Metric.RATIO, RejectionAggregation.TOKEN, "5.0");
+    public static DivergenceFilterMask defaults() {
+        return new DivergenceFilterMask(Metric.RATIO, RejectionAggregation.TOKEN, "5.0");
     }
 
     private static DivergenceFilter filter(Metric metric, RejectionAggregation aggregation, String threshold) {
