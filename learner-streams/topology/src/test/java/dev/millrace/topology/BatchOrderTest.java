@@ -225,6 +225,21 @@ class BatchOrderTest {
         assertThat(groupsOfNextBatches()).containsExactly("g6");
     }
 
+    /** Nothing has come of g0 yet; g5 is of version 3, for which batch 2 is the last, and g0 is taken to be as old. */
+    @Test
+    void shouldWaitForARequestOfWhichNothingHasComeWhileTheLearnerHasBatches() {
+        open(new BatchConfig(4, 0, Order.COMPLETION, 0, false));
+        for (int g = 1; g <= 4; g++) {
+            pipeGroup(g, 3, 5, 0);
+        }
+        assertThat(groupsOfNextBatches()).containsExactly("g1 g2", "g3 g4");
+        pipeGroup(5, 3, 3, 0);
+        pipeGroup(6);
+        assertThat(topology.batches()).isEmpty();
+        pipeGroup(0, 3, 3, 0);
+        assertThat(groupsOfNextBatches()).containsExactly("g5 g0");
+    }
+
     private void pipeHalfOfTheOldGroup(int sample) {
         pipe(rollout("g0", sample, 2, 3, -1f, 3).setOrdinal(0).setReward(sample).build());
     }

@@ -93,6 +93,7 @@ public final class ConfigLayers {
     public MillraceConfig resolve() {
         ObjectNode whole = tree.deepCopy();
         Optional<CheckpointModel> checkpoint = CheckpointModel.fill(whole, begun);
+        StalenessBound.fill(whole);
         MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), whole);
         checkpoint.ifPresent(model -> model.require(config.task().task().tokenizer()));
         return config;

@@ -5,6 +5,7 @@ import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.api.step.StepObserver;
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.StalenessRules;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.generator.environment.Environments;
@@ -205,7 +206,9 @@ public record MillraceConfig(
                 StalenessControllerConfig.defaults(),
                 GeneratorConfig.defaults(),
                 ScorerConfig.defaults(),
-                Algorithm.defaults(),
+                Algorithm.defaults()
+                        .with(changed -> changed.staleness(new StalenessRules(
+                                StalenessControllerConfig.defaults().eta(), 0, 0))),
                 TopologyConfig.defaults(),
                 LearnerConfig.defaults(),
                 List.of(),

@@ -33,7 +33,7 @@ class MillraceConfigTest {
                 .hasMessageContainingAll(
                         "admission.batch_sequences is 128", "topology.batch.sequences is 256", "same value");
         assertThatThrownBy(() -> bind("admission.eta=9"))
-                .hasMessageContainingAll("admission.eta is 9", "algorithm.staleness.max_versions is 8", "lower eta");
+                .hasMessageContainingAll("admission.eta is 9", "algorithm.staleness.max_versions is 2", "lower eta");
         assertThatThrownBy(() -> bind("algorithm.missing_old_log_probs=interpolate", "algorithm.mode=recorded"))
                 .hasMessageContainingAll(
                         "algorithm.mode=recorded", "missing_old_log_probs=interpolate", "choose mode=decoupled");

@@ -86,7 +86,9 @@ class RecordedConfigurationTest {
     @Test
     void shouldSayWhatChangesWhenARunGoesOn() {
         assertThat(recorded().changes(config("admission.eta=1", "goal.mean_reward=0.1")))
-                .containsExactly("admission.eta was 2 and is 1 from here on");
+                .containsExactlyInAnyOrder(
+                        "admission.eta was 2 and is 1 from here on",
+                        "algorithm.staleness.max_versions was 2 and is 1 from here on");
         assertThat(recorded().changes(config())).isEmpty();
         assertThatThrownBy(() -> recorded().changes(config("model.layers=3")))
                 .hasMessage(

@@ -94,6 +94,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private void restore(Map<Member, Long> members) {
         members.forEach((member, sinceMs) -> {
             lastOffset = Math.max(lastOffset, member.offset());
+            cutter.seen(member.ordinal());
             Group group = open.get(member.groupId());
             if (group == null) {
                 open.put(member.groupId(), new Group(member, sinceMs));
@@ -186,6 +187,7 @@ final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                             + settings.groups().deadlineMs() + " ms of activity after the group's first");
             return;
         }
+        cutter.seen(member.ordinal());
         Group group = open.get(member.groupId());
         if (group != null && (group.has(member.sampleIndex()) || group.size() != member.groupSize())) {
             out.refuse(

@@ -30,6 +30,7 @@ final class BatchCutter {
     private final BatchQueue queue;
     private final BatchMaker maker;
     private final MemberVectors vectors;
+    private final SeenOrdinals ordinals;
     private long nextBatchId;
     private long consumedBatchId;
 
@@ -51,6 +52,7 @@ final class BatchCutter {
         this.vectors = vectors;
         this.nextBatchId = store.nextBatchId();
         this.consumedBatchId = store.consumedBatchId();
+        this.ordinals = new SeenOrdinals(nextBatchId == 0);
     }
 
     /** The learner has consumed this batch. */
@@ -134,16 +136,31 @@ final class BatchCutter {
         }
     }
 
+    /** A sample of a request has come. */
+    void seen(long ordinal) {
+        ordinals.see(ordinal);
+    }
+
     /**
-     * Whether these groups would leave an older one behind that is on its way and would be too stale for any later batch. It is
-     * waited for while the learner has other batches, so that waiting costs nothing; after that the limit on staleness has it.
+     * Whether these groups would leave an older one behind that is on its way and would be too stale for any later batch. One of
+     * which nothing has come yet is taken to be as old as what these groups have that is oldest. It is waited for while the
+     * learner has other batches, so that waiting costs nothing; after that the limit on staleness has it.
      */
     private boolean wouldOvertake(List<Group> groups, Collection<Group> open, long lastChance) {
-        if (config.order() != Order.COMPLETION || outstanding() == 0) {
+        if (config.order() != Order.COMPLETION) {
             return false;
         }
         long newest = groups.stream().mapToLong(Group::ordinal).max().orElseThrow();
-        return open.stream().anyMatch(group -> group.ordinal() < newest && group.oldestVersion() <= lastChance);
+        boolean isHole = ordinals.hasHoleBefore(newest)
+                && groups.stream().anyMatch(group -> group.oldestVersion() <= lastChance);
+        if (outstanding() <= 0) {
+            if (isHole) {
+                ordinals.giveUpBefore(newest);
+            }
+            return false;
+        }
+        return isHole
+                || open.stream().anyMatch(group -> group.ordinal() < newest && group.oldestVersion() <= lastChance);
     }
 
     private long outstanding() {

@@ -6,6 +6,7 @@ import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.RunConfig;
+import dev.millrace.runtime.config.StalenessBound;
 import dev.millrace.workloads.closed.ClosedLoop;
 import dev.millrace.workloads.closed.ClosedPlan;
 import dev.millrace.workloads.closed.ClosedSection;
@@ -31,7 +32,7 @@ public record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectN
             Sweep.put(tree, "admission.batch_sequences", IntNode.valueOf(plan.batchSequences()));
             Sweep.put(tree, "topology.batch.sequences", IntNode.valueOf(plan.batchSequences()));
         }
-        MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), tree);
+        MillraceConfig config = bound(tree);
         config.requireTrainable();
         return new ClosedPoint(settings, plan, tree, config);
     }
@@ -47,7 +48,13 @@ public record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectN
         with.put(ClosedLoop.ETA, "0");
         ObjectNode changed = tree.deepCopy();
         Sweep.put(changed, ClosedLoop.ETA, IntNode.valueOf(0));
-        return new ClosedPoint(with, plan, changed, ConfigBinder.bind(MillraceConfig.defaults(), changed));
+        return new ClosedPoint(with, plan, changed, bound(changed));
+    }
+
+    private static MillraceConfig bound(ObjectNode tree) {
+        ObjectNode whole = tree.deepCopy();
+        StalenessBound.fill(whole);
+        return ConfigBinder.bind(MillraceConfig.defaults(), whole);
     }
 
     @Override

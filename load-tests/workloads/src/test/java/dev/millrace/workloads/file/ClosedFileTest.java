@@ -59,7 +59,7 @@ class ClosedFileTest {
         assertRefused("closed: {}\nrun: {id: mine}", "run.id must not be in a workload", "a name of its own");
         assertRefused("closed: {}\nsweep: {goal.mean_reward: [0.8]}", "unknown key goal.mean_reward in sweep");
         assertRefused(
-                "closed: {}\nsweep: {admission.eta: [9]}",
+                "closed: {}\nalgorithm: {staleness: {max_versions: 8}}\nsweep: {admission.eta: [9]}",
                 "admission.eta is 9 and algorithm.staleness.max_versions is 8");
         assertRefused(
                 "closed: {}\nsweep: {closed.broker_heap_mb: [512, 1024]}", "closed.broker_heap_mb cannot be swept");

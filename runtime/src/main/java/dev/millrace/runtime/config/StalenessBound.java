@@ -1,0 +1,44 @@
+package dev.millrace.runtime.config;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+
+/**
+ * The limit on staleness where nobody gives one: {@code algorithm.staleness.max_versions} is then {@code admission.eta}, which
+ * is the most versions that a rollout may be behind when it is trained on. Who wants slack gives a larger one.
+ */
+public final class StalenessBound {
+    private static final String ALGORITHM = "algorithm";
+    private static final String STALENESS = "staleness";
+    private static final String MAX_VERSIONS = "max_versions";
+
+    private StalenessBound() {}
+
+    /** Adds the limit to a tree that has none; what is no configuration is left for the binder to refuse. */
+    public static void fill(ObjectNode tree) {
+        JsonNode eta = tree.path("admission").path("eta");
+        if (!eta.isMissingNode() && !eta.canConvertToLong()) {
+            return;
+        }
+        JsonNode given = tree.path(ALGORITHM);
+        if (given.isTextual()) { // a variant's name stands for all of it
+            ObjectNode named = ConfigTree.empty();
+            named.set(Variants.VARIANT, given);
+            tree.set(ALGORITHM, named);
+        } else if (given.isMissingNode()) {
+            tree.set(ALGORITHM, ConfigTree.empty());
+        }
+        if (tree.path(ALGORITHM) instanceof ObjectNode algorithm) {
+            if (!algorithm.has(STALENESS)) {
+                algorithm.set(STALENESS, ConfigTree.empty());
+            }
+            if (algorithm.get(STALENESS) instanceof ObjectNode limits && !limits.has(MAX_VERSIONS)) {
+                limits.put(
+                        MAX_VERSIONS,
+                        eta.isMissingNode()
+                                ? MillraceConfig.defaults().admission().eta()
+                                : eta.longValue());
+            }
+        }
+    }
+}
