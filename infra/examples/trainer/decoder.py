@@ -48,6 +48,10 @@ class Decoder:
         back(d_hidden)
         return log_probs, grads
 
+    def logits(self, weights, tokens, rows):
+        """[R, V]: what follows after the tokens at the flat indices `rows` of [B, L]."""
+        return self._hidden(weights, tokens, {})[0][rows] @ weights[self.head].T
+
     def _hidden(self, weights, tokens, grads):
         """Output of the last norm, [B*L, D], and the function that takes its gradient back through everything."""
         batch, length = tokens.shape

@@ -133,10 +133,25 @@ class ExamplePluginIT {
         List<String> steps = Files.readAllLines(folder.resolve("steps.txt"));
         assertThat(steps).as("the observer was told of each step").hasSize(4);
         assertThat(steps.get(3)).startsWith("version=4 batch=3 ");
-        assertThat(steps)
-                .allSatisfy(step -> assertThat(number(step, "reward_mean"))
-                        .as("a right beginning of one in four, at 40")
-                        .isBetween(4.0, 25.0));
+        assertThat(steps).allSatisfy(step -> {
+            assertThat(number(step, "reward_mean"))
+                    .as("a right beginning of one in four, at 40")
+                    .isBetween(4.0, 25.0);
+            assertThat(number(step, "lab/scale"))
+                    .as("the objective's own metric")
+                    .isEqualTo(0.5);
+            double sequences = number(step, "stage.last_tokens.sequences_seen");
+            assertThat(number(step, "stage.last_tokens.tokens_changed"))
+                    .as("one token of each sequence is masked")
+                    .isEqualTo(sequences);
+            assertThat(number(step, "tokens_trained"))
+                    .as("two of three are left")
+                    .isEqualTo(2 * sequences);
+            assertThat(number(step, "stage.reward_cap.sequences_changed"))
+                    .as("rewards of 40 are capped")
+                    .isPositive();
+            assertThat(number(step, "stage.median_baseline.groups")).isPositive();
+        });
         assertThat(Files.readString(folder.resolve("run/config.yaml")))
                 .contains("kind: reverse")
                 .contains("bonus: 40");

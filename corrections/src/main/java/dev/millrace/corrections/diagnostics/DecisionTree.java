@@ -5,6 +5,7 @@ import dev.millrace.corrections.diagnostics.Diagnosis.Evidence;
 import dev.millrace.corrections.diagnostics.EscalationBounds.Rung;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.Function;
@@ -258,16 +259,15 @@ public final class DecisionTree {
     }
 
     private void growsWithLag(DiagnosticsStep step, List<Evidence> evidence) {
-        List<Long> lags = step.gap().byLag().entrySet().stream()
+        List<Map.Entry<Long, PolicyGap>> lags = step.gap().byLag().entrySet().stream()
                 .filter(lag -> lag.getValue().tokens() >= bounds.leastTokens())
-                .map(lag -> lag.getKey())
                 .toList();
         if (lags.size() > 1) {
-            long oldest = lags.get(lags.size() - 1);
-            double newest = step.gap().byLag().get(lags.get(0)).k3();
+            Map.Entry<Long, PolicyGap> oldest = lags.get(lags.size() - 1);
+            double newest = lags.get(0).getValue().k3();
             above(
-                    "k3 per token at a lag of " + oldest + " versions",
-                    step.gap().byLag().get(oldest).k3(),
+                    "k3 per token at a lag of " + oldest.getKey() + " versions",
+                    oldest.getValue().k3(),
                     Math.max(bounds.driftingKl(), bounds.staleGrowth() * Math.max(newest, bounds.agreeingKl())),
                     evidence);
         }

@@ -1,5 +1,7 @@
 package dev.millrace.corrections.diagnostics;
 
+import java.util.Collections;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
@@ -15,9 +17,7 @@ import java.util.stream.Collectors;
 public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
     public Diagnosis {
         branches = List.copyOf(branches);
-        pitfalls = pitfalls.isEmpty()
-                ? Set.of()
-                : java.util.Collections.unmodifiableSet(java.util.EnumSet.copyOf(pitfalls));
+        pitfalls = pitfalls.isEmpty() ? Set.of() : Collections.unmodifiableSet(EnumSet.copyOf(pitfalls));
         if (branches.isEmpty()) {
             throw new IllegalArgumentException(
                     "a diagnosis has at least one branch; without a cause it is that of NONE");

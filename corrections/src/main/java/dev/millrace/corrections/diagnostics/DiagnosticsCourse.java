@@ -23,7 +23,11 @@ public final class DiagnosticsCourse {
         this.length = bounds.surgeSteps() + WINDOW;
     }
 
-    /** The next step. @param policies what its policies show; empty if nothing of it was trained on, or it is not known */
+    /**
+     * The next step.
+     *
+     * @param policies what its policies show; empty if nothing of it was trained on, or it is not known
+     */
     public void add(Optional<DiagnosticsStep> policies, StepFacts facts) {
         policies.ifPresent(step -> keep(steps, step, WINDOW));
         keep(course, facts, length);
