@@ -38,28 +38,32 @@ class TopologySettingsTest {
         CanonicalSettings defaults = settings(TopologyConfig.defaults());
         assertThat(defaults.text()).isEqualTo("""
                 millrace settings, form 1
+                algorithm.advantage.divide_by_std = false
+                algorithm.advantage.kind = grpo
+                algorithm.ess.base_ratio = 1
+                algorithm.ess.rule = sqrt
+                algorithm.ess.weights = raw
+                algorithm.masks[0].harmful_only = true
+                algorithm.masks[0].kind = m2po
+                algorithm.masks[0].threshold = 0.04
+                algorithm.missing_old_log_probs = recompute
+                algorithm.mode = decoupled
+                algorithm.rejection.compare = anchor
+                algorithm.rejection.rollout_rs = ""
+                algorithm.rejection.rollout_rs_threshold = ""
+                algorithm.rewards = []
+                algorithm.staleness.half_life_versions = 0
+                algorithm.staleness.max_age_ms = 0
+                algorithm.staleness.max_versions = 8
+                algorithm.weights.batch_normalize = false
+                algorithm.weights.compare = anchor
+                algorithm.weights.kind = token
+                algorithm.weights.threshold = "2"
                 topology.batch.max_outstanding = 0
                 topology.batch.order = completion
+                topology.batch.record_weights = false
                 topology.batch.sequences = 256
                 topology.batch.tokens = 0
-                topology.corrections.advantage.divide_by_std = false
-                topology.corrections.ess.base_ratio = 1
-                topology.corrections.ess.rule = sqrt
-                topology.corrections.ess.weights = raw
-                topology.corrections.m2po.enabled = true
-                topology.corrections.m2po.harmful_only = true
-                topology.corrections.m2po.threshold = 0.04
-                topology.corrections.missing_old_log_probs = recompute
-                topology.corrections.rollout_correction.compare = anchor
-                topology.corrections.rollout_correction.rollout_is = "token"
-                topology.corrections.rollout_correction.rollout_is_threshold = "2"
-                topology.corrections.rollout_correction.rollout_rs = ""
-                topology.corrections.rollout_correction.rollout_rs_threshold = ""
-                topology.corrections.sequence_mask.enabled = false
-                topology.corrections.sequence_mask.threshold = 0.1
-                topology.corrections.staleness.half_life_versions = 0
-                topology.corrections.staleness.max_age_ms = 0
-                topology.corrections.staleness.max_versions = 8
                 topology.groups.closed_retention_ms = 3600000
                 topology.groups.deadline_ms = 120000
                 topology.groups.max_gap_ms = 10000
@@ -73,7 +77,6 @@ class TopologySettingsTest {
                 topology.join.dedupe_retention_ms = 3600000
                 topology.join.max_gap_ms = 10000
                 topology.join.orphan_after_ms = 60000
-                topology.join.record_weights = false
                 topology.join.reference = false
                 topology.join.reward = false
                 topology.join.teacher = false
@@ -81,7 +84,7 @@ class TopologySettingsTest {
                 topology.max_value_bytes = 1000000
                 """);
         assertThat(defaults.fingerprint().sha256())
-                .isEqualTo("d828a0e63ac736fb608691d0e375582bfdec7b66efa18957c32ee25bf3cc6e71");
+                .isEqualTo("f75ef0eb0a17b401f1c804af5edba61af1472ae3ffb03e61a256bf30a9124d2e");
     }
 
     @Test

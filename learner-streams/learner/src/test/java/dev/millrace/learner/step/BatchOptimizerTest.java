@@ -22,6 +22,8 @@ import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.corrections.quatro.QueryMultipliers;
 import dev.millrace.corrections.stage.AdvantageEstimator;
 import dev.millrace.corrections.vcpo.Opob;
+import dev.millrace.corrections.weights.None;
+import dev.millrace.corrections.weights.Token;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.learner.batch.TrainingBatch.Member;
@@ -458,7 +460,10 @@ class BatchOptimizerTest {
 
     private BatchOptimizer optimizer(Objective kind, int minibatches, int epochs, int shards, double maxGradNorm) {
         return open(
-                RECORDED.with(a -> a.objective(kind).minibatches(minibatches).epochs(epochs)),
+                RECORDED.with(a -> a.objective(kind)
+                        .weights(kind.weightsCompare().isPresent() ? Token.defaults() : None.defaults())
+                        .minibatches(minibatches)
+                        .epochs(epochs)),
                 StepConfig.defaults()
                         .withCut(64, shards)
                         .withOptimizer(new OptimizerConfig(
