@@ -12,7 +12,7 @@ out=${1:-runs/collapse}
 from=$(sed -n 's/.*"policy_version" *: *\([0-9][0-9]*\).*/\1/p' "$out/run/summary.json")
 
 # 2. the same run goes on with rollouts up to 64 versions old, and nothing that corrects for it
-"$millrace" train --run-dir "$out/run" --plain --set admission.eta=64 --set topology.corrections.staleness.max_versions=128 \
+"$millrace" train --run-dir "$out/run" --plain --set admission.eta=64 --set algorithm.staleness.max_versions=128 \
   --set goal.mean_reward=2 --set learner.max_steps=$((from + 224))
 
 # 3. what can be attached to a bug report

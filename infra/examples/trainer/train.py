@@ -280,11 +280,11 @@ def loss_gradient(decoder, weights, batch, trajectories):
     if trained == 0:
         return 0, 0.0, {}
     tokens, rows, targets, temperature, sequence, position = padded(trajectories, masks)
-    bare = next((t["rollout_id"] for t in trajectories if t["importance_weights"] is None), None)
+    bare = next((entry["rollout_id"] for entry in batch["entries"] if entry["weights"] is None), None)
     if bare is not None:
-        sys.exit(f"the trajectory of rollout {bare} carries no importance weights, and this trainer does not make them; "
-                 "run the topology with topology.join.record_weights=true")
-    importance = np.array([np.frombuffer(trajectories[s]["importance_weights"], "<f4")[t] for s, t in zip(sequence, position)])
+        sys.exit(f"the entry of rollout {bare} has no importance weights, and this trainer does not make them; "
+                 "run the topology with topology.batch.record_weights=true")
+    importance = np.array([np.frombuffer(batch["entries"][s]["weights"], "<f4")[t] for s, t in zip(sequence, position)])
     advantage = np.array([batch["entries"][s]["advantage"] for s in sequence], np.float32)
     coefficients = -importance * advantage / np.float32(trained)
     log_probs, grads = decoder.gradient(weights, tokens, rows, targets, temperature, coefficients)

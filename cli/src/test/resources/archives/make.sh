@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes an archive of a small run, to be read and proved by every later version (RecordedArchivesTest).
 #
-#   cli/src/test/resources/archives/make.sh cli/src/test/resources/archives/contract-2
+#   cli/src/test/resources/archives/make.sh cli/src/test/resources/archives/contract-3
 #
 # The run is stopped and goes on once, so that its tasks begin again; groups of equal rewards leave, so that there are outcomes;
 # a preset is named, so that the settings' text has to spell it out. Weights are left out: the topology does not read them.
@@ -20,7 +20,7 @@ run 3 --set run.id=recorded \
   --set admission.batch_sequences=32 --set topology.batch.sequences=32 --set admission.group_size=4 \
   --set generator.slots=32 --set topology.groups.min_size=2 --set topology.groups.zero_variance=drop \
   --set topology.batch.order=submission \
-  --set topology.corrections.rollout_correction.preset=decoupled_k3_rs_token_tis
+  --set algorithm.variant=decoupled_k3_rs_token_tis
 run 6
 "$millrace" export --run-dir "$scratch/run" --to "$to" --without weights,optimizer-state
 "$millrace" replay --archive "$to"

@@ -122,7 +122,7 @@ class PythonTrainerIT {
         var tree = ConfigTree.empty();
         ConfigTree.set(tree, "run.id=python");
         ConfigTree.set(tree, "weights.anchor_every=1");
-        ConfigTree.set(tree, "topology.join.record_weights=true");
+        ConfigTree.set(tree, "topology.batch.record_weights=true");
         return ConfigBinder.bind(MillraceConfig.defaults(), tree);
     }
 

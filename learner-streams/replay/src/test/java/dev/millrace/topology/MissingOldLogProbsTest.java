@@ -215,7 +215,7 @@ class MissingOldLogProbsTest {
                 .hasMessageContainingAll(
                         "missing_old_log_probs=interpolate",
                         "choose missing_old_log_probs=mask",
-                        "compares old log-probs",
+                        "rollout_correction compares them",
                         "mask or recompute");
     }
 }

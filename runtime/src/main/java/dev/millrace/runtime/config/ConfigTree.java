@@ -90,7 +90,7 @@ public final class ConfigTree {
     public static void set(ObjectNode tree, String setting) {
         int equals = setting.indexOf('=');
         if (equals < 1) {
-            throw new ConfigException("--set wants key=value, such as --set learner.step.epochs=2: '" + setting + "'");
+            throw new ConfigException("--set wants key=value, such as --set algorithm.epochs=2: '" + setting + "'");
         }
         JsonNode value;
         try {
