@@ -54,6 +54,6 @@ public record DppoKl(Anchor anchor, double clipRatioLow, double clipRatioHigh, d
         boolean inside = advantage > 0
                 ? divergence <= clipRatioHigh || probability <= before
                 : divergence <= clipRatioLow || probability >= before;
-        DivergenceMask.maskedPolicyGradient(current, proximal, advantage, inside, clipRatioC, term);
+        DivergenceGate.maskedPolicyGradient(current, proximal, advantage, inside, clipRatioC, term);
     }
 }

@@ -52,6 +52,6 @@ public record DppoTv(Anchor anchor, double clipRatioLow, double clipRatioHigh, d
     private void token(double current, double proximal, double advantage, TokenTerm term) {
         double rise = Math.exp(current) - Math.exp(proximal);
         boolean inside = advantage > 0 ? rise <= clipRatioHigh : rise >= -clipRatioLow;
-        DivergenceMask.maskedPolicyGradient(current, proximal, advantage, inside, clipRatioC, term);
+        DivergenceGate.maskedPolicyGradient(current, proximal, advantage, inside, clipRatioC, term);
     }
 }

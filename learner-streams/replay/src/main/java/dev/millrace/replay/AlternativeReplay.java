@@ -37,6 +37,11 @@ final class AlternativeReplay {
         return alternative.isRescored();
     }
 
+    /** Whether it decides by the same algorithm over the same log-probs. */
+    boolean decidesAs(AlternativeReplay other) {
+        return alternative.algorithm().equals(other.alternative.algorithm()) && isRescored() == other.isRescored();
+    }
+
     Decision decide(StageFacts facts) {
         return alternative.algorithm().decide(facts);
     }
@@ -77,7 +82,7 @@ final class AlternativeReplay {
         return true;
     }
 
-    StepFigures figures(StageFacts facts, Decision decision, LearnerBatch batch) {
+    DecidedFigures figures(StageFacts facts, Decision decision, LearnerBatch batch) {
         TokenBatch left = decision.left();
         KeptTokens tokens = keptTokens(facts, decision);
         Counted counted = new Counted(facts, decision);
@@ -87,7 +92,7 @@ final class AlternativeReplay {
             absolute += Math.abs(decision.advantages()[s]);
             changed += decision.advantages()[s] != batch.getEntries().get(s).getAdvantage() ? 1 : 0;
         }
-        return new StepFigures(
+        return new DecidedFigures(
                 new MaskedShare(facts.tokens().trainedTokens(), facts.tokens().trainedTokens() - left.trainedTokens()),
                 counted.sequences,
                 tokens.changedWeights(),
@@ -125,13 +130,15 @@ final class AlternativeReplay {
      *
      * @param trajectories the run's, one for each entry
      * @param proximalVersions one for each: under which version the proximal log-probs are that this alternative saw
+     * @param recordWeights whether its entries have the weights that it makes
      */
     KeptBatch kept(
             LearnerBatch recorded,
             List<Trajectory> trajectories,
             long[] proximalVersions,
             StageFacts facts,
-            Decision decision) {
+            Decision decision,
+            boolean recordWeights) {
         List<Trajectory> seen = new ArrayList<>();
         for (int s = 0; s < trajectories.size(); s++) {
             seen.add(seen(trajectories.get(s), proximalVersions[s], s, facts));
@@ -146,7 +153,7 @@ final class AlternativeReplay {
                         recorded.getStages().subList(0, 1),
                         facts,
                         decision,
-                        true),
+                        recordWeights),
                 seen);
     }
 

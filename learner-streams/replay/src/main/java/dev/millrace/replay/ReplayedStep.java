@@ -25,7 +25,7 @@ public record ReplayedStep(
         double stalenessMean,
         boolean isAsRecorded,
         Optional<RescoredStep> rescored,
-        List<StepFigures> figures,
+        List<DecidedFigures> figures,
         List<Optional<Diagnosis>> diagnoses) {
 
     public ReplayedStep {

@@ -202,6 +202,10 @@ public final class WhatIf {
         }
     }
 
+    private static boolean hasWeights(LearnerBatch batch) {
+        return batch.getEntries().stream().anyMatch(entry -> entry.getWeights() != null);
+    }
+
     /** The batch, if the record is one of this run and of the range; others' records are not ours to judge. */
     private Optional<LearnerBatch> batch(ConsumerRecord<byte[], byte[]> record) {
         try {
@@ -221,7 +225,7 @@ public final class WhatIf {
         tokens.add(facts.tokens().tokenCount());
         Optional<Rescored> rescored =
                 rescorer == null ? Optional.empty() : Optional.of(rescorer.rescore(batch, trajectories, facts));
-        List<StepFigures> figures = new ArrayList<>();
+        List<DecidedFigures> figures = new ArrayList<>();
         Optional<DiagnosticsStep> recordedShow = BatchDiagnostics.of(facts);
         Optional<DiagnosticsStep> rescoredShow = rescored.flatMap(step -> BatchDiagnostics.of(step.facts()));
         List<Seen> diagnosed = new ArrayList<>();
@@ -250,7 +254,8 @@ public final class WhatIf {
                         trajectories,
                         alternative.isRescored() ? rescored.orElseThrow().proximalVersions() : recordedVersions,
                         seen,
-                        decision));
+                        decision,
+                        !alternative.decidesAs(alternatives.get(0)) || hasWeights(batch)));
             }
             if (a == 0) {
                 isAsRecorded = AlternativeReplay.isRecorded(decision, batch);

@@ -86,7 +86,7 @@ class WhatIfTest {
 
     @Test
     void shouldShowWhomARejectionTakesOut() throws Exception {
-        StepFigures figures = replay(
+        DecidedFigures figures = replay(
                         StepRange.ALL,
                         1,
                         with("rs", a -> a.rejection(new Rejection("seq_mean_k3", "0.5", ComparedPolicies.ANCHOR))))
@@ -109,7 +109,7 @@ class WhatIfTest {
 
     @Test
     void shouldMaskWhatAStricterLimitOnStalenessMasks() throws Exception {
-        StepFigures figures = replay(StepRange.ALL, 1, with("fresh", a -> a.staleness(new StalenessRules(0, 0, 0))))
+        DecidedFigures figures = replay(StepRange.ALL, 1, with("fresh", a -> a.staleness(new StalenessRules(0, 0, 0))))
                 .get(2)
                 .figures()
                 .get(1);

@@ -18,6 +18,8 @@ class FingerprintKeysTest {
                 .keySet());
         assertThat(keys.remove("topology.max_value_bytes")).isTrue(); // follows from topics.max_record_bytes
         assertThat(keys.remove("algorithm.weights.compare")).isTrue(); // follows from algorithm.objective
-        assertThat(keys).hasSizeGreaterThan(30).isSubsetOf(ConfigBinder.keys(MillraceConfig.defaults()));
+        assertThat(keys.stream().map(key -> key.replaceAll("\\[.*", ""))) // of a list, its own key
+                .hasSizeGreaterThan(30)
+                .isSubsetOf(ConfigBinder.keys(MillraceConfig.defaults()));
     }
 }

@@ -1,6 +1,6 @@
 package dev.millrace.replay.report;
 
-import dev.millrace.replay.StepFigures;
+import dev.millrace.replay.DecidedFigures;
 import dev.millrace.replay.retrain.VariantGradient;
 import dev.millrace.replay.retrain.VariantStep;
 import dev.millrace.report.Axis;
@@ -24,29 +24,29 @@ import java.util.function.ToDoubleFunction;
 record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
 
     /** Of a step that was decided again, in the order in which they are shown. */
-    static final List<Figure<StepFigures>> DECIDED = List.of(
+    static final List<Figure<DecidedFigures>> DECIDED = List.of(
             new Figure<>(
                     "masked_tokens", "masked tokens (share)", f -> f.tokens().fraction()),
             new Figure<>(
                     "masked_sequences",
                     "masked sequences (share)",
                     f -> f.sequences().fraction()),
-            new Figure<>("ess_ratio", "ESS ratio, raw weights", StepFigures::essRatio),
-            new Figure<>("ess_ratio_truncated", "ESS ratio, truncated weights", StepFigures::essRatioTruncated),
-            new Figure<>("step_scale", "factor on the step", StepFigures::stepScale),
-            new Figure<>("mean_weight", "mean weight of trained tokens", StepFigures::meanWeight),
-            new Figure<>("max_weight", "largest weight", StepFigures::maxWeight),
+            new Figure<>("ess_ratio", "ESS ratio, raw weights", DecidedFigures::essRatio),
+            new Figure<>("ess_ratio_truncated", "ESS ratio, truncated weights", DecidedFigures::essRatioTruncated),
+            new Figure<>("step_scale", "factor on the step", DecidedFigures::stepScale),
+            new Figure<>("mean_weight", "mean weight of trained tokens", DecidedFigures::meanWeight),
+            new Figure<>("max_weight", "largest weight", DecidedFigures::maxWeight),
             new Figure<>(
                     "changed_weights",
                     "weights truncated or zeroed (share)",
                     f -> f.tokens().of() == 0
                             ? 0
                             : (double) f.changedWeights() / f.tokens().of()),
-            new Figure<>("second_moment", "second moment before its mask (M2)", StepFigures::secondMoment),
-            new Figure<>("k1", "KL by k1, trained tokens", StepFigures::k1),
-            new Figure<>("k3", "KL by k3, trained tokens", StepFigures::k3),
-            new Figure<>("chi_square", "chi-square, trained tokens", StepFigures::chiSquare),
-            new Figure<>("mean_absolute_advantage", "mean |advantage|", StepFigures::meanAbsoluteAdvantage),
+            new Figure<>("second_moment", "second moment before its mask (M2)", DecidedFigures::secondMoment),
+            new Figure<>("k1", "KL by k1, trained tokens", DecidedFigures::k1),
+            new Figure<>("k3", "KL by k3, trained tokens", DecidedFigures::k3),
+            new Figure<>("chi_square", "chi-square, trained tokens", DecidedFigures::chiSquare),
+            new Figure<>("mean_absolute_advantage", "mean |advantage|", DecidedFigures::meanAbsoluteAdvantage),
             new Figure<>("changed_advantages", "advantages other than recorded", f -> f.changedAdvantages()));
 
     /** Of a step that was learnt again. */

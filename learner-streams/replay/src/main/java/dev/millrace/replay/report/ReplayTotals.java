@@ -2,10 +2,10 @@ package dev.millrace.replay.report;
 
 import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.corrections.diagnostics.Diagnosis;
+import dev.millrace.replay.DecidedFigures;
 import dev.millrace.replay.MaskBreakdown;
 import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.ReplayedStep;
-import dev.millrace.replay.StepFigures;
 import dev.millrace.replay.rescore.Agreement;
 import java.util.ArrayList;
 import java.util.EnumMap;
@@ -126,7 +126,7 @@ public final class ReplayTotals {
         point.staleness = step.stalenessMean();
         point.steps = 1;
         for (int a = 0; a < names.size(); a++) {
-            StepFigures figures = step.figures().get(a);
+            DecidedFigures figures = step.figures().get(a);
             Total total = totals.get(a);
             for (int f = 0; f < Figure.DECIDED.size(); f++) {
                 double value = Figure.DECIDED.get(f).of().applyAsDouble(figures);
@@ -231,11 +231,11 @@ public final class ReplayTotals {
     }
 
     /** Mean over the steps that have the figure; NaN without any. */
-    double mean(int alternative, Figure<StepFigures> figure) {
+    double mean(int alternative, Figure<DecidedFigures> figure) {
         return totals.get(alternative).mean(Figure.DECIDED.indexOf(figure));
     }
 
-    double[] curve(int alternative, Figure<StepFigures> figure) {
+    double[] curve(int alternative, Figure<DecidedFigures> figure) {
         return curve(alternative, Figure.DECIDED.indexOf(figure));
     }
 

@@ -1,10 +1,10 @@
 package dev.millrace.replay.report;
 
 import dev.millrace.corrections.diagnostics.Cause;
+import dev.millrace.replay.DecidedFigures;
 import dev.millrace.replay.MaskBreakdown;
 import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.ReplayedStep;
-import dev.millrace.replay.StepFigures;
 import dev.millrace.replay.report.ReplayTotals.Total;
 import dev.millrace.report.Axis;
 import dev.millrace.report.Chart;
@@ -34,7 +34,7 @@ public final class WhatIfReport {
     public static final String STEPS = "steps.csv";
 
     private static final Axis BATCH = Axis.of("batch");
-    private static final List<Figure<StepFigures>> PICTURED =
+    private static final List<Figure<DecidedFigures>> PICTURED =
             List.of(named("masked_tokens"), named("ess_ratio"), named("mean_weight"), named("k3"));
 
     /** All files that it may have, the page first. */
@@ -42,7 +42,7 @@ public final class WhatIfReport {
 
     /** A step under one alternative. */
     public record StepUnder(ReplayedStep step, int alternative, String name) {
-        StepFigures figures() {
+        DecidedFigures figures() {
             return step.figures().get(alternative);
         }
     }
@@ -56,7 +56,7 @@ public final class WhatIfReport {
         this.totals = totals;
     }
 
-    private static Figure<StepFigures> named(String key) {
+    private static Figure<DecidedFigures> named(String key) {
         return Figure.named(Figure.DECIDED, key);
     }
 
@@ -104,7 +104,7 @@ public final class WhatIfReport {
         List<Chart> charts = report.sections().stream()
                 .flatMap(section -> section.charts().stream())
                 .toList();
-        for (Figure<StepFigures> figure : PICTURED) {
+        for (Figure<DecidedFigures> figure : PICTURED) {
             files.draw(
                     figure.key() + ".png",
                     report,
@@ -136,7 +136,7 @@ public final class WhatIfReport {
         verdict.addAll(more);
         List<Chart> first = new ArrayList<>();
         List<Chart> others = new ArrayList<>();
-        for (Figure<StepFigures> figure : Figure.DECIDED) {
+        for (Figure<DecidedFigures> figure : Figure.DECIDED) {
             (PICTURED.contains(figure) ? first : others)
                     .add(Figure.chart(
                             figure.title(), BATCH, totals.batches(), totals.names(), a -> totals.curve(a, figure)));

@@ -3,11 +3,11 @@ package dev.millrace.replay.report;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.replay.DecidedFigures;
 import dev.millrace.replay.MaskBreakdown;
 import dev.millrace.replay.MaskedShare;
 import dev.millrace.replay.ReplayedStep;
 import dev.millrace.replay.RescoredStep;
-import dev.millrace.replay.StepFigures;
 import dev.millrace.replay.rescore.Agreement;
 import java.util.List;
 import java.util.Optional;
@@ -20,7 +20,7 @@ class ReplayTotalsTest {
     static ReplayedStep step(long batch, double ess) {
         MaskBreakdown breakdown = new MaskBreakdown(
                 new TreeMap<>(java.util.Map.of(1L, new MaskedShare(10, 1))), new TreeMap<>(), new TreeMap<>());
-        StepFigures figures = new StepFigures(
+        DecidedFigures figures = new DecidedFigures(
                 new MaskedShare(10, 1), new MaskedShare(2, 1), 0, 1, 1, ess, 1, 1, 0, 0, 0, 0, 0, 0, breakdown);
         return new ReplayedStep(
                 batch,

@@ -19,7 +19,7 @@ package dev.millrace.replay;
  * @param changedAdvantages sequences whose advantage is not the recorded one
  * @param breakdown who was masked
  */
-public record StepFigures(
+public record DecidedFigures(
         MaskedShare tokens,
         MaskedShare sequences,
         long changedWeights,

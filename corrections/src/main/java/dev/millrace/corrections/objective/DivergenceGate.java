@@ -1,8 +1,8 @@
 package dev.millrace.corrections.objective;
 
 /** What the two trust regions of DPPO share: the masked gradient they end in. */
-final class DivergenceMask {
-    private DivergenceMask() {}
+final class DivergenceGate {
+    private DivergenceGate() {}
 
     static void maskedPolicyGradient(
             double current, double proximal, double advantage, boolean inside, double truncation, TokenTerm term) {
