@@ -36,6 +36,11 @@ public record PassAtKFigure(int k, double correctAbove) implements RewardStage {
     }
 
     @Override
+    public String name() {
+        return "pass_at_k";
+    }
+
+    @Override
     public CorrectionUnit unit() {
         return CorrectionUnit.BATCH;
     }

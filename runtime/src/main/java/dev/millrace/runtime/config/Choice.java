@@ -103,6 +103,9 @@ public final class Choice {
     }
 
     private String known() {
+        if (kinds.isEmpty()) {
+            return "the kinds of a plug-in (--plugin-path), since none is built in";
+        }
         return String.join(", ", kinds()) + (open ? ", or a kind of a plug-in (--plugin-path)" : "");
     }
 

@@ -30,7 +30,7 @@ public final class Plugins {
     }
 
     /** A record that does not come back from its own keys would be configured otherwise than it looks. */
-    private static void requireConfigurable(LoadedPlugin plugin, Kind kind) {
+    static void requireConfigurable(LoadedPlugin plugin, Kind kind) {
         try {
             if (ConfigBinder.bind(kind.defaults(), ConfigBinder.unbind(kind.defaults()))
                     .equals(kind.defaults())) {
