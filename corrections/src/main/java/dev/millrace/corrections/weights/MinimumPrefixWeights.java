@@ -55,6 +55,7 @@ public record MinimumPrefixWeights(double threshold, boolean batchNormalize) imp
     public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
         ratio.requireFits(batch);
         batch.requireLength("weights", weights.length);
+        double logCap = Caps.logOfCap(threshold);
         WeightTally tally = new WeightTally();
         for (int s = 0; s < batch.sequenceCount(); s++) {
             tally.nextSequence();
@@ -63,7 +64,7 @@ public record MinimumPrefixWeights(double threshold, boolean batchNormalize) imp
                 weights[t] = 0f;
                 if (batch.isTrained(t)) {
                     double own = ratio.finiteAt(batch, s, t);
-                    weights[t] = (float) weight(least == Double.POSITIVE_INFINITY ? own : own + least, tally);
+                    weights[t] = (float) weight(least == Double.POSITIVE_INFINITY ? own : own + least, logCap, tally);
                     least = Math.min(least, own);
                 }
             }
@@ -71,9 +72,9 @@ public record MinimumPrefixWeights(double threshold, boolean batchNormalize) imp
         return tally.summary();
     }
 
-    private double weight(double logWeight, WeightTally tally) {
-        double weight = Math.exp(LogRatio.bounded(Math.min(logWeight, Caps.logOfCap(threshold))));
-        if (logWeight > Caps.logOfCap(threshold)) {
+    private static double weight(double logWeight, double logCap, WeightTally tally) {
+        double weight = Math.exp(LogRatio.bounded(Math.min(logWeight, logCap)));
+        if (logWeight > logCap) {
             tally.truncated(weight, 1);
         } else {
             tally.kept(weight, 1);

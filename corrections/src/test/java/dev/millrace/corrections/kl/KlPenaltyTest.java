@@ -5,11 +5,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.advantage.Gdpo;
 import dev.millrace.corrections.advantage.Grpo;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.StageExamples;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.corrections.stage.StageInput;
+import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class KlPenaltyTest {
@@ -127,5 +130,31 @@ class KlPenaltyTest {
         assertThat(StageExamples.last(decision).stage()).isEqualTo("kl_centred");
         assertThat(StageExamples.last(decision).tokensActed()).isEqualTo(8);
         assertThat(StageExamples.last(decision).values().get("mean")).isCloseTo(0.0625, within(1e-9));
+    }
+
+    @Test
+    void shouldPenaliseRewardsBeforeAdvantagesAreTaken() {
+        // proximal is behavior; the reference finds the first token half a nat less likely
+        float[] reference = {-1.5f, -1, -1, -1, -1, -1, -1, -1};
+        Decision decision = StageExamples.decide(
+                StageExamples.facts().vector(StageInput.REFERENCE, reference), new KlInReward(0.2), Grpo.defaults());
+
+        assertThat(decision.rewards()).containsExactly(new double[] {0.9, 0, 1, 0}, within(1e-7));
+        assertThat(decision.advantages()).containsExactly(new double[] {0.45, -0.45, 0.5, -0.5}, within(1e-7));
+        assertThat(decision.outcomes().get(0).stage()).isEqualTo("kl_in_reward");
+        assertThat(decision.outcomes().get(0).tokensActed()).isEqualTo(2);
+        assertThat(decision.outcomes().get(0).values().get("mean_penalty")).isCloseTo(0.025, within(1e-8));
+    }
+
+    @Test
+    void shouldPenaliseAlsoWhereTheOutcomeIsNotWhatIsCredited() {
+        float[] reference = {-1.5f, -1, -1, -1, -1, -1, -1, -1};
+        StageFacts.Builder components = StageExamples.facts()
+                .vector(StageInput.REFERENCE, reference)
+                .rewardComponents(List.of(Map.of("a", 1.0), Map.of("a", 0.0), Map.of("a", 1.0), Map.of("a", 0.0)));
+
+        assertThat(StageExamples.decide(components, new KlInReward(0.2), Gdpo.defaults())
+                        .advantages()[0])
+                .isNotEqualTo(StageExamples.decide(components, Gdpo.defaults()).advantages()[0]);
     }
 }

@@ -226,6 +226,7 @@ final class MethodsPage {
         keys.put("KlPlan", "algorithm.kl.kl_loss_type");
         keys.put("KlTermEvaluation", "algorithm.kl.kind=in_loss");
         keys.put("InRewardPenalty", "algorithm.kl.kind=in_reward");
+        keys.put("KlInReward", "algorithm.kl.kind=in_reward");
         keys.put("AverageCentredPenalty", "algorithm.kl.kind=centred");
         keys.put("KlController", "algorithm.kl.coefficient.kind");
         keys.put("PassAtK", REWARDS + "pass_at_k");

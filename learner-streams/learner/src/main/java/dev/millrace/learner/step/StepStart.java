@@ -1,12 +1,12 @@
 package dev.millrace.learner.step;
 
-import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.InRewardPenalty;
 import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.kl.KlInReward;
 import dev.millrace.corrections.proximal.MissingOldLogProbs;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.Stage;
@@ -80,13 +80,10 @@ final class StepStart {
         CoefficientConfig coefficient = coefficient();
         double klCoefficient =
                 coefficient == null ? 0 : controls.get(KL_COEFFICIENT).orElse(coefficient.initial());
-        double[] rewards = algorithm.kl() instanceof KlConfig.InReward
-                ? penalised(members, proximal, required(reference), klCoefficient, means)
-                : members.rewards();
-        StageFacts facts = facts(members, old, proximal, reference, current, rewards, version);
+        StageFacts facts = facts(members, old, proximal, reference, current, version);
         StepDecision decision = algorithm.mode() == Mode.RECORDED
                 ? new RecordedDecision(algorithm).of(members, facts, version)
-                : decided(algorithm.decide(facts), old, proximal);
+                : decided(decide(facts, klCoefficient, means), old, proximal);
         if (readsNorms && decision.left().trainedTokens() > 0) {
             decision = heldAgainstNorms(decision, facts, members, weights, means);
         }
@@ -115,11 +112,13 @@ final class StepStart {
             float[] proximal,
             float @Nullable [] reference,
             @Nullable CurrentLogProbs current,
-            double[] rewards,
             long version) {
-        StageFacts.Builder facts = StageFacts.of(members.own(), rewards);
+        StageFacts.Builder facts = StageFacts.of(members.own(), members.rewards());
         if (algorithm.mode() == Mode.BYPASS) { // nothing is known to compare behavior with
             facts.vector(StageInput.BEHAVIOR, members.behavior());
+            if (algorithm.kl() instanceof KlConfig.InReward) { // which here takes behavior for the policy
+                facts.vector(StageInput.PROXIMAL, proximal);
+            }
         } else {
             new MemberLogProbs(members.behavior(), old, proximal).addTo(facts);
         }
@@ -136,6 +135,19 @@ final class StepStart {
                 .build();
     }
 
+    /** The algorithm's stages, after the penalty in the reward if there is one. */
+    private Decision decide(StageFacts facts, double klCoefficient, StepMetricsTally means) {
+        if (!(algorithm.kl() instanceof KlConfig.InReward)) {
+            return algorithm.decide(facts);
+        }
+        List<Stage> stages = new ArrayList<>(List.of(new KlInReward(klCoefficient)));
+        stages.addAll(algorithm.stages());
+        Decision decision = StageBatch.decide(facts, stages);
+        means.once(
+                StepMetric.KL_PENALTY_MEAN, decision.outcomes().get(0).values().getOrDefault("mean_penalty", 0.0));
+        return decision;
+    }
+
     private static StepDecision decided(Decision decided, float[] old, float[] proximal) {
         return new StepDecision(decided, old, proximal, StageReports.of(decided.outcomes()));
     }
@@ -149,10 +161,11 @@ final class StepStart {
         double[] norms = new double[members.count()];
         int[] trained = decision.trained();
         shards.gradientNorms(weights, members, trained, decision.left(), norms, means);
-        List<Stage> held = new ArrayList<>(algorithm.rewards());
-        held.add(algorithm.advantage());
-        StageFacts.Builder known = facts.under(decision.left()).toBuilder().gradientNorms(norms);
-        return decision.withAdvantages(StageBatch.decide(known.build(), held));
+        StageFacts known = facts.under(decision.left()).toBuilder()
+                .rewards(decision.decided().rewards())
+                .gradientNorms(norms)
+                .build();
+        return decision.withAdvantages(StageBatch.decide(known, List.of(algorithm.advantage())));
     }
 
     private static float[] required(float @Nullable [] reference) {
@@ -202,23 +215,5 @@ final class StepStart {
     private static float[] scored(@Nullable CurrentLogProbs known) {
         return Objects.requireNonNull(known, "this proximal policy is scored first")
                 .values();
-    }
-
-    private double[] penalised(
-            StepMembers members, float[] proximal, float[] reference, double coefficient, StepMetricsTally means) {
-        TokenBatch own = members.own();
-        double[] perToken = penalty.penalise(own, new double[own.tokenCount()], proximal, reference, coefficient);
-        double[] rewards = members.rewards();
-        double sum = 0;
-        for (int s = 0; s < rewards.length; s++) {
-            double penalised = rewards[s];
-            for (int t = own.start(s); t < own.end(s); t++) {
-                penalised += perToken[t];
-            }
-            sum += rewards[s] - penalised;
-            rewards[s] = penalised;
-        }
-        means.once(StepMetric.KL_PENALTY_MEAN, rewards.length == 0 ? 0 : sum / rewards.length);
-        return rewards;
     }
 }
