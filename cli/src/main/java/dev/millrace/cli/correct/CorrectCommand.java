@@ -21,7 +21,11 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
+import java.util.OptionalLong;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -36,11 +40,16 @@ import picocli.CommandLine.Spec;
                 "Computes the weights, the mask and the diagnostics of a rollout correction for a file of sequences.",
         footer = {
             "",
-            "Input: one JSON object per line with id, mask (0 or 1 per token), and the log-probs of the ratio's two",
+            "Input: one JSON object per line with id, mask (0 or 1 per token), and, for a preset, the log-probs of the ratio's two",
             "policies, one per token: behavior_log_probs, old_log_probs, proximal_log_probs, current_log_probs.",
             "A log-prob is at most 0; it may be null where the mask is 0. The file is one batch.",
             "Output: id, mask without the rejected tokens, rejected_tokens, and weights if the preset makes them.",
             "A metric that is not finite is printed, and absent from the file of metrics.",
+            "",
+            "For an algorithm: id, mask, reward, group, and what its stages read: behavior_, old_, proximal_, reference_ and",
+            "teacher_log_probs, entropies, squared_probabilities, values, token_rewards, versions, turns and forced, one per",
+            "token; age_ms and greedy_reward; turn_rewards, one per turn; reward_components by name.",
+            "Output then: id, mask, masked_tokens, masked_by, advantage or advantages, and weights.",
             "",
             "A bad line is reported with its number and left out; the rest is corrected.",
             "Exit codes: 0 every line was corrected; 1 some were not, or none could be; 2 a mistake in the options."
@@ -49,27 +58,48 @@ public final class CorrectCommand implements Callable<Integer> {
     private static final int ALL_CORRECTED = 0;
     private static final int SOME_LEFT_OUT = 1;
 
+    @ArgGroup(multiplicity = "1")
+    private What what;
+
+    /** One of the two. */
+    static final class What {
+        @Option(
+                names = "--preset",
+                paramLabel = "NAME",
+                completionCandidates = PresetNames.class,
+                description = "One of verl's presets: ${COMPLETION-CANDIDATES}.")
+        private @Nullable String preset;
+
+        @Option(
+                names = "--algorithm",
+                paramLabel = "WHAT",
+                description =
+                        "All stages of an algorithm: a named one, such as m2po or decoupled_geo_rs(0.99_1.01), or a YAML "
+                                + "file with keys of algorithm.")
+        private @Nullable String algorithm;
+    }
+
     @Option(
-            names = "--preset",
-            required = true,
-            paramLabel = "NAME",
-            completionCandidates = PresetNames.class,
-            description = "The correction: ${COMPLETION-CANDIDATES}.")
-    private String preset;
+            names = "--version",
+            paramLabel = "N",
+            description = "With --algorithm: the version at which the step starts. Default: the newest in the file.")
+    private @Nullable Long version;
 
     @Option(
             names = "--set",
             paramLabel = "PARAMETER=VALUE",
-            description = "A parameter of the preset, such as rs_threshold=0.05; repeatable.")
+            description =
+                    "A parameter of the preset, such as rs_threshold=0.05, or a key of the algorithm, such as weights.threshold=1.5; "
+                            + "repeatable.")
     private Map<String, String> parameters = new LinkedHashMap<>();
 
     @Option(
             names = "--ratio",
             paramLabel = "RATIO",
             description =
-                    "Which ratio is corrected: ${COMPLETION-CANDIDATES}. Default: engine_mismatch (old/behavior) for "
-                            + "decoupled presets, full (current/behavior) for bypass presets.")
-    private RatioKind ratio;
+                    "With --preset: which ratio is corrected: ${COMPLETION-CANDIDATES}. Default: what training compares under "
+                            + "it, anchor (proximal/behavior) for decoupled presets, and full (current/behavior) for bypass presets.")
+    private @Nullable RatioKind ratio;
 
     @Option(
             names = "--in",
@@ -85,7 +115,7 @@ public final class CorrectCommand implements Callable<Integer> {
             names = "--metrics",
             paramLabel = "FILE",
             description = "Where the metrics go, as JSON; they are printed too.")
-    private Path metricsFile;
+    private @Nullable Path metricsFile;
 
     @Spec
     private CommandSpec spec;
@@ -93,7 +123,42 @@ public final class CorrectCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         requireDifferentFiles();
-        RolloutCorrectionConfig config = config();
+        return what.algorithm != null ? stages(what.algorithm) : preset(Objects.requireNonNull(what.preset));
+    }
+
+    private int stages(String named) {
+        if (ratio != null) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "--ratio belongs to --preset; what an algorithm's weights compare follows from its objective");
+        }
+        AlgorithmCorrection correction = AlgorithmCorrection.of(named, parameters);
+        AlgorithmCorrection.Corrected corrected;
+        PrintWriter err = spec.commandLine().getErr();
+        try {
+            corrected = correction.correct(
+                    in,
+                    version == null ? OptionalLong.empty() : OptionalLong.of(version),
+                    (number, problem) -> err.println(in + ":" + number + ": " + problem));
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot read " + in + ": " + reason(e), e);
+        }
+        try {
+            correction.write(out, corrected);
+        } catch (IOException e) {
+            throw new RefusedRequestException("cannot write " + out + ": " + reason(e), e);
+        }
+        writeMetrics(corrected.metrics());
+        correction.report(corrected, spec.commandLine().getOut()::println);
+        return corrected.badLines() == 0 ? ALL_CORRECTED : SOME_LEFT_OUT;
+    }
+
+    private int preset(String preset) {
+        if (version != null) {
+            throw new ParameterException(
+                    spec.commandLine(), "--version belongs to --algorithm; a preset looks at no versions");
+        }
+        RolloutCorrectionConfig config = config(preset);
         RatioKind kind = ratio != null ? ratio : defaultRatio(config);
         SequenceFile file = read(kind);
         if (file.lines().isEmpty()) {
@@ -133,7 +198,7 @@ public final class CorrectCommand implements Callable<Integer> {
         }
     }
 
-    private RolloutCorrectionConfig config() {
+    private RolloutCorrectionConfig config(String preset) {
         try {
             return Preset.labelled(preset).settings(parameters).resolve();
         } catch (IllegalArgumentException e) {
@@ -142,7 +207,7 @@ public final class CorrectCommand implements Callable<Integer> {
     }
 
     private static RatioKind defaultRatio(RolloutCorrectionConfig config) {
-        return config.mode() == ObjectiveMode.DECOUPLED ? RatioKind.ENGINE_MISMATCH : RatioKind.FULL;
+        return config.mode() == ObjectiveMode.DECOUPLED ? RatioKind.ANCHOR : RatioKind.FULL;
     }
 
     private SequenceFile read(RatioKind kind) {
@@ -160,8 +225,12 @@ public final class CorrectCommand implements Callable<Integer> {
         } catch (IOException e) {
             throw new RefusedRequestException("cannot write " + out + ": " + reason(e), e);
         }
+        writeMetrics(result.metrics());
+    }
+
+    private void writeMetrics(Map<String, Double> metrics) {
         if (metricsFile != null) {
-            Map<String, Double> finite = new LinkedHashMap<>(result.metrics());
+            Map<String, Double> finite = new LinkedHashMap<>(metrics);
             finite.values().removeIf(value -> !Double.isFinite(value)); // JSON has no number for them
             try {
                 WholeFile.write(

@@ -6,13 +6,16 @@ import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.json.JsonMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.runtime.config.NearestKey;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /** What a line of the input must look like; see the package. */
 final class LineSchema {
@@ -26,10 +29,15 @@ final class LineSchema {
             .build();
 
     private final Set<String> known = new LinkedHashSet<>(List.of("id", "mask"));
-    private final RatioKind ratio;
+    private final @Nullable RatioKind ratio;
 
-    /** @param ratio whose two policies every line must have */
-    LineSchema(RatioKind ratio) {
+    /** For its parts. */
+    LineSchema() {
+        this(null);
+    }
+
+    /** @param ratio whose two policies every line must have; null for none */
+    LineSchema(@Nullable RatioKind ratio) {
         this.ratio = ratio;
         POLICIES.forEach(policy -> known.add(policy + SUFFIX));
     }
@@ -44,36 +52,42 @@ final class LineSchema {
                                 .orElse("; known: " + String.join(", ", known)));
             }
         }
-        JsonNode id = line.path("id");
-        if (!id.isTextual() || id.textValue().isEmpty()) {
-            throw new BadLineException("id must be a text: " + id);
-        }
+        String id = id(line);
         byte[] mask = mask(list(line, "mask"));
         Map<String, float[]> logProbs = new HashMap<>();
         for (String policy : POLICIES) {
             if (line.has(policy + SUFFIX)) {
-                logProbs.put(policy, logProbs(list(line, policy + SUFFIX), policy + SUFFIX, mask));
+                logProbs.put(policy, numbers(list(line, policy + SUFFIX), policy + SUFFIX, mask, true));
             }
         }
-        requireVector(logProbs, ratio.target());
-        requireVector(logProbs, ratio.sampler());
-        return new SequenceLine(number, id.textValue(), mask, logProbs);
+        RatioKind compared = Objects.requireNonNull(ratio);
+        requireVector(logProbs, compared.target(), compared);
+        requireVector(logProbs, compared.sampler(), compared);
+        return new SequenceLine(number, id, mask, logProbs);
     }
 
-    private JsonNode parsed(String text) throws BadLineException {
+    static String id(JsonNode line) throws BadLineException {
+        JsonNode id = line.path("id");
+        if (!id.isTextual() || id.textValue().isEmpty()) {
+            throw new BadLineException("id must be a text: " + id);
+        }
+        return id.textValue();
+    }
+
+    ObjectNode parsed(String text) throws BadLineException {
         JsonNode line;
         try {
             line = json.readTree(text);
         } catch (JsonProcessingException e) {
             throw new BadLineException("not JSON: " + e.getOriginalMessage());
         }
-        if (!line.isObject()) {
+        if (!(line instanceof ObjectNode object)) {
             throw new BadLineException("a line must be a JSON object");
         }
-        return line;
+        return object;
     }
 
-    private static JsonNode list(JsonNode line, String field) throws BadLineException {
+    static JsonNode list(JsonNode line, String field) throws BadLineException {
         JsonNode list = line.path(field);
         if (list.isMissingNode()) {
             throw new BadLineException(field + " is missing");
@@ -84,7 +98,7 @@ final class LineSchema {
         return list;
     }
 
-    private static byte[] mask(JsonNode list) throws BadLineException {
+    static byte[] mask(JsonNode list) throws BadLineException {
         byte[] mask = new byte[list.size()];
         for (int t = 0; t < mask.length; t++) {
             JsonNode value = list.get(t);
@@ -96,7 +110,8 @@ final class LineSchema {
         return mask;
     }
 
-    private static float[] logProbs(JsonNode list, String field, byte[] mask) throws BadLineException {
+    /** One per token, not looked at where the mask is 0; log-probs are at most 0. */
+    static float[] numbers(JsonNode list, String field, byte[] mask, boolean areLogProbs) throws BadLineException {
         if (list.size() != mask.length) {
             throw new BadLineException(field + " has " + list.size() + " elements, mask has " + mask.length);
         }
@@ -112,7 +127,7 @@ final class LineSchema {
                 throw new BadLineException(field + "[" + t + "] must be a finite number"
                         + (mask[t] == 0 ? " or null" : "") + ": " + text(value));
             }
-            if (mask[t] == 1 && value.doubleValue() > 0) {
+            if (areLogProbs && mask[t] == 1 && value.doubleValue() > 0) {
                 throw new BadLineException(field + "[" + t
                         + "] must be at most 0, since it is the natural log of a probability: " + text(value));
             }
@@ -121,11 +136,12 @@ final class LineSchema {
         return logProbs;
     }
 
-    private static String text(JsonNode value) {
+    static String text(JsonNode value) {
         return value.isDouble() ? String.valueOf(value.doubleValue()) : value.toString(); // a node quotes NaN
     }
 
-    private void requireVector(Map<String, float[]> logProbs, String policy) throws BadLineException {
+    private static void requireVector(Map<String, float[]> logProbs, String policy, RatioKind ratio)
+            throws BadLineException {
         if (!logProbs.containsKey(policy)) {
             throw new BadLineException(
                     policy + SUFFIX + " is missing; the ratio " + ratio.target() + "/" + ratio.sampler() + " needs it");

@@ -13,6 +13,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
+import java.util.function.Function;
 
 /**
  * The sequences of a file, as one batch.
@@ -30,6 +31,19 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
     static SequenceFile read(Path path, RatioKind ratio, BiConsumer<Integer, String> bad) throws IOException {
         LineSchema schema = new LineSchema(ratio);
         List<SequenceLine> lines = new ArrayList<>();
+        return new SequenceFile(lines, eachLine(path, bad, schema::read, SequenceLine::id, lines));
+    }
+
+    /** Reads one line. */
+    @FunctionalInterface
+    interface LineReader<L> {
+        L read(int number, String text) throws BadLineException;
+    }
+
+    /** Reads every line into {@code lines}; how many were bad. */
+    static <L> int eachLine(
+            Path path, BiConsumer<Integer, String> bad, LineReader<L> schema, Function<L, String> idOf, List<L> lines)
+            throws IOException {
         Map<String, Integer> lineOfId = new HashMap<>();
         int badLines = 0;
         try (BufferedReader reader = Files.newBufferedReader(path, StandardCharsets.UTF_8)) {
@@ -40,10 +54,10 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
                     continue;
                 }
                 try {
-                    SequenceLine line = schema.read(number, text);
-                    Integer earlier = lineOfId.putIfAbsent(line.id(), number);
+                    L line = schema.read(number, text);
+                    Integer earlier = lineOfId.putIfAbsent(idOf.apply(line), number);
                     if (earlier != null) {
-                        throw new BadLineException("id " + line.id() + " is already on line " + earlier);
+                        throw new BadLineException("id " + idOf.apply(line) + " is already on line " + earlier);
                     }
                     lines.add(line);
                 } catch (BadLineException e) {
@@ -52,7 +66,7 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
                 }
             }
         }
-        return new SequenceFile(lines, badLines);
+        return badLines;
     }
 
     /** The layout of the good lines. */

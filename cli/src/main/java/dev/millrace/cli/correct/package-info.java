@@ -20,6 +20,13 @@
  * (0 where a token was rejected or was context), {@code rejected_tokens}, and {@code weights} if the correction makes
  * them (0 at context).
  *
+ * <p>Under an algorithm the line also has {@code reward} and, for whose samples it is one, {@code group}; and what the stages
+ * read: {@code reference_log_probs}, {@code teacher_log_probs}, {@code entropies}, {@code squared_probabilities}, {@code
+ * values}, {@code token_rewards}, {@code versions}, {@code turns} and {@code forced}, one per token; {@code age_ms} and {@code
+ * greedy_reward}, one each; {@code turn_rewards}, one per turn; {@code reward_components}, by name. What some line lacks is
+ * not known of the batch. Output then is {@code id}, {@code mask}, {@code masked_tokens}, {@code masked_by} where no token is
+ * left, {@code advantage}, {@code advantages} where tokens differ, and {@code weights}.
+ *
  * <p>Every number that is written is finite: a metric that is not is printed and left out of the file. Input, output and
  * metrics are three files, and each is replaced whole or left as it was.
  *

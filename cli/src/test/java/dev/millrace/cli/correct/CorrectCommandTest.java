@@ -19,10 +19,10 @@ import picocli.CommandLine;
 class CorrectCommandTest {
     /** Ratios 2.5 and 0.5 (k3 0.58 and 0.19), and one context token without a log-prob. */
     private static final String OFF_POLICY = """
-        {"id":"a","mask":[1,0,1],"behavior_log_probs":[-2.0,null,-1.0],"old_log_probs":[-1.0837093,null,-1.6931472]}""";
+        {"id":"a","mask":[1,0,1],"behavior_log_probs":[-2.0,null,-1.0],"proximal_log_probs":[-1.0837093,null,-1.6931472]}""";
 
     private static final String ON_POLICY = """
-        {"id":"b","mask":[1],"behavior_log_probs":[-0.5],"old_log_probs":[-0.5]}""";
+        {"id":"b","mask":[1],"behavior_log_probs":[-0.5],"proximal_log_probs":[-0.5]}""";
 
     @TempDir
     private Path folder;
@@ -80,7 +80,7 @@ class CorrectCommandTest {
         assertThat(out.toString())
                 .contains("rollout_corr/kl ")
                 .contains(
-                        "2 sequences, 3 trained tokens, ratio old/behavior: 2 tokens rejected in 1 sequences; 0 lines left out");
+                        "2 sequences, 3 trained tokens, ratio proximal/behavior: 2 tokens rejected in 1 sequences; 0 lines left out");
     }
 
     @Test
@@ -91,14 +91,14 @@ class CorrectCommandTest {
                         "{\"id\":\"c\"",
                         "",
                         "[1]",
-                        "{\"id\":\"d\",\"mask\":[1,2],\"behavior_log_probs\":[0,0],\"old_log_probs\":[0,0]}",
-                        "{\"id\":\"e\",\"mask\":[1,1],\"behavior_log_probs\":[0],\"old_log_probs\":[0,0]}",
-                        "{\"id\":\"f\",\"mask\":[1,0],\"behavior_log_probs\":[null,0],\"old_log_probs\":[0,0]}",
-                        "{\"id\":\"g\",\"mask\":[1],\"behavior_log_prob\":[0],\"old_log_probs\":[0]}",
-                        "{\"id\":\"h\",\"mask\":[1],\"old_log_probs\":[0]}",
-                        "{\"id\":\"b\",\"mask\":[1],\"behavior_log_probs\":[0],\"old_log_probs\":[0]}",
-                        "{\"id\":\"i\",\"mask\":[1],\"behavior_log_probs\":[1e300],\"old_log_probs\":[0]}",
-                        "{\"id\":7,\"mask\":[1],\"behavior_log_probs\":[0],\"old_log_probs\":[0]}",
+                        "{\"id\":\"d\",\"mask\":[1,2],\"behavior_log_probs\":[0,0],\"proximal_log_probs\":[0,0]}",
+                        "{\"id\":\"e\",\"mask\":[1,1],\"behavior_log_probs\":[0],\"proximal_log_probs\":[0,0]}",
+                        "{\"id\":\"f\",\"mask\":[1,0],\"behavior_log_probs\":[null,0],\"proximal_log_probs\":[0,0]}",
+                        "{\"id\":\"g\",\"mask\":[1],\"behavior_log_prob\":[0],\"proximal_log_probs\":[0]}",
+                        "{\"id\":\"h\",\"mask\":[1],\"proximal_log_probs\":[0]}",
+                        "{\"id\":\"b\",\"mask\":[1],\"behavior_log_probs\":[0],\"proximal_log_probs\":[0]}",
+                        "{\"id\":\"i\",\"mask\":[1],\"behavior_log_probs\":[1e300],\"proximal_log_probs\":[0]}",
+                        "{\"id\":7,\"mask\":[1],\"behavior_log_probs\":[0],\"proximal_log_probs\":[0]}",
                         OFF_POLICY),
                 "--preset",
                 "decoupled_token_is");
@@ -112,7 +112,7 @@ class CorrectCommandTest {
                 .contains(":6: behavior_log_probs has 1 elements, mask has 2")
                 .contains(":7: behavior_log_probs[0] must be a finite number: null")
                 .contains(":8: unknown field behavior_log_prob; did you mean behavior_log_probs?")
-                .contains(":9: behavior_log_probs is missing; the ratio old/behavior needs it")
+                .contains(":9: behavior_log_probs is missing; the ratio proximal/behavior needs it")
                 .contains(":10: id b is already on line 1")
                 .contains(":11: behavior_log_probs[0] must be a finite number: 1.0E300")
                 .contains(":12: id must be a text: 7")
@@ -135,11 +135,11 @@ class CorrectCommandTest {
     @Test
     void shouldTakeTheRatioAndParametersOneAsksFor() throws IOException {
         int exit = run(
-                List.of(OFF_POLICY.replace("old_log_probs", "proximal_log_probs")),
+                List.of(OFF_POLICY.replace("proximal_log_probs", "old_log_probs")),
                 "--preset",
                 "decoupled_k3_rs_token_tis",
                 "--ratio",
-                "anchor",
+                "engine_mismatch",
                 "--set",
                 "rs_threshold=0.5",
                 "--set",
@@ -218,11 +218,11 @@ class CorrectCommandTest {
     void shouldRefuseWhatIsNoLogProbWithRowKeyAndValue() throws IOException {
         int exit = run(
                 List.of(
-                        "{\"id\":\"p\",\"mask\":[1,1],\"behavior_log_probs\":[-1,0.25],\"old_log_probs\":[0,0]}",
-                        "{\"id\":\"n\",\"mask\":[1],\"behavior_log_probs\":[0],\"old_log_probs\":[NaN]}",
-                        "{\"id\":\"i\",\"mask\":[1],\"behavior_log_probs\":[-Infinity],\"old_log_probs\":[0]}",
-                        "{\"id\":\"c\",\"mask\":[0,1],\"behavior_log_probs\":[NaN,0],\"old_log_probs\":[0,0]}",
-                        "{\"id\":\"f\",\"mask\":[0,1],\"behavior_log_probs\":[1.0,0],\"old_log_probs\":[0,0]}"),
+                        "{\"id\":\"p\",\"mask\":[1,1],\"behavior_log_probs\":[-1,0.25],\"proximal_log_probs\":[0,0]}",
+                        "{\"id\":\"n\",\"mask\":[1],\"behavior_log_probs\":[0],\"proximal_log_probs\":[NaN]}",
+                        "{\"id\":\"i\",\"mask\":[1],\"behavior_log_probs\":[-Infinity],\"proximal_log_probs\":[0]}",
+                        "{\"id\":\"c\",\"mask\":[0,1],\"behavior_log_probs\":[NaN,0],\"proximal_log_probs\":[0,0]}",
+                        "{\"id\":\"f\",\"mask\":[0,1],\"behavior_log_probs\":[1.0,0],\"proximal_log_probs\":[0,0]}"),
                 "--preset",
                 "disabled");
 
@@ -230,7 +230,7 @@ class CorrectCommandTest {
         assertThat(err.toString())
                 .contains(
                         ":1: behavior_log_probs[1] must be at most 0, since it is the natural log of a probability: 0.25")
-                .contains(":2: old_log_probs[0] must be a finite number: NaN")
+                .contains(":2: proximal_log_probs[0] must be a finite number: NaN")
                 .contains(":3: behavior_log_probs[0] must be a finite number: -Infinity")
                 .contains(":4: behavior_log_probs[0] must be a finite number or null: NaN")
                 .doesNotContain(":5:");
@@ -240,7 +240,7 @@ class CorrectCommandTest {
     void shouldLeaveMetricsThatAreNotFiniteOutOfTheFileAndSaySo() throws IOException {
         Path metrics = folder.resolve("metrics.json");
         int exit = run(
-                List.of("{\"id\":\"a\",\"mask\":[1],\"behavior_log_probs\":[-800],\"old_log_probs\":[-1]}"),
+                List.of("{\"id\":\"a\",\"mask\":[1],\"behavior_log_probs\":[-800],\"proximal_log_probs\":[-1]}"),
                 "--preset",
                 "disabled",
                 "--metrics",
@@ -253,7 +253,7 @@ class CorrectCommandTest {
         assertThat(out.toString())
                 .contains("not in " + metrics + ", since JSON has no number for them: ")
                 .contains("rollout_corr/rollout_ppl")
-                .contains("compare old with behavior: old_log_probs - behavior_log_probs");
+                .contains("compare proximal with behavior: proximal_log_probs - behavior_log_probs");
     }
 
     @Test
@@ -263,5 +263,78 @@ class CorrectCommandTest {
         assertThat(err.toString())
                 .contains("rollout_rs_threshold=0.01 for seq_mean_k1: a bound u alone means the ratios from 1/u to u")
                 .contains("lower_upper");
+    }
+
+    /** Two samples of one prompt, rewarded 1 and 0; the first has a token at a ratio of e. */
+    private static final List<String> GROUP = List.of("""
+            {"id":"a","mask":[1,1],"group":"g","reward":1,"behavior_log_probs":[-2.0,-1.0],"proximal_log_probs":[-1.0,-1.0]}""", """
+            {"id":"b","mask":[1,0],"group":"g","reward":0,"behavior_log_probs":[-1.0,null],"proximal_log_probs":[-1.0,null]}""");
+
+    @Test
+    void shouldRunEveryStageOfAnAlgorithm() throws IOException {
+        int exit = run(
+                GROUP,
+                "--algorithm",
+                "token_tis",
+                "--metrics",
+                folder.resolve("m.json").toString());
+
+        assertThat(err.toString()).isEmpty();
+        assertThat(exit).isZero();
+        assertThat(corrected().get(0).toString())
+                .isEqualTo("{\"id\":\"a\",\"mask\":[1,1],\"masked_tokens\":0,\"advantage\":0.5,\"weights\":[2.0,1.0]}");
+        assertThat(corrected().get(1).get("advantage").asDouble()).isEqualTo(-0.5);
+        JsonNode metrics = new ObjectMapper().readTree(folder.resolve("m.json").toFile());
+        assertThat(metrics.get("token_tis.tokens_acted").asInt()).isEqualTo(1);
+        assertThat(metrics.get("step_scale").asDouble()).isEqualTo(1);
+        assertThat(out.toString())
+                .contains("weights compare proximal with behavior")
+                .contains("no versions in the file")
+                .contains("2 sequences, 3 tokens left to train on; 0 lines left out");
+    }
+
+    @Test
+    void shouldMaskByVersionsAndSayWhichStageDid() throws IOException {
+        List<String> versioned = List.of(
+                GROUP.get(0).replace("\"reward\"", "\"versions\":[3,3],\"reward\""),
+                GROUP.get(1).replace("\"reward\"", "\"versions\":[9,9],\"reward\""));
+        int exit = run(versioned, "--algorithm", "token_tis", "--set", "staleness.max_versions=4", "--version", "9");
+
+        assertThat(err.toString()).isEmpty();
+        assertThat(exit).isZero();
+        assertThat(corrected().get(0).get("masked_by").asText()).isEqualTo("staleness");
+        assertThat(corrected().get(0).get("mask").toString()).isEqualTo("[0,0]");
+        assertThat(corrected().get(1).has("masked_by")).isFalse();
+    }
+
+    @Test
+    void shouldCompareTheSameUnderAPresetAndUnderTheAlgorithmOfItsName() throws IOException {
+        run(
+                GROUP.stream()
+                        .map(line -> line.replaceAll("\"group\":\"g\",\"reward\":.,", ""))
+                        .toList(),
+                "--preset",
+                "decoupled_token_is");
+        List<JsonNode> preset = corrected();
+        run(GROUP, "--algorithm", "decoupled_token_is");
+
+        assertThat(corrected())
+                .extracting(line -> line.get("weights").toString())
+                .containsExactlyElementsOf(preset.stream()
+                        .map(line -> line.get("weights").toString())
+                        .toList());
+    }
+
+    @Test
+    void shouldSayWhatAStageLacks() throws IOException {
+        assertThat(run(GROUP, "--algorithm", "token_tis", "--set", "advantage.kind=remax"))
+                .isEqualTo(1);
+        assertThat(err.toString())
+                .contains(":1: greedy_reward is missing; a stage of the algorithm reads rewards of greedy answers");
+        assertThat(run(GROUP, "--algorithm", "nothing")).isNotZero();
+        assertThat(err.toString()).contains("--algorithm nothing: variant must be one of default, ");
+        assertThat(run(GROUP, "--algorithm", "m2po", "--ratio", "full")).isEqualTo(2);
+        assertThat(run(GROUP, "--preset", "disabled", "--algorithm", "m2po")).isEqualTo(2);
+        assertThat(run(GROUP)).isEqualTo(2);
     }
 }

@@ -1,0 +1,187 @@
+package dev.millrace.cli.correct;
+
+import com.fasterxml.jackson.core.JsonEncoding;
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.core.util.MinimalPrettyPrinter;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.NamedAlgorithms;
+import dev.millrace.corrections.stage.AbsentInputException;
+import dev.millrace.corrections.stage.Decision;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.report.WholeFile;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.replay.NamedCorrections;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/** The stages of an algorithm over a file of sequences: the same list that decides about a batch in training. */
+final class AlgorithmCorrection {
+    /** Made up where a file has none: every token is then of one version. */
+    private static final Set<StageInput> MADE_UP = Set.of(StageInput.VERSIONS);
+
+    private final Algorithm algorithm;
+
+    private AlgorithmCorrection(Algorithm algorithm) {
+        this.algorithm = algorithm;
+        for (StageInput input : algorithm.inputs()) {
+            if (!FactsSchema.canHold(input)) {
+                throw new ConfigException("a stage of the algorithm reads " + input.text()
+                        + ", which no file of sequences holds; leave that stage out");
+            }
+        }
+    }
+
+    /**
+     * By what {@code --algorithm} names.
+     *
+     * @param named a named algorithm, or a YAML file with keys of {@code algorithm}
+     * @param settings keys of {@code algorithm} and their values, put over it
+     * @throws ConfigException if there is no such algorithm, or its parts do not go together
+     */
+    static AlgorithmCorrection of(String named, Map<String, String> settings) {
+        ObjectNode tree = ConfigTree.empty();
+        settings.forEach((key, value) -> ConfigTree.set(tree, key + "=" + value));
+        Path file = Path.of(named);
+        try {
+            Algorithm start = Files.isRegularFile(file)
+                    ? NamedCorrections.read(named, ConfigTree.read(file), Algorithm.defaults())
+                    : NamedAlgorithms.of(named);
+            return new AlgorithmCorrection(NamedCorrections.read(named, tree, start));
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException("--algorithm " + named + ": " + e.getMessage(), e);
+        }
+    }
+
+    /** What came of a file. */
+    record Corrected(FactsFile file, Decision decision, int badLines, Map<String, Double> metrics) {}
+
+    /**
+     * Decides about the sequences of a file.
+     *
+     * @param version the version at which the step starts; empty: the newest that sampled a token
+     * @param bad is told the number of a bad line and what is wrong with it
+     */
+    Corrected correct(Path in, OptionalLong version, BiConsumer<Integer, String> bad) throws IOException {
+        Set<StageInput> needed = new TreeSet<>(algorithm.inputs());
+        needed.removeAll(MADE_UP);
+        List<FactsLine> lines = new ArrayList<>();
+        int badLines = SequenceFile.eachLine(in, bad, new FactsSchema(needed)::read, FactsLine::id, lines);
+        if (lines.isEmpty()) {
+            throw new RefusedRequestException(in + " has no line that could be corrected");
+        }
+        FactsFile file = new FactsFile(List.copyOf(lines));
+        try {
+            StageFacts facts = file.facts(version);
+            if (facts.tokens().trainedTokens() == 0) {
+                throw new RefusedRequestException(
+                        in + " has no trained token: every mask is 0, so there is nothing to correct");
+            }
+            Decision decision = algorithm.decide(facts);
+            return new Corrected(file, decision, badLines, metrics(decision));
+        } catch (AbsentInputException e) {
+            throw new RefusedRequestException(in + ": " + e.getMessage(), e);
+        } catch (IllegalArgumentException e) {
+            throw new RefusedRequestException(in + " does not go with the algorithm: " + e.getMessage(), e);
+        }
+    }
+
+    private static Map<String, Double> metrics(Decision decision) {
+        Map<String, Double> metrics = new LinkedHashMap<>();
+        for (StageOutcome outcome : decision.outcomes()) {
+            String prefix = outcome.stage() + ".";
+            metrics.put(prefix + "tokens_seen", (double) outcome.tokensSeen());
+            metrics.put(prefix + "tokens_acted", (double) outcome.tokensActed());
+            metrics.put(prefix + "sequences_seen", (double) outcome.sequencesSeen());
+            metrics.put(prefix + "sequences_acted", (double) outcome.sequencesActed());
+            outcome.values().forEach((name, value) -> metrics.put(prefix + name, value));
+        }
+        decision.essRatio().ifPresent(ess -> metrics.put("ess_ratio", ess));
+        decision.secondMoment().ifPresent(moment -> metrics.put("second_moment", moment));
+        metrics.put("step_scale", decision.stepScale());
+        return metrics;
+    }
+
+    void write(Path out, Corrected corrected) throws IOException {
+        WholeFile.write(out, beside -> {
+            try (JsonGenerator json = new JsonFactory().createGenerator(beside.toFile(), JsonEncoding.UTF8)) {
+                json.setPrettyPrinter(new MinimalPrettyPrinter("\n"));
+                for (int s = 0; s < corrected.file().lines().size(); s++) {
+                    write(json, corrected, s);
+                }
+                json.writeRaw('\n');
+            }
+        });
+    }
+
+    private void write(JsonGenerator json, Corrected corrected, int s) throws IOException {
+        Decision decision = corrected.decision();
+        TokenBatch left = decision.left();
+        FactsLine line = corrected.file().lines().get(s);
+        json.writeStartObject();
+        json.writeStringField("id", line.id());
+        json.writeArrayFieldStart("mask");
+        int trained = 0;
+        for (int t = left.start(s); t < left.end(s); t++) {
+            json.writeNumber(left.trained(t));
+            trained += line.mask()[t - left.start(s)];
+        }
+        json.writeEndArray();
+        json.writeNumberField("masked_tokens", trained - left.trainedTokens(s));
+        @Nullable String maskedBy = decision.maskedBy()[s];
+        if (maskedBy != null) {
+            json.writeStringField("masked_by", maskedBy);
+        }
+        json.writeNumberField("advantage", decision.advantages()[s]);
+        if (decision.tokenAdvantages().isPresent()) {
+            write(json, "advantages", decision.perToken(), left, s);
+        }
+        if (algorithm.objective().weightsCompare().isPresent()) {
+            write(json, "weights", decision.weights(), left, s);
+        }
+        json.writeEndObject();
+    }
+
+    private static void write(JsonGenerator json, String field, float[] values, TokenBatch layout, int s)
+            throws IOException {
+        json.writeArrayFieldStart(field);
+        for (int t = layout.start(s); t < layout.end(s); t++) {
+            json.writeNumber(values[t]);
+        }
+        json.writeEndArray();
+    }
+
+    void report(Corrected corrected, Consumer<String> to) {
+        corrected.metrics().forEach((name, value) -> to.accept(String.format(Locale.ROOT, "%-56s %.9g", name, value)));
+        to.accept(algorithm
+                .objective()
+                .weightsCompare()
+                .map(ratio -> "weights compare " + ratio.target() + " with " + ratio.sampler() + ": " + ratio.target()
+                        + "_log_probs - " + ratio.sampler() + "_log_probs")
+                .orElse("no weights: the objective corrects by its own ratio"));
+        if (!corrected.file().hasVersions()) {
+            to.accept("no versions in the file: every token counts as of the version at which the step starts");
+        }
+        TokenBatch left = corrected.decision().left();
+        to.accept(left.sequenceCount() + " sequences, " + left.trainedTokens() + " tokens left to train on; "
+                + corrected.badLines() + " lines left out");
+    }
+}

@@ -1,0 +1,159 @@
+package dev.millrace.cli.correct;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.runtime.config.NearestKey;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/** What a line may and must have where the stages of an algorithm run; see the package. */
+final class FactsSchema {
+    /** One number per token. */
+    static final Map<StageInput, String> VECTORS = new EnumMap<>(Map.of(
+            StageInput.BEHAVIOR, "behavior_log_probs",
+            StageInput.OLD, "old_log_probs",
+            StageInput.PROXIMAL, "proximal_log_probs",
+            StageInput.REFERENCE, "reference_log_probs",
+            StageInput.TEACHER, "teacher_log_probs",
+            StageInput.ENTROPIES, "entropies",
+            StageInput.SQUARED_PROBABILITIES, "squared_probabilities",
+            StageInput.VALUES, "values",
+            StageInput.TOKEN_REWARDS, "token_rewards"));
+
+    /** One whole number per token. */
+    static final Map<StageInput, String> INTEGERS = new EnumMap<>(
+            Map.of(StageInput.VERSIONS, "versions", StageInput.TURNS, "turns", StageInput.FORCED_TOKENS, "forced"));
+
+    /** One number per sequence. */
+    static final Map<StageInput, String> NUMBERS =
+            new EnumMap<>(Map.of(StageInput.AGES, "age_ms", StageInput.GREEDY_REWARDS, "greedy_reward"));
+
+    private static final String TURN_REWARDS = "turn_rewards";
+    private static final String COMPONENTS = "reward_components";
+
+    private final LineSchema lines = new LineSchema();
+    private final Set<StageInput> needed;
+    private final Set<String> known = new LinkedHashSet<>(List.of("id", "mask", "group", "reward"));
+
+    /** @param needed what every line must have beside id, mask, group and reward */
+    FactsSchema(Set<StageInput> needed) {
+        this.needed = Set.copyOf(needed);
+        known.addAll(VECTORS.values());
+        known.addAll(INTEGERS.values());
+        known.addAll(NUMBERS.values());
+        known.addAll(List.of(TURN_REWARDS, COMPONENTS));
+    }
+
+    /** Whether a file of sequences can hold it at all. */
+    static boolean canHold(StageInput input) {
+        return VECTORS.containsKey(input)
+                || INTEGERS.containsKey(input)
+                || NUMBERS.containsKey(input)
+                || input == StageInput.TURN_REWARDS
+                || input == StageInput.REWARD_COMPONENTS;
+    }
+
+    FactsLine read(int number, String text) throws BadLineException {
+        ObjectNode line = lines.parsed(text);
+        for (Map.Entry<String, JsonNode> field : line.properties()) {
+            if (!known.contains(field.getKey())) {
+                throw new BadLineException("unknown field " + field.getKey()
+                        + NearestKey.of(field.getKey(), known)
+                                .map(key -> "; did you mean " + key + "?")
+                                .orElse("; known: " + String.join(", ", known)));
+            }
+        }
+        byte[] mask = LineSchema.mask(LineSchema.list(line, "mask"));
+        Map<StageInput, float[]> vectors = new HashMap<>();
+        for (Map.Entry<StageInput, String> field : VECTORS.entrySet()) {
+            if (isThere(line, field.getKey(), field.getValue())) {
+                vectors.put(
+                        field.getKey(),
+                        LineSchema.numbers(
+                                LineSchema.list(line, field.getValue()),
+                                field.getValue(),
+                                mask,
+                                field.getValue().endsWith("_log_probs")));
+            }
+        }
+        Map<StageInput, long[]> integers = new HashMap<>();
+        for (Map.Entry<StageInput, String> field : INTEGERS.entrySet()) {
+            if (isThere(line, field.getKey(), field.getValue())) {
+                integers.put(field.getKey(), integers(line, field.getKey(), field.getValue(), mask.length));
+            }
+        }
+        Map<StageInput, Double> numbers = new HashMap<>();
+        for (Map.Entry<StageInput, String> field : NUMBERS.entrySet()) {
+            if (isThere(line, field.getKey(), field.getValue())) {
+                numbers.put(field.getKey(), finite(line.get(field.getValue()), field.getValue()));
+            }
+        }
+        List<Double> turnRewards = new ArrayList<>();
+        if (isThere(line, StageInput.TURN_REWARDS, TURN_REWARDS)) {
+            JsonNode list = LineSchema.list(line, TURN_REWARDS);
+            for (int i = 0; i < list.size(); i++) {
+                turnRewards.add(finite(list.get(i), TURN_REWARDS + "[" + i + "]"));
+            }
+        }
+        Map<String, Double> components = new LinkedHashMap<>();
+        if (isThere(line, StageInput.REWARD_COMPONENTS, COMPONENTS)) {
+            for (Map.Entry<String, JsonNode> part : line.get(COMPONENTS).properties()) {
+                components.put(part.getKey(), finite(part.getValue(), COMPONENTS + "." + part.getKey()));
+            }
+        }
+        return new FactsLine(
+                number,
+                LineSchema.id(line),
+                mask,
+                line.path("group").asText(""),
+                finite(line.path("reward"), "reward"),
+                vectors,
+                integers,
+                numbers,
+                line.has(TURN_REWARDS) ? turnRewards : null,
+                line.has(COMPONENTS) ? components : null);
+    }
+
+    private boolean isThere(JsonNode line, StageInput input, String field) throws BadLineException {
+        if (!line.has(field) && needed.contains(input)) {
+            throw new BadLineException(field + " is missing; a stage of the algorithm reads " + input.text());
+        }
+        return line.has(field);
+    }
+
+    private static long[] integers(JsonNode line, StageInput input, String field, int length) throws BadLineException {
+        JsonNode list = LineSchema.list(line, field);
+        if (list.size() != length) {
+            throw new BadLineException(field + " has " + list.size() + " elements, mask has " + length);
+        }
+        int least = input == StageInput.TURNS ? -1 : 0;
+        long most = input == StageInput.FORCED_TOKENS ? 1 : Integer.MAX_VALUE;
+        long[] values = new long[length];
+        for (int t = 0; t < length; t++) {
+            JsonNode value = list.get(t);
+            if (!value.isIntegralNumber() || value.longValue() < least || value.longValue() > most) {
+                throw new BadLineException(
+                        field + "[" + t + "] must be a whole number from " + least + " to " + most + ": " + value);
+            }
+            values[t] = value.longValue();
+        }
+        return values;
+    }
+
+    private static double finite(JsonNode value, String field) throws BadLineException {
+        if (!value.isNumber() || !Double.isFinite(value.doubleValue())) {
+            throw new BadLineException(
+                    value.isMissingNode()
+                            ? field + " is missing"
+                            : field + " must be a finite number: " + LineSchema.text(value));
+        }
+        return value.doubleValue();
+    }
+}
