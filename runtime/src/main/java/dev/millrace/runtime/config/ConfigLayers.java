@@ -93,6 +93,9 @@ public final class ConfigLayers {
     public MillraceConfig resolve() {
         ObjectNode whole = tree.deepCopy();
         Optional<CheckpointModel> checkpoint = CheckpointModel.fill(whole, begun);
+        if (whole.get("algorithm") instanceof ObjectNode algorithm) {
+            VerlKeys.read(algorithm);
+        }
         StalenessBound.fill(whole);
         MillraceConfig config = ConfigBinder.bind(MillraceConfig.defaults(), whole);
         checkpoint.ifPresent(model -> model.require(config.task().task().tokenizer()));

@@ -10,6 +10,7 @@ import dev.millrace.replay.Alternative;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.VerlKeys;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
@@ -55,7 +56,9 @@ public final class NamedCorrections {
      */
     public static Algorithm read(String named, ObjectNode tree, Algorithm ofRun) {
         try {
-            return ConfigBinder.bind(ofRun, tree.has(SECTION) && tree.size() == 1 ? tree.get(SECTION) : tree);
+            ObjectNode keys = tree.size() == 1 && tree.get(SECTION) instanceof ObjectNode section ? section : tree;
+            VerlKeys.read(keys);
+            return ConfigBinder.bind(ofRun, keys);
         } catch (ConfigException e) {
             throw new ConfigException("--corrections " + named + ": " + e.getMessage(), e);
         }
