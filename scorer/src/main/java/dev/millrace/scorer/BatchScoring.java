@@ -11,6 +11,7 @@ import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.LogProbVector;
 import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Score;
+import dev.millrace.schemas.TopLogProbs;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.scorer.RolloutReading.Scorable;
@@ -111,8 +112,13 @@ final class BatchScoring implements Scoring {
      * @param scores packed over these
      * @param batch their packing
      * @param places where in the batch a rollout is; -1 where it is not
+     * @param top of each in the batch what it thinks of the rollout's likeliest tokens; null where that is not asked for
      */
-    private record VersionScores(TokenScores scores, SequenceBatch batch, int[] places) {
+    private record VersionScores(
+            TokenScores scores,
+            SequenceBatch batch,
+            int[] places,
+            @Nullable TopLogProbs[] top) {
 
         void copy(float[] from, int rollout, int start, int end, float[] into) {
             System.arraycopy(from, batch.offset(places[rollout]) + start, into, start, end - start);
@@ -130,7 +136,11 @@ final class BatchScoring implements Scoring {
             }
         }
         SequenceBatch batch = Scorable.batch(asking);
-        return new VersionScores(session.score(weights, batch, Scorable.temperatures(asking)), batch, places);
+        @Nullable TopLogProbs[] top = new TopLogProbs[asking.size()];
+        TokenScores scores = all && config.topLogProbs()
+                ? new LikeliestScoring(session, weights).score(asking, batch, top)
+                : session.score(weights, batch, Scorable.temperatures(asking));
+        return new VersionScores(scores, batch, places, top);
     }
 
     private static boolean sampled(Scorable rollout, long version) {
@@ -164,7 +174,7 @@ final class BatchScoring implements Scoring {
                     same.getLogProbs(),
                     same.getEntropies(),
                     same.getSumSquaredProbs(),
-                    null));
+                    topOf(index, Objects.requireNonNull(scores.get(newest), "none is missing"))));
         } else {
             vectors.add(vector(PolicyRole.PROXIMAL, index, rollout, proximal, scores));
         }
@@ -213,8 +223,15 @@ final class BatchScoring implements Scoring {
                 logProbs[i] = 0f;
             }
         }
+        TopLogProbs top = policy == PolicyRole.PROXIMAL
+                ? topOf(index, Objects.requireNonNull(scores.get(spans.get(0).getVersion()), "none is missing"))
+                : null;
         return new LogProbVector(
-                policy, spans, PackedFloats.of(logProbs), packed(entropies), packed(sumSquaredProbs), null);
+                policy, spans, PackedFloats.of(logProbs), packed(entropies), packed(sumSquaredProbs), top);
+    }
+
+    private static @Nullable TopLogProbs topOf(int rollout, VersionScores scores) {
+        return scores.top()[scores.places()[rollout]];
     }
 
     private static @Nullable ByteBuffer packed(float @Nullable [] values) {

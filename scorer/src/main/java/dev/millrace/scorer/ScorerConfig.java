@@ -12,6 +12,7 @@ import java.util.regex.Pattern;
  * @param cachedVersions versions whose weights are kept at hand, at least 2: rollouts that are behind need theirs again
  * @param entropies whether scores carry the entropy at each position
  * @param sumSquaredProbs whether scores carry the sum of squared probabilities at each position
+ * @param topLogProbs whether scores carry the proximal policy's log-probs of the likeliest tokens that a rollout names
  * @param versionWaitMs longest wait for a version that a rollout names and this scorer has not seen yet
  * @param heartbeatMs interval of the records that say which version is served
  * @param firstVersionTimeoutMs longest wait for the first policy version
@@ -26,6 +27,7 @@ public record ScorerConfig(
         int cachedVersions,
         boolean entropies,
         boolean sumSquaredProbs,
+        boolean topLogProbs,
         long versionWaitMs,
         int heartbeatMs,
         long firstVersionTimeoutMs,
@@ -53,6 +55,7 @@ public record ScorerConfig(
                 256,
                 16_384,
                 16,
+                false,
                 false,
                 false,
                 2_000,

@@ -284,6 +284,7 @@ class ScorerIT {
                         4,
                         entropies,
                         false,
+                        false,
                         500,
                         200,
                         20_000,

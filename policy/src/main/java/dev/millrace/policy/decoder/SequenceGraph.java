@@ -47,6 +47,9 @@ public final class SequenceGraph {
     public static final String LOG_PROBS = "log_probs";
     public static final String ENTROPIES = "entropies";
     public static final String SUM_SQUARED_PROBS = "sum_squared_probs";
+    public static final String ENTRIES = "entries";
+    public static final String ENTRY_LOG_PROBS = "entry_log_probs";
+    public static final String ENTRY_REMAINDERS = "entry_remainders";
     /** Gradient by the embedded tokens, [B*L, hidden]: the caller adds its rows to the embedding's, in a fixed order. */
     public static final String EMBEDDED_GRADIENT = "gradient.embedded";
 
@@ -67,6 +70,8 @@ public final class SequenceGraph {
     private final Value embedded;
     private final Value logProbs;
     private final Value entropies;
+    private final Value all;
+    private final Value probs;
 
     /** @param rows the wanted tokens: {@code [R]} one after the other, or {@code [B, P]} as many for every sequence */
     private SequenceGraph(DecoderShape shape, String name, Shape rows, Vocabulary vocabulary) {
@@ -91,8 +96,8 @@ public final class SequenceGraph {
         Value logits = vocabulary == Vocabulary.WHOLE
                 ? ops.mul(whole, inverseTemperature)
                 : keptLogits(whole, count, inverseTemperature);
-        Value all = ops.logSoftmax(logits, -1);
-        Value probs = ops.exp(all);
+        this.all = ops.logSoftmax(logits, -1);
+        this.probs = ops.exp(all);
         this.logProbs = ops.squeeze(ops.gatherElements(all, ops.unsqueeze(targets, -1), 1), 1);
         this.entropies = ops.neg(rowDots(probs, all));
         graph.output(LOG_PROBS, logProbs);
@@ -120,6 +125,22 @@ public final class SequenceGraph {
     /** The forward pass alone. */
     public static ModelProto scoring(DecoderShape shape, Vocabulary vocabulary) {
         return new SequenceGraph(shape, "scoring", Shape.of(Dim.symbol("R")), vocabulary).graph.model();
+    }
+
+    /**
+     * The forward pass with what it says of k tokens at each position: further input {@link #ENTRIES} int64 [R, k], ids or places
+     * as {@link #TARGETS}, all of a row different; further outputs {@link #ENTRY_LOG_PROBS} [R, k] and
+     * {@link #ENTRY_REMAINDERS} [R], the log of the probability of all others together.
+     */
+    public static ModelProto scoringEntries(DecoderShape shape, Vocabulary vocabulary, int k) {
+        SequenceGraph sequence = new SequenceGraph(shape, "scoring-entries", Shape.of(Dim.symbol("R")), vocabulary);
+        Operators ops = sequence.transformer.ops();
+        Value entries = sequence.graph.input(ENTRIES, ElementType.INT64, Shape.of(Dim.symbol("R"), Dim.of(k)));
+        Value taken = ops.neg(ops.gatherElements(sequence.probs, entries, 1));
+        Value rest = ops.scatterElementsAdd(sequence.probs, entries, taken, 1); // p - p is exactly 0
+        sequence.graph.output(ENTRY_LOG_PROBS, ops.gatherElements(sequence.all, entries, 1));
+        sequence.graph.output(ENTRY_REMAINDERS, ops.log(ops.reduceSum(rest, false, 1)));
+        return sequence.graph.model();
     }
 
     /**

@@ -81,9 +81,9 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
         }
     }
 
-    /** The next power of two: what a row is padded to is less than half of it. */
+    /** The power of two above: there is always padding, which stands for what was not kept, and it is at most half. */
     private static int paddedWidth(int widest) {
-        return Math.max(SMALLEST_WIDTH, 2 * Integer.highestOneBit(Math.max(1, widest - 1)));
+        return Math.max(SMALLEST_WIDTH, 2 * Integer.highestOneBit(widest));
     }
 
     /** The next length in quarter-octave steps (4, 8, 12, 16, 20, 24, 28, 32, 40, 48, ...): at most a quarter is padding. */
@@ -159,6 +159,34 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
             targets[index] = width == 0 ? id : Math.max(0, kept(row).place(t - batch.firstScored(s), id));
         });
         return targets;
+    }
+
+    /** [rows, k]: ids, or places among those that a row was drawn from; the padding's last place for what was not kept. */
+    long[] entries(int[][] ids, int k) {
+        long[] entries = new long[Math.multiplyExact(rowCount(), k)];
+        forEachScored((index, row, t, packed) -> {
+            int token = t - batch.firstScored(sequences[row]);
+            for (int i = 0; i < k; i++) {
+                int id = ids[sequences[row]][token * k + i];
+                int place = width == 0 ? id : place(row, token, id);
+                entries[index * k + i] = place < 0 ? width - 1 : place;
+            }
+        });
+        return entries;
+    }
+
+    /** A token that was not drawn is alone, at the first place. */
+    private int place(int row, int token, int id) {
+        SampledSupport kept = kept(row);
+        int s = sequences[row];
+        return kept.count(token) > 0
+                ? kept.place(token, id)
+                : batch.token(s, batch.firstScored(s) + token) == id ? 0 : -1;
+    }
+
+    /** Puts k values of each row where they belong in a packed array. */
+    void putRows(float[] values, int k, float[] packedValues) {
+        forEachScored((index, row, t, packed) -> System.arraycopy(values, index * k, packedValues, packed * k, k));
     }
 
     /** Whether rows were drawn from the whole vocabulary. */

@@ -5,6 +5,7 @@ import dev.millrace.policy.decoder.SequenceGraph;
 import dev.millrace.policy.weights.Weights;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Log-probs of given tokens: {@code log softmax(logits / temperature)[token]}, with entropy and sum of squared
@@ -15,12 +16,28 @@ import java.util.Set;
  * weights are read in place and must not change during a call.
  */
 public final class ScoringSession implements AutoCloseable {
+    /** Below any log-prob that a softmax gives: that of a row's padding. */
+    private static final float IMPOSSIBLE = -1e8f;
+
     static final Set<String> OUTPUTS =
             Set.of(SequenceGraph.LOG_PROBS, SequenceGraph.ENTROPIES, SequenceGraph.SUM_SQUARED_PROBS);
+    private static final Set<String> ENTRY_OUTPUTS = Set.of(
+            SequenceGraph.LOG_PROBS,
+            SequenceGraph.ENTROPIES,
+            SequenceGraph.SUM_SQUARED_PROBS,
+            SequenceGraph.ENTRY_LOG_PROBS,
+            SequenceGraph.ENTRY_REMAINDERS);
+    private final Engine engine;
+    private final DecoderShape shape;
+    private final int tokenBudget;
     private final SequenceRunner runner;
+    private final Map<Integer, SequenceRunner> entryRunners = new ConcurrentHashMap<>();
 
     /** @param tokenBudget padded tokens per micro-batch: bounds the memory of a call; one longer sequence goes alone */
     public ScoringSession(Engine engine, DecoderShape shape, int tokenBudget) {
+        this.engine = engine;
+        this.shape = shape;
+        this.tokenBudget = tokenBudget;
         this.runner =
                 new SequenceRunner(engine, shape, tokenBudget, vocabulary -> SequenceGraph.scoring(shape, vocabulary));
     }
@@ -38,8 +55,68 @@ public final class ScoringSession implements AutoCloseable {
         return runner.run(weights, batch, temperatures, (micro, feeds) -> {}, OUTPUTS, Map.of(), (micro, result) -> {});
     }
 
+    /**
+     * Scores a batch, and k further tokens at each of its scored positions. The first call with a k compiles a graph.
+     *
+     * @param entries per sequence k token ids for each scored token, one token after the other, all of a token's different; what is
+     *     said of a token with repeated ids is of no use
+     * @throws IllegalArgumentException if there are not so many, or one is outside of the vocabulary
+     */
+    public EntryScores scoreEntries(
+            Weights weights, SequenceBatch batch, float[] temperatures, int[][] entries, int k) {
+        requireEntries(batch, entries, k);
+        float[] logProbs = new float[Math.multiplyExact(batch.scoredCount(), k)];
+        float[] remainders = new float[batch.scoredCount()];
+        TokenScores scores = entryRunners
+                .computeIfAbsent(
+                        k,
+                        absent -> new SequenceRunner(
+                                engine,
+                                shape,
+                                tokenBudget,
+                                vocabulary -> SequenceGraph.scoringEntries(shape, vocabulary, k)))
+                .run(
+                        weights,
+                        batch,
+                        temperatures,
+                        (micro, feeds) ->
+                                feeds.longs(SequenceGraph.ENTRIES, micro.entries(entries, k), micro.rowCount(), k),
+                        ENTRY_OUTPUTS,
+                        Map.of(),
+                        (micro, result) -> {
+                            micro.putRows(SequenceRunner.floats(result, SequenceGraph.ENTRY_LOG_PROBS), k, logProbs);
+                            micro.put(SequenceRunner.floats(result, SequenceGraph.ENTRY_REMAINDERS), remainders);
+                        });
+        for (int i = 0; i < logProbs.length; i++) {
+            logProbs[i] = logProbs[i] < IMPOSSIBLE ? Float.NEGATIVE_INFINITY : logProbs[i];
+        }
+        return new EntryScores(scores, k, logProbs, remainders);
+    }
+
+    private void requireEntries(SequenceBatch batch, int[][] entries, int k) {
+        if (k < 1 || k > shape.vocabSize() || entries.length != batch.sequenceCount()) {
+            throw new IllegalArgumentException("k must be at least 1 and at most the vocabulary of " + shape.vocabSize()
+                    + ", with the entries of " + batch.sequenceCount() + " sequences: k=" + k + ", sequences="
+                    + entries.length);
+        }
+        for (int s = 0; s < entries.length; s++) {
+            int scored = batch.length(s) - batch.firstScored(s);
+            if (entries[s].length != (long) scored * k) {
+                throw new IllegalArgumentException("k=" + k + " entries per scored token: " + entries[s].length
+                        + " for " + scored + " of sequence " + s);
+            }
+            for (int id : entries[s]) {
+                if (id < 0 || id >= shape.vocabSize()) {
+                    throw new IllegalArgumentException(
+                            "entry " + id + " of sequence " + s + " is outside the vocabulary of " + shape.vocabSize());
+                }
+            }
+        }
+    }
+
     @Override
     public void close() {
         runner.close();
+        entryRunners.values().forEach(SequenceRunner::close);
     }
 }

@@ -48,7 +48,7 @@ public enum KeyScope {
         put(DEFAULT, "generator.first_version_timeout_ms", "generator.commit_timeout_ms");
 
         put(PROCESS, "scorer.id");
-        put(RUN, "scorer.entropies", "scorer.sum_squared_probs");
+        put(RUN, "scorer.entropies", "scorer.sum_squared_probs", "scorer.top_log_probs");
         put(RUN, "scorer.reference.version", "scorer.teacher.version");
         put(DEFAULT, "scorer.reference.directory", "scorer.teacher.directory"); // the same files under another path
         put(DEFAULT, "scorer.max_batch_sequences", "scorer.token_budget", "scorer.cached_versions");

@@ -116,6 +116,7 @@ public record MillraceConfig(
                             + " topology.join.reference is false, so no trajectory has them; set the latter to true and scorer.reference to a policy,"
                             + " or let the learner compute them: algorithm.kl.reference.kind=version");
         }
+        InputSources.require(algorithm, reward, admission.sampling(), scorer, topology.join());
         kafka = Map.copyOf(kafka);
         environments = List.copyOf(environments);
         observers = List.copyOf(observers);

@@ -54,6 +54,37 @@ class MillraceConfigTest {
     }
 
     @Test
+    void shouldRefuseWhatIsScoredForNobodyAndAStageWhoseInputNobodyMakes() {
+        assertThatThrownBy(() -> bind("scorer.entropies=true"))
+                .hasMessage(
+                        "scorer.entropies is true, and no stage of the algorithm reads entropies, so they would be made"
+                                + " and never used; leave it out, or choose a stage that reads them");
+        assertThatThrownBy(() -> bind("scorer.sum_squared_probs=true"))
+                .hasMessageContaining("no stage of the algorithm reads squared probabilities");
+        assertThatThrownBy(() -> bind("scorer.top_log_probs=true", "admission.sampling.top_log_probs=4"))
+                .hasMessageContaining("no stage of the algorithm reads distributions");
+        assertThatThrownBy(() -> bind("topology.join.teacher=true", "scorer.teacher.version=0"))
+                .hasMessageContaining("no stage of the algorithm reads teacher log-probs");
+        assertThatThrownBy(() -> bind("algorithm.advantage.kind=optimal_token_baseline"))
+                .hasMessage("algorithm: stage optimal_token_baseline reads squared probabilities, and"
+                        + " scorer.sum_squared_probs is false; set it to true, or leave the stage out");
+        assertThatThrownBy(
+                        () -> bind("algorithm.advantage.kind=reinforce_plus_plus", "algorithm.advantage.credit=token"))
+                .hasMessage(
+                        "algorithm: stage reinforce_plus_plus reads rewards per token, and reward.credit is false; set"
+                                + " it to true, or leave the stage out");
+        assertThatThrownBy(() -> bind("algorithm.advantage.kind=gae"))
+                .hasMessageContainingAll("stage gae reads values", "no part of a run makes them", "correct");
+        bind("algorithm.advantage.kind=optimal_token_baseline", "scorer.sum_squared_probs=true");
+        bind(
+                "algorithm.advantage.kind=reinforce_plus_plus",
+                "algorithm.advantage.credit=token",
+                "reward.kind=verified",
+                "reward.credit=true");
+        bind("admission.sampling.top_log_probs=4"); // recorded for later
+    }
+
+    @Test
     void shouldRefuseToTrainWithAPartnerThatNobodyMakesAndToMakeOneThatNobodyWants() {
         assertThatThrownBy(() -> bind("topology.join.reward=true").requireTrainable())
                 .hasMessageContainingAll("topology.join.reward is true", "unrewarded", "one by one");

@@ -5,6 +5,7 @@ import dev.millrace.schemas.PolicyRole;
 import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.Score;
+import dev.millrace.schemas.TopLogProbs;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.refusal.Refusal;
@@ -68,9 +69,28 @@ final class PairCheck {
                                     + " score top log-probs of " + rows);
                 }
             }
+            if (vector.getTopLogProbs() != null) {
+                requireSameTokens(rollout, vector.getTopLogProbs(), score, vector.getPolicy());
+            }
             if (vector.getPolicy() == PolicyRole.OLD) {
                 requireSameVersions(rollout.getVersionSpans(), vector.getVersionSpans(), tokens, score);
             }
+        }
+    }
+
+    /** Distributions are compared entry by entry. */
+    private static void requireSameTokens(Rollout rollout, TopLogProbs scored, Score score, PolicyRole policy)
+            throws RefusedException {
+        TopLogProbs named = rollout.getSamplingTrace() == null
+                ? null
+                : rollout.getSamplingTrace().getTopLogProbs();
+        if (named != null
+                && (named.getK() != scored.getK() || !named.getTokenIds().equals(scored.getTokenIds()))) {
+            throw mismatch(
+                    score,
+                    "vectors." + policy + ".top_log_probs.token_ids",
+                    "the score has log-probs of other tokens than the " + named.getK()
+                            + " at each position that the rollout names");
         }
     }
 
