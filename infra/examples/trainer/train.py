@@ -291,6 +291,21 @@ def loss_gradient(decoder, weights, batch, trajectories):
     return trained, float((coefficients * log_probs).sum()), grads
 
 
+def staleness(version, entries, trajectories):
+    """Version at the start of the step less the version that sampled, over the tokens trained on, and its two parts."""
+    behind, queued = [], []
+    for entry, t in zip(entries, trajectories):
+        mask = np.frombuffer(entry["mask"] if entry["mask"] is not None else t["mask"], np.int8)
+        for span in t["version_spans"]:
+            trained = int((mask[span["start"]:span["end"]] != 0).sum())
+            behind += [version - span["version"]] * trained
+            queued += [version - t["proximal_version"]] * trained
+    if not behind:
+        return dict(staleness_mean=None, staleness_max=None, staleness_in_flight_mean=None, staleness_in_queue_mean=None)
+    return dict(staleness_mean=float(np.mean(behind)), staleness_max=max(behind),
+                staleness_in_flight_mean=float(np.mean(behind) - np.mean(queued)), staleness_in_queue_mean=float(np.mean(queued)))
+
+
 def train(args):
     log = Log(args)
     manifest = log.newest_version()
@@ -323,10 +338,14 @@ def train(args):
         step = dict(log.identity(), batch_id=batch["batch_id"], version=version, weights_sha256="",
                     rollouts_trained=sum(entry["trained_tokens"] > 0 for entry in entries),
                     rollouts_masked=sum(entry["trained_tokens"] == 0 for entry in entries), tokens_trained=trained,
-                    reward_mean=reward, staleness_mean=batch["staleness_mean"], staleness_max=batch["staleness_max"],
+                    reward_mean=reward, **staleness(manifest["version"], batch["entries"], trajectories),
                     ess_ratio=batch["ess_ratio"], learning_rate=args.learning_rate * batch["step_scale"],
-                    metrics=dict(seconds_fetch=fetched - begun, seconds_step=computed - fetched, loss=loss, grad_norm=norm, grad_clipped=float(clipped), skipped_update=float(trained == 0)),
-                    started_at_ms=started, finished_at_ms=finished)
+                    metrics=dict(seconds_fetch=fetched - begun, seconds_step=computed - fetched, loss=loss, grad_norm=norm, grad_clipped=float(clipped)),
+                    started_at_ms=started, finished_at_ms=finished, entries=None,
+                    ess_ratio_truncated=batch["ess_ratio_truncated"], second_moment=batch["second_moment"],
+                    second_moment_trained=None, starved=False,  # this trainer makes a version of every batch
+                    tokens_trainable=sum(int(np.frombuffer(t["mask"], np.int8).sum()) for t in trajectories),
+                    rollouts_consumed=manifest["rollouts_consumed"] + len(entries))
         manifest = log.publish(
             dict(log.identity(), version=version, parent_version=version - 1, batch_id=batch["batch_id"],
                  shape=manifest["shape"], tokenizer_hash=manifest["tokenizer_hash"], optimizer_steps=optimizer.steps,

@@ -50,6 +50,7 @@ final class StatusText {
         if (!status.unserved().isEmpty()) {
             lines.add(label("unserved", narrow) + roles(status.unserved(), StatusText::seconds, false));
         }
+        status.idleStages().forEach(stage -> lines.add(label("no effect", narrow) + stage));
         status.alarms().forEach(alarm -> lines.add(label("alarm", narrow) + alarm));
         if (!status.lost().isEmpty()) {
             lines.add(

@@ -27,6 +27,7 @@ class StatusTextTest {
             0.45,
             STEP,
             0,
+            List.of(),
             new TreeMap<>(Map.of("generator", 12345.0, "learner", 9.0)),
             new TreeMap<>(Map.of("generator", 0.14)),
             new TreeMap<>(Map.of("learner", 1L)),
@@ -60,6 +61,7 @@ class StatusTextTest {
                 0.45,
                 STEP,
                 0,
+                List.of(),
                 Map.of(),
                 Map.of(),
                 Map.of(),
@@ -85,6 +87,7 @@ class StatusTextTest {
                 0.45,
                 STEP,
                 0,
+                List.of(),
                 Map.of(),
                 Map.of(),
                 Map.of(),
@@ -152,6 +155,7 @@ class StatusTextTest {
                 Double.NaN,
                 null,
                 0,
+                List.of(),
                 Map.of(),
                 Map.of(),
                 Map.of(),
@@ -220,6 +224,7 @@ class StatusTextTest {
                 0.45,
                 starved,
                 12,
+                List.of("stage m2po has changed nothing in the last 50 steps"),
                 Map.of(),
                 Map.of(),
                 Map.of(),
@@ -228,6 +233,9 @@ class StatusTextTest {
                 List.of(),
                 Map.of());
         assertThat(StatusText.line(status)).contains("  no token left in 12 batches in a row  ");
-        assertThat(StatusText.panel(status, 80, BLOCKS)).contains("starved     no token left in 12 batches in a row");
+        assertThat(StatusText.panel(status, 80, BLOCKS))
+                .contains(
+                        "starved     no token left in 12 batches in a row",
+                        "no effect   stage m2po has changed nothing in the last 50 steps");
     }
 }

@@ -6,6 +6,7 @@ import dev.millrace.runtime.report.StepRow;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.stages.IdleStages;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -16,7 +17,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Follows the training log from its beginning: every committed step of the run, as soon as it is committed.
  *
- * <p>{@link #run()} belongs to one thread; {@link #steps()} may be read from any.
+ * <p>{@link #run()} belongs to one thread; {@link #steps()} and {@link #idleStages()} may be read from any.
  */
 public final class StepLog implements Runnable {
     private static final Logger LOG = LoggerFactory.getLogger(StepLog.class);
@@ -24,6 +25,8 @@ public final class StepLog implements Runnable {
     private final LogConnection connection;
     private final List<StepRow> steps = new CopyOnWriteArrayList<>();
     private final LogReader log;
+    private final IdleStages stages = new IdleStages(IdleStages.STEPS);
+    private volatile List<IdleStages.Idle> idleStages = List.of();
 
     public StepLog(LogConnection connection) {
         this.connection = connection;
@@ -33,6 +36,11 @@ public final class StepLog implements Runnable {
     /** The steps so far, oldest first; grows while the log is followed. */
     public List<StepRow> steps() {
         return steps;
+    }
+
+    /** Stages that have not acted for {@value IdleStages#STEPS} steps. */
+    public List<IdleStages.Idle> idleStages() {
+        return idleStages;
     }
 
     @Override
@@ -51,6 +59,8 @@ public final class StepLog implements Runnable {
             TrainingStep step = deserializer.deserialize(record.topic(), record.value());
             if (step != null && connection.run().owns(step.getRunId(), step.getEpoch())) {
                 steps.add(StepRow.of(step));
+                stages.add(step);
+                idleStages = stages.idle();
             }
         } catch (MalformedRecordException e) {
             LOG.warn(

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.Tally;
+import dev.millrace.stages.IdleStages;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -13,6 +14,7 @@ import java.util.Map;
  * What a run came to, as summary.json carries it.
  *
  * @param steps all committed steps of the run, this invocation's and those before it
+ * @param idleStages stages that had not acted for so many steps at the end
  * @param newSteps how many of them this invocation made
  * @param secondsToFirstStep from the start of the JVM to this invocation's first committed step; NaN if it made none
  * @param secondsTotal wall-clock of this invocation
@@ -23,6 +25,7 @@ import java.util.Map;
 public record RunSummary(
         String runId,
         List<StepRow> steps,
+        List<IdleStages.Idle> idleStages,
         int newSteps,
         double secondsToFirstStep,
         double secondsTotal,
@@ -76,6 +79,8 @@ public record RunSummary(
             balance.contradictions().forEach(rollouts.putArray("contradictions")::add);
         }
         figures().addTo(json);
+        ObjectNode withoutEffect = json.putObject("idle_stages");
+        idleStages.forEach(stage -> withoutEffect.put(stage.stage(), stage.steps()));
         ObjectNode idleJson = json.putObject("idle");
         idle.forEach(idleJson::put);
         json.put("goal_reached", goalReached).put("stopped_because", stoppedBecause);

@@ -5,6 +5,7 @@ import dev.millrace.runtime.live.ConsumerLag;
 import dev.millrace.runtime.live.Rates;
 import dev.millrace.runtime.live.RunStatus;
 import dev.millrace.runtime.report.StepRow;
+import dev.millrace.stages.IdleStages;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.util.List;
 import java.util.Map;
@@ -26,6 +27,7 @@ final class RunMonitor {
     private final Rates rates;
     private final ConsumerLag consumerLag;
     private final Supplier<List<String>> alarms;
+    private final Supplier<List<IdleStages.Idle>> idleStages;
     private Map<String, Long> lag = Map.of();
     private boolean clusterSilent;
     private double lagReadAt = Double.NEGATIVE_INFINITY;
@@ -37,7 +39,9 @@ final class RunMonitor {
             List<StepRow> steps,
             MeterRegistry meters,
             ConsumerLag consumerLag,
-            Supplier<List<String>> alarms) {
+            Supplier<List<String>> alarms,
+            Supplier<List<IdleStages.Idle>> idleStages) {
+        this.idleStages = idleStages;
         this.runId = runId;
         this.goal = goal;
         this.maxSteps = maxSteps;
@@ -92,6 +96,7 @@ final class RunMonitor {
                 mean,
                 last,
                 starvedInARow(all),
+                idleStages.get().stream().map(IdleStages.Idle::sentence).toList(),
                 rates.tokensPerSecond(),
                 rates.idle(),
                 lag,

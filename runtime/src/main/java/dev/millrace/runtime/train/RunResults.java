@@ -113,6 +113,7 @@ final class RunResults {
                             "%,d of %,d batches had no token left to train on",
                             figures.starvedSteps(), summary.steps().size()));
         }
+        summary.idleStages().forEach(stage -> row(out, "no effect", stage.sentence()));
         row(
                 out,
                 "tokens",

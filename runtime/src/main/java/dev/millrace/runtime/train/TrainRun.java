@@ -24,6 +24,7 @@ import dev.millrace.runtime.pipeline.RunLookup;
 import dev.millrace.runtime.pipeline.StopRequest;
 import dev.millrace.runtime.report.RunSummary;
 import dev.millrace.runtime.report.StepRow;
+import dev.millrace.stages.IdleStages;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.io.PrintWriter;
@@ -180,7 +181,8 @@ public final class TrainRun {
                     stepLog.steps(),
                     meters,
                     lag(admin, connection),
-                    pipeline::alarms);
+                    pipeline::alarms,
+                    stepLog::idleStages);
             end = watch(stepLog.steps(), monitor, threads, learner);
             idle = idleFractions(meters, elapsedSeconds() - rolesStartedAt);
             if (stop.isMade()) {
@@ -256,6 +258,8 @@ public final class TrainRun {
             LogConnection connection, Map<String, Double> idle, String stoppedBecause, boolean goalReached) {
         Account account = new LedgerReader(connection).read(LEDGER_PATIENCE);
         List<StepRow> steps = account.steps().stream().map(StepRow::of).toList();
+        IdleStages stages = new IdleStages(IdleStages.STEPS);
+        account.steps().forEach(stages::add);
         double[] secondsOfNew = steps.stream()
                 .filter(step -> step.finishedAtMs() >= startedAtMs)
                 .mapToDouble(step -> (step.finishedAtMs() - startedAtMs) / 1e3)
@@ -263,6 +267,7 @@ public final class TrainRun {
         RunSummary summary = new RunSummary(
                 config.run().id(),
                 steps,
+                stages.idle(),
                 secondsOfNew.length,
                 secondsOfNew.length == 0 ? Double.NaN : secondsOfNew[0],
                 elapsedSeconds(),

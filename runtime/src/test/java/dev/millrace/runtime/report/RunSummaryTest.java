@@ -9,6 +9,7 @@ import dev.millrace.audit.ledger.RolloutOrigin;
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.report.CsvFile;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.stages.IdleStages;
 import java.awt.image.BufferedImage;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -84,6 +85,7 @@ class RunSummaryTest {
         return new RunSummary(
                 "r",
                 steps,
+                List.of(new IdleStages.Idle("m2po", 50, 1000)),
                 steps.size(),
                 Double.NaN,
                 12.5,
@@ -132,6 +134,7 @@ class RunSummaryTest {
         assertThat(json.at("/kl_median").isNull()).as("no step reported one").isTrue();
         assertThat(json.at("/trained_share").asDouble()).isEqualTo(0.5); // 400 of 800
         assertThat(json.path("starved_steps").asInt()).isZero();
+        assertThat(json.at("/idle_stages/m2po").asInt()).isEqualTo(50);
         assertThat(json.at("/ess/min").asDouble()).isEqualTo(0.5);
         assertThat(json.at("/ess/median").asDouble()).isEqualTo(0.625);
         assertThat(json.at("/idle/generator").asDouble()).isEqualTo(0.25);
