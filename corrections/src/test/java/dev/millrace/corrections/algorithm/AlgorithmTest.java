@@ -1,0 +1,269 @@
+package dev.millrace.corrections.algorithm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.within;
+
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.advantage.SoftMaximum;
+import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.m2po.M2po;
+import dev.millrace.corrections.objective.Aspo;
+import dev.millrace.corrections.objective.BypassPpoClip;
+import dev.millrace.corrections.objective.Oapl;
+import dev.millrace.corrections.objective.PpoClip;
+import dev.millrace.corrections.objective.Quatro;
+import dev.millrace.corrections.objective.Topr;
+import dev.millrace.corrections.proximal.MissingOldLogProbs;
+import dev.millrace.corrections.ratio.ComparedPolicies;
+import dev.millrace.corrections.rollout.Rejection;
+import dev.millrace.corrections.stage.Decision;
+import dev.millrace.corrections.stage.Stage;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.stage.StageOutcome;
+import dev.millrace.corrections.staleness.BatchVersions;
+import dev.millrace.corrections.staleness.SequenceMask;
+import dev.millrace.corrections.vcpo.Ess;
+import dev.millrace.corrections.weights.None;
+import dev.millrace.corrections.weights.Token;
+import org.junit.jupiter.api.Test;
+
+/** Two groups of two sequences of two tokens; log ratios of proximal to behavior as each test says. */
+class AlgorithmTest {
+    private static final Algorithm PLAIN = Algorithm.defaults().with(a -> a.masks());
+    private static final double[] REWARDS = {1, 0, 1, 0};
+
+    private static StageFacts facts(float... logRatios) {
+        TokenBatch tokens =
+                new TokenBatch(new int[] {0, 2, 4, 6, 8}, new byte[] {1, 1, 1, 1, 1, 1, 1, 1}, new int[] {0, 0, 1, 1});
+        float[] behavior = new float[8];
+        float[] proximal = new float[8];
+        for (int t = 0; t < 8; t++) {
+            behavior[t] = -1f;
+            proximal[t] = -1f + logRatios[t];
+        }
+        return StageFacts.of(tokens, REWARDS)
+                .vector(StageInput.BEHAVIOR, behavior)
+                .vector(StageInput.OLD, behavior)
+                .vector(StageInput.PROXIMAL, proximal)
+                .versions(7, BatchVersions.wholeSequences(tokens, new long[] {3, 4, 5, 5}))
+                .agesMs(new long[] {1000, 2000, 3000, 4000})
+                .build();
+    }
+
+    private static StageOutcome outcome(Decision decision, String stage) {
+        return decision.outcomes().stream()
+                .filter(outcome -> outcome.stage().equals(stage))
+                .findFirst()
+                .orElseThrow();
+    }
+
+    @Test
+    void shouldRunItsStagesInTheirOrder() {
+        assertThat(Algorithm.defaults().stages())
+                .extracting(Stage::name)
+                .containsExactly(
+                        "staleness",
+                        "missing_old_log_probs",
+                        "token_tis",
+                        "grpo",
+                        "rollout_correction",
+                        "second_moment",
+                        "m2po",
+                        "ess");
+        assertThat(PLAIN.with(a -> a.staleness(new StalenessRules(2, 5, 3))
+                                .masks(new SequenceMask(0.1), new M2po(0.1, true)))
+                        .stages())
+                .extracting(Stage::name)
+                .containsExactly(
+                        "staleness",
+                        "age",
+                        "missing_old_log_probs",
+                        "token_tis",
+                        "grpo",
+                        "rollout_correction",
+                        "sequence_mask",
+                        "second_moment",
+                        "m2po",
+                        "staleness_weights",
+                        "ess");
+    }
+
+    @Test
+    void shouldTakeAdvantagesOverWholeGroupsBeforeAnythingIsMasked() {
+        Decision decision =
+                PLAIN.with(a -> a.staleness(new StalenessRules(3, 0, 0))).decide(facts(new float[8]));
+
+        assertThat(decision.left().trainedTokens()).isEqualTo(6);
+        assertThat(decision.maskedBy()).containsExactly("staleness", null, null, null);
+        assertThat(decision.advantages()).containsExactly(0.5, -0.5, 0.5, -0.5);
+        assertThat(decision.perToken()).containsExactly(0, 0, -0.5f, -0.5f, 0.5f, 0.5f, -0.5f, -0.5f);
+        assertThat(outcome(decision, "staleness").values())
+                .containsEntry("mean", 2.75)
+                .containsEntry("oldest", 4.0);
+    }
+
+    @Test
+    void shouldMaskSequencesThatAreTooOldInTime() {
+        Decision decision =
+                PLAIN.with(a -> a.staleness(new StalenessRules(8, 2500, 0))).decide(facts(new float[8]));
+        assertThat(decision.maskedBy()).containsExactly(null, null, "age", "age");
+        assertThat(outcome(decision, "age").values()).containsEntry("oldest_ms", 4000.0);
+    }
+
+    @Test
+    void shouldMeasureWhatIsLeftByProximalOverBehavior() {
+        float shift = 0.5f;
+        Decision decision = PLAIN.decide(facts(shift, shift, 0, 0, 0, 0, 0, 0));
+
+        double w = Math.exp(2 * shift);
+        double ess = Math.pow(w + 3, 2) / (w * w + 3) / 4;
+        assertThat(decision.essRatio().orElseThrow()).isCloseTo(ess, within(1e-6));
+        assertThat(decision.essRatioTruncated().orElseThrow())
+                .isCloseTo(Math.pow(2 + 3, 2) / (4.0 + 3) / 4, within(1e-6));
+        assertThat(decision.secondMoment().orElseThrow()).isCloseTo(2 * shift * shift / 8, within(1e-6));
+        assertThat(decision.stepScale()).isCloseTo(Math.sqrt(ess), within(1e-6));
+        assertThat(decision.weights()[0]).isCloseTo((float) Math.exp(shift), within(1e-6f));
+        assertThat(decision.weights()[7]).isEqualTo(1f);
+    }
+
+    /** Weights are for the engine's error alone, but the batch is as far off policy as it is. */
+    @Test
+    void shouldDampAStaleBatchAroundTheOldPolicyToo() {
+        Algorithm clipped = PLAIN.with(a -> a.objective(PpoClip.defaults()));
+        Decision decision = clipped.decide(facts(1, 1, 0, 0, 0, 0, 0, 0));
+
+        assertThat(decision.weights()).as("old is behavior here").containsOnly(1f);
+        assertThat(decision.stepScale()).isLessThan(0.9);
+        assertThat(decision.stepScale())
+                .isEqualTo(PLAIN.decide(facts(1, 1, 0, 0, 0, 0, 0, 0)).stepScale());
+    }
+
+    @Test
+    void shouldHaveNoSampleSizeWhereNothingIsLeft() {
+        Decision decision = Algorithm.defaults()
+                .with(a -> a.staleness(new StalenessRules(1, 0, 0)))
+                .decide(facts(new float[8]));
+
+        assertThat(decision.left().trainedTokens()).isZero();
+        assertThat(decision.essRatio()).isEmpty();
+        assertThat(decision.essRatioTruncated()).isEmpty();
+        assertThat(decision.secondMoment()).isEmpty();
+        assertThat(decision.stepScale()).isEqualTo(1);
+        assertThat(decision.outcomes()).extracting(StageOutcome::stage).contains("m2po", "ess");
+    }
+
+    @Test
+    void shouldMeasureNothingInBypass() {
+        Algorithm bypass = Algorithm.variant("bypass_ppo_clip");
+        assertThat(bypass.stages()).extracting(Stage::name).containsExactly("staleness", "grpo");
+        Decision decision = bypass.decide(facts(new float[8]));
+        assertThat(decision.essRatio()).isEmpty();
+        assertThat(decision.secondMoment()).isEmpty();
+        assertThat(decision.stepScale()).isEqualTo(1);
+    }
+
+    @Test
+    void shouldRefuseWhatHasNothingToCompareInBypass() {
+        Algorithm bypass = Algorithm.variant("bypass_ppo_clip");
+        refused(
+                () -> PLAIN.with(a -> a.mode(Mode.BYPASS)),
+                "mode=bypass",
+                "objective.kind=reinforce",
+                "choose bypass_ppo_clip or bypass_reinforce");
+        refused(() -> bypass.with(a -> a.masks(M2po.defaults())), "mode=bypass", "m2po", "choose mode=decoupled");
+        refused(
+                () -> bypass.with(a -> a.rejection(new Rejection("seq_mean_k3", "0.1", ComparedPolicies.ANCHOR))),
+                "rollout_rs=seq_mean_k3");
+        refused(() -> bypass.with(a -> a.ess(Ess.defaults())), "ess.rule=sqrt", "choose none");
+    }
+
+    @Test
+    void shouldRefuseSeveralStepsOnABatchWithoutATrustRegion() {
+        refused(
+                () -> PLAIN.with(a -> a.epochs(2)),
+                "epochs above 1 needs an objective with a trust region",
+                "objective.kind=reinforce",
+                "choose objective.kind=decoupled_ppo");
+        refused(() -> PLAIN.with(a -> a.minibatches(0)), "minibatches must be at least 1: 0");
+        refused(
+                () -> PLAIN.with(a ->
+                        a.objective(Quatro.defaults()).weights(None.defaults()).minibatches(2)),
+                "objective.kind=quatro",
+                "set it to 1");
+    }
+
+    @Test
+    void shouldRefuseWeightsBesideAnObjectiveThatCorrectsByItself() {
+        refused(() -> PLAIN.with(a -> a.objective(new Topr())), "objective.kind=topr", "choose weights.kind=none");
+        refused(() -> PLAIN.with(a -> a.objective(Aspo.defaults())), "weights.kind=token");
+        assertThat(PLAIN.with(a -> a.objective(new Topr()).weights(None.defaults()))
+                        .weightsCompare())
+                .isEmpty();
+    }
+
+    @Test
+    void shouldHaveOneTemperatureForTheOptimumThatIsRegressedOn() {
+        refused(
+                () -> PLAIN.with(a -> a.objective(Oapl.defaults()).weights(None.defaults())),
+                "objective.kind=oapl",
+                "advantage.kind must be soft_maximum");
+        refused(() -> PLAIN.with(a -> a.advantage(new SoftMaximum(1))), "advantage.kind=soft_maximum", "oapl");
+        refused(
+                () -> Algorithm.variant("oapl").with(a -> a.advantage(new SoftMaximum(0.7))),
+                "objective.beta and advantage.beta",
+                "must be the same",
+                "0.7");
+    }
+
+    @Test
+    void shouldRefuseControlsWithoutWhatTheyControlBy() {
+        refused(
+                () -> PLAIN.with(a ->
+                        a.weights(new Token("0.5_5.0", false)).ess(new Ess(Ess.Rule.SQRT, Ess.Weights.TRUNCATED, 1))),
+                "ess.weights=truncated",
+                "choose weights=raw");
+        refused(
+                () -> PLAIN.with(a -> a.mode(Mode.RECORDED).kl(KlConfig.InReward.defaults())),
+                "mode=recorded",
+                "kl.kind=in_reward",
+                "choose mode=decoupled");
+        refused(
+                () -> PLAIN.with(a -> a.mode(Mode.RECORDED).missingOldLogProbs(MissingOldLogProbs.INTERPOLATE)),
+                "mode=recorded",
+                "missing_old_log_probs=interpolate");
+        refused(
+                () -> PLAIN.with(
+                        a -> a.objective(PpoClip.defaults()).missingOldLogProbs(MissingOldLogProbs.INTERPOLATE)),
+                "objective.kind=ppo_clip compares them");
+        refused(
+                () -> PLAIN.with(a -> a.masks(M2po.defaults(), new M2po(0.1, false))),
+                "stage m2po is in the list twice",
+                "leave one out");
+    }
+
+    @Test
+    void shouldMeanByEveryNameWhatItSays() {
+        assertThat(NamedAlgorithms.all()).hasSizeGreaterThan(40).allSatisfy((name, algorithm) -> {
+            assertThat(algorithm.variant()).isEqualTo(name);
+            assertThat(Algorithm.variant(name)).isEqualTo(algorithm);
+        });
+        Algorithm banded = Algorithm.variant("decoupled_geo_rs_seq_tis(3.0, 0.99_1.01)");
+        assertThat(banded.rejection()).isEqualTo(new Rejection("seq_mean_k1", "0.99_1.01", ComparedPolicies.ANCHOR));
+        assertThat(banded.weights().cap()).hasValue(3);
+        assertThat(Algorithm.variant("decoupled_token_is(threshold=4)")
+                        .weights()
+                        .cap())
+                .hasValue(4);
+        assertThat(Algorithm.variant("bypass_ppo_clip_k3_rs(0.02)").objective())
+                .isEqualTo(new BypassPpoClip(0.2, 0.2, 3, "seq_mean_k3", "0.02"));
+        refused(() -> Algorithm.variant("grop"), "variant must be one of", "grpo", "'grop'");
+        refused(() -> Algorithm.variant("disabled(1)"), "preset disabled takes no thresholds", "'1'");
+        refused(() -> Algorithm.variant("decoupled_geo_rs(bound=1)"), "has no parameter bound", "rs_threshold");
+    }
+
+    private static void refused(org.assertj.core.api.ThrowableAssert.ThrowingCallable wrong, String... sentence) {
+        assertThatIllegalArgumentException().isThrownBy(wrong).withMessageContainingAll(sentence);
+    }
+}
