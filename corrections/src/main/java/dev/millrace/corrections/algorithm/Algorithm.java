@@ -8,6 +8,7 @@ import dev.millrace.corrections.m2po.SecondMomentFigure;
 import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.objective.Oapl;
 import dev.millrace.corrections.objective.Objective;
+import dev.millrace.corrections.objective.ObjectiveInForce;
 import dev.millrace.corrections.objective.Reinforce;
 import dev.millrace.corrections.proximal.MissingOldLogProbs;
 import dev.millrace.corrections.ratio.RatioKind;
@@ -107,6 +108,30 @@ public record Algorithm(
             requireOldUnread(objective, listed(rewards, advantage, rejection, masks));
         }
         requireDistinct(listed(rewards, advantage, rejection, masks));
+        inForce(objective, mode, minibatches, epochs, weights, rejection, masks)
+                .refusal()
+                .ifPresent(sentence -> {
+                    throw new IllegalArgumentException(sentence);
+                });
+    }
+
+    private static ObjectiveInForce inForce(
+            Objective objective,
+            Mode mode,
+            int minibatches,
+            int epochs,
+            WeightStage weights,
+            Rejection rejection,
+            List<MaskStage> masks) {
+        return new ObjectiveInForce(
+                objective,
+                kind(objective),
+                mode == Mode.DECOUPLED,
+                minibatches,
+                epochs,
+                !(weights instanceof None),
+                rejection.rejects() || !masks.isEmpty(),
+                masks.stream().anyMatch(M2po.class::isInstance));
     }
 
     private static void atLeastOne(String key, int value) {
@@ -314,6 +339,15 @@ public record Algorithm(
     /** True if an update needs the current log-probs before its gradient, which costs a forward pass. */
     public boolean needsCurrentLogProbs() {
         return !objective.linear() || kl instanceof KlConfig.InLoss;
+    }
+
+    /**
+     * Why the objective's trust region cannot act under these settings, as a sentence with the keys that would make it; empty
+     * if it can, or there is none. To be said where a run starts.
+     */
+    public Optional<String> whyObjectiveCannotAct() {
+        return inForce(objective, mode, minibatches, epochs, weights, rejection, masks)
+                .whyItCannotAct();
     }
 
     /** What the weights compare; empty where there are none. */

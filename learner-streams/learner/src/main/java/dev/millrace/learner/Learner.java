@@ -110,6 +110,7 @@ public final class Learner implements AutoCloseable {
         this.registry = registry;
         this.clock = clock;
         this.producers = producers;
+        algorithm.whyObjectiveCannotAct().ifPresent(LOG::warn);
         this.optimizer = new BatchOptimizer(engine, initial.shape(), config.step(), algorithm);
     }
 

@@ -87,6 +87,7 @@ public final class TrainRun {
     /** Runs until the goal, a limit, a signal or a failure. */
     public RunResult run() throws Exception {
         say((directory.resumed() ? "going on with run " : "run ") + config.run().id() + " in " + directory.path());
+        config.algorithm().whyObjectiveCannotAct().ifPresent(this::say);
         if (!directory.resumed()) {
             writeConfiguration(); // first, so that a kill leaves a folder that can be gone on with
         }

@@ -14,7 +14,9 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.StepEntry;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.OptionalLong;
@@ -156,7 +158,7 @@ public final class BatchOptimizer implements AutoCloseable {
         means.once(StepMetric.STEP_SCALE, start.decision().decided().stepScale());
     }
 
-    private static StepReport report(
+    private StepReport report(
             StepMembers members,
             StepDecision decision,
             long version,
@@ -174,9 +176,18 @@ public final class BatchOptimizer implements AutoCloseable {
                 decided.left().trainedTokens(),
                 entries,
                 StepFigures.of(members, decision, version),
-                decision.stages(),
+                withObjective(decision.stages(), means),
                 controls,
                 means.metrics());
+    }
+
+    /** The objective reports beside the stages; one that is linear has nothing that it could act with. */
+    private List<StageReport> withObjective(List<StageReport> stages, StepMetricsTally means) {
+        List<StageReport> reports = new ArrayList<>(stages);
+        if (!algorithm.objective().linear()) {
+            means.objectiveReport().ifPresent(reports::add);
+        }
+        return reports;
     }
 
     /** Stretches of the members whose lengths differ by at most one; fewer than asked for if there are too few members. */

@@ -75,6 +75,7 @@ final class LossMetrics {
         if (kl != null) {
             means.add(StepMetric.KL_LOSS, kl.value());
         }
+        means.addActedOn(layout, result.actedOn());
         result.metrics()
                 .forEach((name, value) -> means.addOfObjective(OBJECTIVE_NAMES.getOrDefault(name, name), value));
         return loss;

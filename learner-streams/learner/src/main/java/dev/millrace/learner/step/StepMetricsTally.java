@@ -1,8 +1,12 @@
 package dev.millrace.learner.step;
 
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.objective.ActedOn;
+import dev.millrace.schemas.StageReport;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** Gathers the metrics of one batch while its updates are made. Belongs to one thread. */
@@ -10,6 +14,10 @@ final class StepMetricsTally {
     private final Map<StepMetric, Double> sums = new EnumMap<>(StepMetric.class);
     private final Map<StepMetric, Double> facts = new EnumMap<>(StepMetric.class);
     private final Map<String, Double> objective = new HashMap<>();
+    private long objectiveTokensSeen;
+    private long objectiveTokensActed;
+    private long objectiveSequencesSeen;
+    private long objectiveSequencesActed;
     private int updates;
 
     void beginUpdate() {
@@ -24,6 +32,27 @@ final class StepMetricsTally {
     /** Of one update, by the objective's own name. */
     void addOfObjective(String name, double value) {
         objective.merge(name, value, Double::sum);
+    }
+
+    /** On how much of an update's minibatch the objective acted. */
+    void addActedOn(TokenBatch minibatch, ActedOn acted) {
+        objectiveTokensSeen += minibatch.trainedTokens();
+        objectiveTokensActed += acted.tokens();
+        objectiveSequencesSeen += minibatch.sequenceCount();
+        objectiveSequencesActed += acted.sequences();
+    }
+
+    /** The same over all updates, as a stage reports; empty without an update. */
+    Optional<StageReport> objectiveReport() {
+        return updates == 0
+                ? Optional.empty()
+                : Optional.of(new StageReport(
+                        "objective",
+                        objectiveTokensSeen,
+                        objectiveTokensActed,
+                        objectiveSequencesSeen,
+                        objectiveSequencesActed,
+                        Map.of()));
     }
 
     /** A fact about the batch, not about an update. */
