@@ -9,7 +9,7 @@ import dev.millrace.corrections.CorrectionUnit;
  * <p>Unit of correction: token. The trust region is in the mask, computed once per batch, and no ratio is clipped; so
  * the derivative is {@code −A r} on every token the mask left. The loss is divided by the tokens <em>before</em> the
  * mask: mask the input with {@link ObjectiveInput#withMask} and give the count of before to the aggregation, as
- * {@link #over} does. The log ratio is bounded to ±20. Metrics: approximate KL.
+ * {@link UpdateFacts#coefficientsBeforeMasking} does. The log ratio is bounded to ±20. Metrics: approximate KL.
  *
  * <p>Source: Zheng et al. 2025 (arXiv 2510.01161).
  *
