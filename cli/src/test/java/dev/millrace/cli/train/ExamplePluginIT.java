@@ -157,6 +157,9 @@ class ExamplePluginIT {
                 .contains("bonus: 40");
         assertThat(run(0, "ledger", "--run-dir", folder.resolve("run").toString(), "--plugin-path", jar.toString()))
                 .contains("It adds up.");
+        assertThat(run(0, "replay", "--run-dir", folder.resolve("run").toString(), "--plugin-path", jar.toString()))
+                .as("what plug-ins decided is decided again")
+                .contains("as recorded: the replay made every record of the run again, byte for byte");
         assertThat(refused("ledger", "--run-dir", folder.resolve("run").toString()))
                 .contains(
                         "task.kind must be one of inc, sort, guess, or a kind of a plug-in (--plugin-path): 'reverse'");

@@ -21,8 +21,10 @@ public record FirstBonus(@Meaning("added where the first letter is right, at lea
     public VerifiedReward reward(FinishedResponse response) {
         int wanted = new Letters().encode(response.environmentState())[0];
         double earned = response.response().token(0) == wanted ? bonus : 0;
-        Map<String, Double> components = new HashMap<>(response.verified().components());
+        VerifiedReward verified = response.verified();
+        Map<String, Double> components = new HashMap<>(verified.components());
         components.put("first_bonus", earned);
-        return new VerifiedReward(response.verified().reward() + earned, components);
+        return new VerifiedReward(
+                verified.reward() + earned, components, verified.turnRewards(), verified.tokenRewards());
     }
 }
