@@ -10,32 +10,51 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Entropies and sums of squared probabilities at every token, of the step's starting weights where a member was scored, else as
+ * Entropies, sums of squared probabilities and likeliest tokens at every token, of the step's starting weights where a member was scored, else as
  * recorded with its proximal log-probs. Packed as the batch is.
  */
 final class CurrentMoments {
     private final float @Nullable [] entropies;
     private final float @Nullable [] sumSquaredProbs;
+    private final @Nullable CurrentDistributions distributions;
 
-    private CurrentMoments(float @Nullable [] entropies, float @Nullable [] sumSquaredProbs) {
+    private CurrentMoments(
+            float @Nullable [] entropies,
+            float @Nullable [] sumSquaredProbs,
+            @Nullable CurrentDistributions distributions) {
         this.entropies = entropies;
         this.sumSquaredProbs = sumSquaredProbs;
+        this.distributions = distributions;
     }
 
     /** Whether a stage reads any of it. */
     static boolean areRead(Set<StageInput> inputs) {
-        return inputs.contains(StageInput.ENTROPIES) || inputs.contains(StageInput.SQUARED_PROBABILITIES);
+        return inputs.contains(StageInput.ENTROPIES)
+                || inputs.contains(StageInput.SQUARED_PROBABILITIES)
+                || inputs.contains(StageInput.DISTRIBUTIONS);
     }
 
     /**
      * Of a batch, before its members were scored.
      *
+     * @param inputs that the stages read
      * @param scored members that are to be scored: they need no record
      */
-    static CurrentMoments recorded(StepMembers members, int[] scored) {
+    static CurrentMoments recorded(StepMembers members, Set<StageInput> inputs, int[] scored) {
         return new CurrentMoments(
-                recorded(members, scored, Trajectory::getProximalEntropies),
-                recorded(members, scored, Trajectory::getProximalSumSquaredProbs));
+                inputs.contains(StageInput.ENTROPIES)
+                        ? recorded(members, scored, Trajectory::getProximalEntropies)
+                        : null,
+                inputs.contains(StageInput.SQUARED_PROBABILITIES)
+                        ? recorded(members, scored, Trajectory::getProximalSumSquaredProbs)
+                        : null,
+                inputs.contains(StageInput.DISTRIBUTIONS) ? CurrentDistributions.recorded(members, scored) : null);
+    }
+
+    /** Whose likeliest tokens are to be scored too; null if nobody's. */
+    @Nullable
+    CurrentDistributions distributions() {
+        return distributions;
     }
 
     /** Null if a member that is not scored has none; 0 where there is nothing to train on. */
@@ -74,6 +93,9 @@ final class CurrentMoments {
         }
         if (sumSquaredProbs != null) {
             facts.vector(StageInput.SQUARED_PROBABILITIES, sumSquaredProbs);
+        }
+        if (distributions != null) {
+            distributions.addTo(facts);
         }
     }
 }

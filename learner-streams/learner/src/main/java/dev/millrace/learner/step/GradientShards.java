@@ -3,6 +3,7 @@ package dev.millrace.learner.step;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.EntryScores;
 import dev.millrace.policy.session.GradientNormSession;
 import dev.millrace.policy.session.GradientSession;
 import dev.millrace.policy.session.NonFiniteScoreException;
@@ -90,13 +91,24 @@ final class GradientShards implements AutoCloseable {
         if (indices.length > 0) {
             long start = System.nanoTime();
             Shard wanted = members.select(indices);
-            Scores scores = score(weights, wanted);
+            CurrentDistributions distributions = moments == null ? null : moments.distributions();
+            Scores scores = distributions == null ? score(weights, wanted) : score(weights, wanted, distributions);
             wanted.put(scores.logProbs(), into);
             if (moments != null) {
                 moments.put(wanted, scores);
             }
             means.addForward(start);
         }
+    }
+
+    /** The same, of the likeliest tokens too. */
+    private Scores score(Weights weights, Shard wanted, CurrentDistributions distributions) {
+        return run(wanted, (shard, i) -> {
+            EntryScores found = scoring.scoreEntries(
+                    weights, shard.sequences(), shard.temperatures(), distributions.entries(shard), distributions.k());
+            distributions.put(shard, found);
+            return found.scores();
+        });
     }
 
     /**

@@ -189,7 +189,8 @@ final class StepStart {
                 .filter(s -> everyone || departed || scoredUnder[s] != version)
                 .toArray();
         float[] values = members.proximal().clone();
-        CurrentMoments moments = CurrentMoments.areRead(inputs) ? CurrentMoments.recorded(members, wanted) : null;
+        CurrentMoments moments =
+                CurrentMoments.areRead(inputs) ? CurrentMoments.recorded(members, inputs, wanted) : null;
         shards.score(weights, members, wanted, values, moments, means);
         means.once(StepMetric.PROXIMAL_SEQUENCES_RECOMPUTED, wanted.length);
         return new CurrentLogProbs(values, wanted.length == trainable.length, moments);

@@ -3,19 +3,25 @@ package dev.millrace.learner.step;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.corrections.trm.StoredDistributions;
 import dev.millrace.learner.SyntheticRollouts;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.GradientSession;
+import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.session.TokenScores;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.KeptSupport;
+import dev.millrace.schemas.TopLogProbs;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
@@ -24,6 +30,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeAll;
@@ -69,6 +76,88 @@ class KeptTokensTest {
                     .as(spec.name())
                     .containsExactly(expected.tensor(spec.name()), within(1e-5f));
         }
+    }
+
+    /** Of likeliest tokens that a rollout names, a forward pass finds what a session finds, and the rest stays as recorded. */
+    @Test
+    void shouldScoreTheLikeliestTokensOfEveryMember() {
+        List<Trajectory> trajectories = new ArrayList<>();
+        List<BatchEntry> entries = new ArrayList<>();
+        try (SyntheticRollouts rollouts = new SyntheticRollouts(2)) {
+            for (int i = 0; i < 4; i++) {
+                Trajectory trajectory = rollouts.next();
+                trajectories.add(likeliest(trajectory, i == 1 ? 1 : 2));
+                entries.add(SyntheticRollouts.entry(trajectory, 0, i));
+            }
+        }
+        StepMembers members = new StepMembers(TrainingBatch.of(SyntheticRollouts.batch(1, entries), trajectories));
+        Weights weights = Weights.random(SHAPE, SyntheticRollouts.SEED);
+        CurrentMoments moments =
+                CurrentMoments.recorded(members, Set.of(StageInput.DISTRIBUTIONS), new int[] {0, 1, 2});
+        float[] logProbs = members.proximal().clone();
+        try (GradientShards shards = new GradientShards(Engine.cpu(), SHAPE, 64, 2, 2)) {
+            shards.score(weights, members, new int[] {0, 1, 2}, logProbs, moments, new StepMetricsTally());
+        }
+        StageFacts.Builder facts = StageFacts.of(members.own(), members.rewards());
+        moments.addTo(facts);
+        StoredDistributions stored = facts.build().distributions();
+        assertThat(stored.entries()).isEqualTo(2);
+        try (ScoringSession session = new ScoringSession(Engine.cpu(), SHAPE, 1024)) {
+            SequenceBatch sequences = members.sequences();
+            for (int s = 0; s < 4; s++) {
+                int[] ids = new int[2 * (sequences.offset(s + 1) - sequences.offset(s))];
+                for (int t = 0; t < ids.length / 2; t++) {
+                    ids[2 * t] = PackedInts.get(trajectories.get(s).getResponseTokens(), t);
+                    ids[2 * t + 1] = (ids[2 * t] + 1) % SHAPE.vocabSize();
+                }
+                float[] found = session.scoreEntries(
+                                weights,
+                                members.select(new int[] {s}).sequences(),
+                                new float[] {1f},
+                                new int[][] {ids},
+                                2)
+                        .logProbs();
+                for (int t = 0; t < ids.length / 2; t++) {
+                    if (members.own().isTrained(sequences.offset(s) + t)) {
+                        double p = Math.exp(found[2 * t]);
+                        double q = s == 1 ? 0 : Math.exp(found[2 * t + 1]);
+                        double expected = s == 3 // as recorded: the same under both
+                                ? 0
+                                : Math.abs(0.5 - p)
+                                        + (s == 1 ? 0 : Math.abs(0.25 - q))
+                                        + Math.abs((s == 1 ? 0.5 : 0.25) - (1 - p - q));
+                        assertThat(stored.totalVariationAt(sequences.offset(s) + t))
+                                .as("member %d, token %d", s, t)
+                                .isCloseTo(expected / 2, within(1e-5));
+                    }
+                }
+            }
+        }
+    }
+
+    /** The sampled token with one half and, of two, the next with a quarter: by behavior and, as recorded, by proximal. */
+    private static Trajectory likeliest(Trajectory trajectory, int k) {
+        List<Integer> ids = new ArrayList<>();
+        List<Float> logProbs = new ArrayList<>();
+        int rows = 0;
+        for (int t = 0; t < PackedMask.length(trajectory.getMask()); t++) {
+            if (PackedMask.get(trajectory.getMask(), t) == 1) {
+                for (int i = 0; i < k; i++) {
+                    ids.add((PackedInts.get(trajectory.getResponseTokens(), t) + i) % SHAPE.vocabSize());
+                    logProbs.add((float) Math.log(i == 0 ? 0.5 : 0.25));
+                }
+                rows++;
+            }
+        }
+        float[] values = new float[logProbs.size()];
+        for (int i = 0; i < values.length; i++) {
+            values[i] = logProbs.get(i);
+        }
+        TopLogProbs top = new TopLogProbs(k, packed(ids), PackedFloats.of(values), PackedFloats.of(new float[rows]));
+        return Trajectory.newBuilder(trajectory)
+                .setTopLogProbs(top)
+                .setProximalTopLogProbs(top)
+                .build();
     }
 
     /** Six members, all but one of which were drawn from a part of the vocabulary. */

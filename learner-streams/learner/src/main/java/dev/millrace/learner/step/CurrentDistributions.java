@@ -1,0 +1,130 @@
+package dev.millrace.learner.step;
+
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.trm.TopKDistributions;
+import dev.millrace.policy.session.EntryScores;
+import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.schemas.TopLogProbs;
+import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.packed.PackedFloats;
+import dev.millrace.schemas.packed.PackedInts;
+import dev.millrace.schemas.packed.PackedMask;
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The behavior policy's likeliest tokens at every token of a batch, with the log-probs of the step's starting weights where a
+ * member was scored, else as recorded with its proximal log-probs.
+ */
+final class CurrentDistributions {
+    private final StepMembers members;
+    private final int k;
+    private final float[] behavior;
+    private final float[] proximal;
+
+    private CurrentDistributions(StepMembers members, int k) {
+        this.members = members;
+        this.k = k;
+        this.behavior = new float[Math.multiplyExact(members.sequences().scoredCount(), k)];
+        this.proximal = new float[behavior.length];
+        Arrays.fill(behavior, Float.NEGATIVE_INFINITY);
+        Arrays.fill(proximal, Float.NEGATIVE_INFINITY);
+    }
+
+    /**
+     * As recorded.
+     *
+     * @param scored members that are to be scored: they need no recorded log-probs of the proximal policy
+     * @return null if a trainable member has no likeliest tokens, or is not scored and was not
+     */
+    static @Nullable CurrentDistributions recorded(StepMembers members, int[] scored) {
+        boolean[] isScored = new boolean[members.count()];
+        for (int s : scored) {
+            isScored[s] = true;
+        }
+        int k = 1;
+        int[] trainable = members.trainable().toArray();
+        for (int s : trainable) {
+            Trajectory trajectory = members.trajectory(s);
+            if (trajectory.getTopLogProbs() == null || trajectory.getProximalTopLogProbs() == null && !isScored[s]) {
+                return null;
+            }
+            k = Math.max(k, trajectory.getTopLogProbs().getK());
+        }
+        CurrentDistributions recorded = new CurrentDistributions(members, k);
+        for (int s : trainable) {
+            Trajectory trajectory = members.trajectory(s);
+            recorded.unpack(s, trajectory.getTopLogProbs(), recorded.behavior);
+            if (trajectory.getProximalTopLogProbs() != null) {
+                recorded.unpack(s, trajectory.getProximalTopLogProbs(), recorded.proximal);
+            }
+        }
+        return recorded;
+    }
+
+    private void unpack(int member, TopLogProbs top, float[] into) {
+        int row = 0;
+        int offset = members.sequences().offset(member);
+        for (int t = 0; t < length(member); t++) {
+            if (isTrained(member, t)) {
+                for (int i = 0; i < top.getK(); i++) {
+                    into[(offset + t) * k + i] = PackedFloats.get(top.getLogProbs(), row * top.getK() + i);
+                }
+                row++;
+            }
+        }
+    }
+
+    private int length(int member) {
+        SequenceBatch sequences = members.sequences();
+        return sequences.offset(member + 1) - sequences.offset(member);
+    }
+
+    private boolean isTrained(int member, int token) {
+        return PackedMask.get(members.trajectory(member).getMask(), token) == 1;
+    }
+
+    int k() {
+        return k;
+    }
+
+    /** The ids to score for each sequence of a shard; where a rollout names fewer, something that is not read. */
+    int[][] entries(Shard shard) {
+        int[][] entries = new int[shard.count()][];
+        for (int i = 0; i < entries.length; i++) {
+            int member = shard.member(i);
+            TopLogProbs top = members.trajectory(member).getTopLogProbs();
+            entries[i] = new int[length(member) * k];
+            int row = 0;
+            for (int t = 0; top != null && t < length(member); t++) {
+                if (isTrained(member, t)) {
+                    for (int j = 0; j < top.getK(); j++) {
+                        entries[i][t * k + j] = PackedInts.get(top.getTokenIds(), row * top.getK() + j);
+                    }
+                    row++;
+                }
+            }
+        }
+        return entries;
+    }
+
+    /** Takes what a forward pass over a shard found; shards are of different members, so several threads may call it. */
+    void put(Shard shard, EntryScores found) {
+        for (int i = 0; i < shard.count(); i++) {
+            int member = shard.member(i);
+            TopLogProbs top = members.trajectory(member).getTopLogProbs();
+            int from = shard.sequences().offset(i);
+            int to = members.sequences().offset(member);
+            for (int t = 0; top != null && t < length(member); t++) {
+                if (isTrained(member, t)) {
+                    System.arraycopy(found.logProbs(), (from + t) * k, proximal, (to + t) * k, top.getK());
+                }
+            }
+        }
+    }
+
+    /** Tells the stages. */
+    void addTo(StageFacts.Builder facts) {
+        facts.distributions(new TopKDistributions(k, behavior, proximal));
+    }
+}
