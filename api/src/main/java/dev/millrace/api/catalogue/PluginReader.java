@@ -91,8 +91,11 @@ final class PluginReader {
                 found.add(each.next());
             }
         } catch (ServiceConfigurationError | LinkageError e) {
-            if (e instanceof LinkageError || e.getCause() instanceof LinkageError) {
-                throw otherRelease(where, e instanceof LinkageError ? e : e.getCause());
+            if (e instanceof LinkageError) {
+                throw otherRelease(where, e);
+            }
+            if (e.getCause() instanceof LinkageError cause) {
+                throw otherRelease(where, cause);
             }
             throw new PluginException(
                     where + " cannot be loaded: " + firstLine(e) + cause(e) + "; the file " + SERVICE
