@@ -286,12 +286,28 @@ public record Algorithm(
      * where nothing is left, the rest of them masks nothing.
      */
     public List<Stage> stages() {
+        return stages(missingOldLogProbs.goesOn());
+    }
+
+    /**
+     * The same for a batch: where one of its sequences lacks old log-probs although none should, the stage that leaves it out is
+     * among them.
+     */
+    public List<Stage> stages(StageFacts facts) {
+        boolean lacking = false;
+        for (boolean without : facts.withoutOld()) {
+            lacking |= without;
+        }
+        return stages(lacking || missingOldLogProbs.goesOn());
+    }
+
+    private List<Stage> stages(boolean someLackOld) {
         List<Stage> stages = new ArrayList<>(rewards);
         stages.add(new StalenessLimit(staleness.maxVersions()));
         if (staleness.maxAgeMs() > 0) {
             stages.add(new AgeLimit(staleness.maxAgeMs()));
         }
-        if (mode != Mode.BYPASS) {
+        if (someLackOld && mode != Mode.BYPASS) {
             stages.add(missingOldLogProbs.stage());
         }
         objective.weightsCompare().map(weights::comparing).ifPresent(stages::add);
@@ -328,7 +344,7 @@ public record Algorithm(
 
     /** Decides about a batch of at least one sequence. */
     public Decision decide(StageFacts facts) {
-        return StageBatch.decide(facts, stages());
+        return StageBatch.decide(facts, stages(facts));
     }
 
     /** How losses are aggregated: what {@link #lossAggMode} stands for beside the objective. */

@@ -64,14 +64,7 @@ class AlgorithmTest {
         assertThat(Algorithm.defaults().stages())
                 .extracting(Stage::name)
                 .containsExactly(
-                        "staleness",
-                        "missing_old_log_probs",
-                        "token_tis",
-                        "grpo",
-                        "rollout_correction",
-                        "second_moment",
-                        "m2po",
-                        "ess");
+                        "staleness", "token_tis", "grpo", "rollout_correction", "second_moment", "m2po", "ess");
         assertThat(PLAIN.with(a -> a.staleness(new StalenessRules(2, 5, 3))
                                 .masks(new SequenceMask(0.1), new M2po(0.1, true)))
                         .stages())
@@ -79,7 +72,6 @@ class AlgorithmTest {
                 .containsExactly(
                         "staleness",
                         "age",
-                        "missing_old_log_probs",
                         "token_tis",
                         "grpo",
                         "rollout_correction",

@@ -327,14 +327,7 @@ class GroupRulesTest {
         assertThat(batch.getStages())
                 .extracting(StageReport::getStage)
                 .containsExactly(
-                        "order",
-                        "staleness",
-                        "missing_old_log_probs",
-                        "token_tis",
-                        "grpo",
-                        "rollout_correction",
-                        "second_moment",
-                        "ess");
+                        "order", "staleness", "token_tis", "grpo", "rollout_correction", "second_moment", "ess");
         assertThat(batch.getStepScale()).isEqualTo(1.0);
     }
 

@@ -73,7 +73,6 @@ class MillraceTopologyTest {
                     .containsExactly(
                             "order",
                             "staleness",
-                            "missing_old_log_probs",
                             "token_tis",
                             "grpo",
                             "rollout_correction",

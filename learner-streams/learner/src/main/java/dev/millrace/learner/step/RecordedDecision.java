@@ -5,6 +5,7 @@ import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.Stage;
 import dev.millrace.corrections.stage.StageBatch;
 import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.staleness.StalenessDamping;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
@@ -46,7 +47,9 @@ final class RecordedDecision {
             }
         }
         List<StageReport> reports = new ArrayList<>(late.stages(batch.getStages()));
-        for (StageReport report : StageReports.of(weighed.outcomes())) {
+        List<StageOutcome> weighing =
+                weighed.outcomes().subList(1, weighed.outcomes().size()); // who is left out stands
+        for (StageReport report : StageReports.of(weighing)) {
             reports.removeIf(before -> before.getStage().equals(report.getStage()));
             reports.add(report);
         }

@@ -141,7 +141,7 @@ final class StepStart {
             return algorithm.decide(facts);
         }
         List<Stage> stages = new ArrayList<>(List.of(new KlInReward(klCoefficient)));
-        stages.addAll(algorithm.stages());
+        stages.addAll(algorithm.stages(facts));
         Decision decision = StageBatch.decide(facts, stages);
         means.once(
                 StepMetric.KL_PENALTY_MEAN, decision.outcomes().get(0).values().getOrDefault("mean_penalty", 0.0));

@@ -126,14 +126,7 @@ class StepStartTest {
         assertThat(report.figures().tokensTrainable()).isEqualTo(trainedTokens());
         assertThat(report.stages())
                 .extracting(StageReport::getStage)
-                .containsExactly(
-                        "staleness",
-                        "missing_old_log_probs",
-                        "token_tis",
-                        "grpo",
-                        "rollout_correction",
-                        "second_moment",
-                        "ess");
+                .containsExactly("staleness", "token_tis", "grpo", "rollout_correction", "second_moment", "ess");
         assertThat(report.tokensTrained()).isEqualTo(trainedTokens());
         assertThat(report.entries()).hasSize(8).allMatch(entry -> entry.getMaskedBy() == null);
     }
