@@ -261,6 +261,9 @@ public record Algorithm(
     }
 
     private static String kind(Object part) {
+        if (part instanceof Objective objective) {
+            return objective.name();
+        }
         return dev.millrace.corrections.stage.StageSettings.kindOf(part.getClass());
     }
 

@@ -21,6 +21,11 @@ public record M2poSurrogate(Anchor anchor) implements Objective {
     }
 
     @Override
+    public String name() {
+        return "m2po";
+    }
+
+    @Override
     public CorrectionUnit unit() {
         return CorrectionUnit.TOKEN;
     }

@@ -3,6 +3,7 @@ package dev.millrace.corrections.objective;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.control.ControlState;
 import dev.millrace.corrections.ratio.RatioKind;
+import dev.millrace.corrections.stage.StageSettings;
 import java.util.Optional;
 
 /**
@@ -12,6 +13,11 @@ import java.util.Optional;
  * <p>In all kinds that take them, the batch's importance weights multiply a token's loss and are not differentiated.
  */
 public interface Objective {
+
+    /** What it is called in messages: its kind, unless it says otherwise. */
+    default String name() {
+        return StageSettings.kindOf(getClass());
+    }
 
     /** On what the objective's own ratio acts; importance weights in the input have a unit of their own. */
     CorrectionUnit unit();

@@ -10,6 +10,9 @@ import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.objective.Aspo;
 import dev.millrace.corrections.objective.BypassPpoClip;
+import dev.millrace.corrections.objective.Cispo;
+import dev.millrace.corrections.objective.DecoupledPpo;
+import dev.millrace.corrections.objective.M2poSurrogate;
 import dev.millrace.corrections.objective.Oapl;
 import dev.millrace.corrections.objective.PpoClip;
 import dev.millrace.corrections.objective.Quatro;
@@ -184,6 +187,30 @@ class AlgorithmTest {
                         a.objective(Quatro.defaults()).weights(None.defaults()).minibatches(2)),
                 "objective.kind=quatro",
                 "set it to 1");
+    }
+
+    @Test
+    void shouldSayWhyATrustRegionCannotActAndRefuseWhatWouldThenCorrectNothing() {
+        Algorithm decoupled = PLAIN.with(a -> a.objective(DecoupledPpo.defaults()));
+
+        assertThat(decoupled.whyObjectiveCannotAct().orElseThrow())
+                .startsWith("objective decoupled_ppo cannot act: with minibatches=1 and epochs=1");
+        assertThat(decoupled.with(a -> a.minibatches(2)).whyObjectiveCannotAct())
+                .isEmpty();
+        assertThat(decoupled.with(a -> a.mode(Mode.INTERPOLATED)).whyObjectiveCannotAct())
+                .isEmpty();
+        assertThat(PLAIN.whyObjectiveCannotAct()).isEmpty();
+        refused(() -> decoupled.with(a -> a.weights(None.defaults())), "weights.kind is none", "ppo_clip");
+        refused(
+                () -> PLAIN.with(a ->
+                        a.objective(Cispo.defaults()).weights(None.defaults()).masks()),
+                "objective cispo cannot act",
+                "choose objective.kind=reinforce");
+        refused(
+                () -> PLAIN.with(a -> a.objective(M2poSurrogate.defaults()).masks()),
+                "objective m2po clips no ratio",
+                "the second-moment mask is its trust region",
+                "add the mask m2po");
     }
 
     @Test
