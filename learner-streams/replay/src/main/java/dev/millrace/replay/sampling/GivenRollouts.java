@@ -23,16 +23,12 @@ public final class GivenRollouts {
     public List<Trajectory> make(ScoredRollouts scored, long currentVersion) {
         List<Trajectory> made = new ArrayList<>(scored.rollouts().size());
         for (int s = 0; s < scored.rollouts().size(); s++) {
-            made.add(make(
-                    scored.rollouts().get(s),
-                    scored.of(scored.behavior(), s),
-                    scored.of(scored.current(), s),
-                    currentVersion));
+            made.add(make(scored.rollouts().get(s), scored.of(scored.current(), s), currentVersion));
         }
         return made;
     }
 
-    private Trajectory make(Rollout rollout, float[] behavior, float[] proximal, long proximalVersion) {
+    private Trajectory make(Rollout rollout, float[] proximal, long proximalVersion) {
         return Trajectory.newBuilder()
                 .setRunId(run.runId())
                 .setEpoch(run.epoch())
