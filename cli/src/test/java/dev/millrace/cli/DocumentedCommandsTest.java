@@ -3,8 +3,7 @@ package dev.millrace.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 
-import dev.millrace.runtime.config.ConfigBinder;
-import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -56,9 +55,9 @@ class DocumentedCommandsTest {
                                 settings.add(arguments[i + 1]);
                             }
                         }
-                        var tree = ConfigTree.empty();
-                        settings.forEach(setting -> ConfigTree.set(tree, setting));
-                        ConfigBinder.bind(MillraceConfig.defaults(), tree);
+                        ConfigLayers layers = new ConfigLayers();
+                        settings.forEach(layers::set);
+                        layers.resolve();
                         assertThat(parsed.hasSubcommand() || parsed.isUsageHelpRequested())
                                 .isTrue();
                     })
@@ -109,8 +108,9 @@ class DocumentedCommandsTest {
 
     @Test
     void shouldTakeTheDeploymentsConfiguration() {
-        MillraceConfig config = ConfigBinder.bind(
-                MillraceConfig.defaults(), ConfigTree.read(ROOT.resolve("infra/docker/millrace.yaml")));
+        MillraceConfig config = new ConfigLayers()
+                .file(ROOT.resolve("infra/docker/millrace.yaml"))
+                .resolve();
         assertThat(config.run().embedded()).isFalse();
     }
 }

@@ -50,15 +50,15 @@ class RecordedArchivesTest {
     }
 
     @Test
-    void shouldExplainEveryRecordOfTheFirstRunThatWasMadeByTheSecondContract() throws Exception {
-        List<TaskVerdict> verdicts = replay(ARCHIVES.resolve("contract-2"));
+    void shouldExplainEveryRecordOfTheRunThatWasMadeByTheThirdContract() throws Exception {
+        List<TaskVerdict> verdicts = replay(ARCHIVES.resolve("contract-3"));
         Map<String, Long> same = new HashMap<>();
         verdicts.forEach(verdict -> verdict.same().forEach((topic, records) -> same.merge(topic, records, Long::sum)));
         assertThat(same)
-                .isEqualTo(Map.of("millrace.trajectories", 320L, "millrace.batches", 6L, "millrace.outcomes", 64L));
+                .isEqualTo(Map.of("millrace.trajectories", 372L, "millrace.batches", 9L, "millrace.outcomes", 84L));
         assertThat(verdicts)
                 .extracting(TaskVerdict::task)
                 .containsExactly("join-0", "join-1", "join-2", "join-3", "assembly-0");
-        assertThat(verdicts.stream().mapToInt(TaskVerdict::beginnings).sum()).isEqualTo(9);
+        assertThat(verdicts.stream().mapToInt(TaskVerdict::beginnings).sum()).isEqualTo(10);
     }
 }
