@@ -21,8 +21,12 @@ import org.junit.jupiter.api.Test;
 class VerlKeysTest {
 
     private static Algorithm algorithm(String yaml) {
+        return algorithm(yaml, "");
+    }
+
+    private static Algorithm algorithm(String yaml, String others) {
         return new ConfigLayers()
-                .yaml("algorithm:\n" + yaml.indent(2), "test")
+                .yaml("algorithm:\n" + yaml.indent(2) + others, "test")
                 .resolve()
                 .algorithm();
     }
@@ -52,22 +56,25 @@ class VerlKeysTest {
         assertThat(algorithm("adv_estimator: grpo\nnorm_adv_by_std_in_grpo: false\n")
                         .advantage())
                 .isEqualTo(new Grpo(false));
-        for (String name : new String[] {
-            "gae",
-            "reinforce_plus_plus",
-            "reinforce_plus_plus_baseline",
-            "remax",
-            "opo",
-            "grpo_passk",
-            "gpg",
-            "optimal_token_baseline",
-            "tir_optimal_token_baseline",
-            "gdpo"
-        }) {
+        for (String name :
+                new String[] {"reinforce_plus_plus", "reinforce_plus_plus_baseline", "opo", "grpo_passk", "gpg", "gdpo"
+                }) {
             assertThat(algorithm("adv_estimator: " + name + "\n").advantage())
                     .as(name)
                     .isNotNull();
         }
+        for (String name : new String[] {"optimal_token_baseline", "tir_optimal_token_baseline"}) {
+            assertThat(algorithm("adv_estimator: " + name + "\n", "scorer:\n  sum_squared_probs: true\n")
+                            .advantage())
+                    .as(name)
+                    .isNotNull();
+        }
+        assertThatThrownBy(() -> algorithm("adv_estimator: optimal_token_baseline\n"))
+                .hasMessageContaining("scorer.sum_squared_probs is false; set it to true");
+        assertThatThrownBy(() -> algorithm("adv_estimator: gae\n"))
+                .hasMessageContainingAll("gae", "values, and no part of a run makes them");
+        assertThatThrownBy(() -> algorithm("adv_estimator: remax\n"))
+                .hasMessageContainingAll("remax", "no part of a run makes them");
         assertThatThrownBy(() -> algorithm("adv_estimator: rlo\n"))
                 .hasMessageContainingAll("algorithm.advantage", "rloo");
         assertThatThrownBy(() -> algorithm("norm_adv_by_std_in_grpo: false\n"))
