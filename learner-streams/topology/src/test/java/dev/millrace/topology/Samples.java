@@ -162,7 +162,8 @@ public final class Samples {
                 0L,
                 0L,
                 1000L,
-                Map.of());
+                Map.of(),
+                null);
     }
 
     /** What the training log says of a batch without a token left. */

@@ -63,7 +63,16 @@ public final class Examples {
     }
 
     public static RunClaim runClaim() {
-        return new RunClaim(RUN, 2, "default", NOW_MS, "run: {id: run-1}\n");
+        return new RunClaim(
+                RUN,
+                2,
+                "default",
+                NOW_MS,
+                "run: {id: run-1}\n",
+                new EpochParent(1, 9L, "sha256:00ff", "collapsed"),
+                "lkc-1",
+                Map.of("rollouts", "4L6g3nShT-eMCtK--X86sw"),
+                Map.of("rollouts-0", 4711L));
     }
 
     public static PromptRequest promptRequest() {
@@ -255,7 +264,8 @@ public final class Examples {
                 2304L,
                 11_520L,
                 NOW_MS,
-                Map.of("length_guard.mean_tokens", 5.5));
+                Map.of("length_guard.mean_tokens", 5.5),
+                1);
     }
 
     public static WeightChunk weightChunk() {

@@ -4,6 +4,7 @@ import dev.millrace.log.table.LogTable;
 import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.schemas.RunClaim;
 import dev.millrace.schemas.registry.SchemaRegistry;
+import dev.millrace.schemas.run.ClaimKey;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -12,14 +13,16 @@ import java.time.Clock;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.kafka.common.KafkaException;
 import org.jspecify.annotations.Nullable;
 
-/** The record that says whose the topics under a prefix are: written once, by compare-and-set, and by each epoch. */
+/**
+ * The record that says whose the topics under a prefix are: written once, by compare-and-set, and by each epoch. It is
+ * under two keys: {@link ClaimKey#VALID}, where the newest epoch's takes its place, and {@link ClaimKey#epoch}, where it stays.
+ */
 final class RunClaims {
-    private static final String KEY = "run";
-
     private final Map<String, Object> clientProperties;
     private final RunTopics topics;
     private final AvroSerde<RunClaim> serde;
@@ -51,12 +54,50 @@ final class RunClaims {
                         return Map.of();
                     }
                 }
-                return Map.of(KEY, record(run, configuration, clock));
+                return begun(new RunClaim(
+                        run.runId(),
+                        run.epoch(),
+                        run.policyId(),
+                        clock.millis(),
+                        configuration.orElse(null),
+                        null,
+                        "",
+                        Map.of(),
+                        Map.of()));
             });
         } catch (KafkaException e) {
             throw unreadable(e);
         }
         return claimedRun(claimed(valid.get()), before.get() != null);
+    }
+
+    /**
+     * Records where the run is, if its claim does not say so yet: one that is new, or of an older form, or to which a topic
+     * was added.
+     *
+     * @param before whether the claim was there before it was asked for
+     * @return the claim that is valid now
+     */
+    ClaimedRun place(RunIdentity run, LogPlace place, boolean before) {
+        AtomicReference<RunClaim> valid = new AtomicReference<>();
+        try (LogTable table = table(valid)) {
+            table.append(() -> {
+                RunClaim claim = claimed(valid.get());
+                requireExactly(claim, run);
+                Map<String, String> ids = new TreeMap<>(place.topicIds());
+                ids.putAll(claim.getTopics()); // what is recorded stays: it is what a later place is compared with
+                if (!claim.getClusterId().isEmpty() && claim.getTopics().equals(ids)) {
+                    return Map.of();
+                }
+                return begun(RunClaim.newBuilder(claim)
+                        .setClusterId(claim.getClusterId().isEmpty() ? place.clusterId() : claim.getClusterId())
+                        .setTopics(ids)
+                        .build());
+            });
+        } catch (KafkaException e) {
+            throw unreadable(e);
+        }
+        return claimedRun(claimed(valid.get()), before);
     }
 
     /**
@@ -72,7 +113,10 @@ final class RunClaims {
                 requireExactly(claim, run);
                 return configuration.equals(claim.getConfiguration())
                         ? Map.of()
-                        : Map.of(KEY, record(run, Optional.of(configuration), clock));
+                        : begun(RunClaim.newBuilder(claim)
+                                .setClaimedAtMs(clock.millis())
+                                .setConfiguration(configuration)
+                                .build());
             });
         } catch (KafkaException e) {
             throw unreadable(e);
@@ -83,13 +127,16 @@ final class RunClaims {
         return new ClaimedRun(
                 new RunIdentity(claim.getRunId(), claim.getEpoch(), claim.getPolicyId()),
                 Optional.ofNullable(claim.getConfiguration()),
-                before);
+                before,
+                Optional.ofNullable(claim.getParent()),
+                new LogPlace(claim.getClusterId(), claim.getTopics()),
+                claim.getBeganAt());
     }
 
-    private byte[] record(RunIdentity run, Optional<String> configuration, Clock clock) {
-        RunClaim claim =
-                new RunClaim(run.runId(), run.epoch(), run.policyId(), clock.millis(), configuration.orElse(null));
-        return Objects.requireNonNull(serde.serializer().serialize(topics.run(), claim));
+    /** An epoch's claim under both keys. */
+    private Map<String, byte[]> begun(RunClaim claim) {
+        byte[] value = Objects.requireNonNull(serde.serializer().serialize(topics.run(), claim));
+        return Map.of(ClaimKey.VALID, value, ClaimKey.epoch(claim.getEpoch()), value);
     }
 
     /** The claim, which must be this run's at exactly this epoch. */
@@ -141,7 +188,7 @@ final class RunClaims {
 
     private LogTable table(AtomicReference<RunClaim> valid) {
         return new LogTable(clientProperties, topics.run(), timeoutMs, (key, value) -> {
-            if (key.equals(KEY)) {
+            if (key.equals(ClaimKey.VALID)) {
                 valid.set(serde.deserializer().deserialize(topics.run(), value));
             }
         });

@@ -83,6 +83,7 @@ public final class RunLog implements AutoCloseable {
                 ClaimedRun claimed = claims.claim(run, configuration, clock);
                 administration.prepareRun(topics, partnerTopics);
                 register(registry, topics, partnerTopics);
+                claimed = claims.place(run, place(administration, topics), claimed.before());
                 return new RunLog(connection(clientProperties, topics, run, config, registry), claims, claimed);
             } catch (RuntimeException e) {
                 registry.close();
@@ -238,6 +239,10 @@ public final class RunLog implements AutoCloseable {
         } else {
             schemas.forEach(registry::idOf);
         }
+    }
+
+    private static LogPlace place(TopicAdministration administration, RunTopics topics) {
+        return new LogPlace(administration.clusterId(), administration.ids(administration.existing(topics.all())));
     }
 
     /** Topics without a claim were made by somebody else, or are what is left of a run that was deleted by half. */

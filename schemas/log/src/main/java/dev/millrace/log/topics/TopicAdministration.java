@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
@@ -24,6 +25,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.errors.TopicExistsException;
+import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 
 /**
  * Creates and checks the topics of a run.
@@ -77,6 +79,33 @@ public final class TopicAdministration implements AutoCloseable {
         Set<String> there = new HashSet<>(calls.required(admin.listTopics().names(), "list its topics"));
         there.retainAll(names);
         return there;
+    }
+
+    /** The cluster's identity, as it names itself. */
+    public String clusterId() {
+        return calls.required(admin.describeCluster().clusterId(), "name itself");
+    }
+
+    /** The identities that the cluster gave to topics when they were made, by name; one that is not there is left out. */
+    public Map<String, String> ids(Collection<String> names) {
+        Map<String, String> ids = new TreeMap<>();
+        admin.describeTopics(names).topicNameValues().forEach((name, described) -> {
+            try {
+                ids.put(
+                        name,
+                        calls.answer(described, "describe topic " + name)
+                                .topicId()
+                                .toString());
+            } catch (ExecutionException e) {
+                if (!(e.getCause() instanceof UnknownTopicOrPartitionException)) {
+                    throw new LogSetupException(
+                            "the cluster could not describe topic " + name + ": "
+                                    + ClusterCalls.cause(e).getMessage(),
+                            ClusterCalls.cause(e));
+                }
+            }
+        });
+        return ids;
     }
 
     /** Makes the topic in which schemas are kept when no registry is configured, or checks it. */

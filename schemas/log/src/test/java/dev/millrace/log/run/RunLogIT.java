@@ -4,16 +4,21 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.registry.LogSchemaRegistry;
+import dev.millrace.log.table.LogTable;
 import dev.millrace.log.topics.LogSetupException;
 import dev.millrace.log.topics.TopicsConfig;
+import dev.millrace.schemas.RunClaim;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.run.ClaimKey;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -100,11 +105,60 @@ class RunLogIT {
         try (RunLog joined = RunLog.join(client, topics, run, CONFIG, "")) {
             assertThat(joined.claim().configuration()).contains("eta: 3");
         }
-        assertThat(RunLog.look(client, topics, CONFIG, "")).contains(new ClaimedRun(run, Optional.of("eta: 3"), true));
+        assertThat(RunLog.look(client, topics, CONFIG, "").orElseThrow().configuration())
+                .contains("eta: 3");
         try (RunLog nextEpoch = open(topics, new RunIdentity("run-f", 1, "default"), "eta: 4")) {
             assertThat(nextEpoch.claim().configuration()).contains("eta: 4");
             assertThat(nextEpoch.resumed()).isTrue();
         }
+    }
+
+    @Test
+    void shouldRecordTheClusterAndTheIdentitiesOfTheTopics() throws Exception {
+        RunTopics topics = new RunTopics("placed.");
+        RunIdentity run = new RunIdentity("run-p", 0, "default");
+        open(topics, run, "eta: 1").close();
+
+        ClaimedRun claim = RunLog.look(client, topics, CONFIG, "").orElseThrow();
+        try (Admin admin = Admin.create(client)) {
+            assertThat(claim.place().clusterId())
+                    .isEqualTo(admin.describeCluster().clusterId().get(10, TimeUnit.SECONDS));
+            String rollouts = topics.rollouts();
+            assertThat(claim.place().topicIds())
+                    .containsOnlyKeys(topics.required())
+                    .containsEntry(
+                            rollouts,
+                            admin.describeTopics(List.of(rollouts))
+                                    .allTopicNames()
+                                    .get(10, TimeUnit.SECONDS)
+                                    .get(rollouts)
+                                    .topicId()
+                                    .toString());
+        }
+        assertThat(claim.parent()).isEmpty();
+        assertThat(claim.beganAt()).isEmpty();
+    }
+
+    @Test
+    void shouldKeepTheClaimOfEveryEpoch() {
+        RunTopics topics = new RunTopics("kept.");
+        open(topics, new RunIdentity("run-k", 0, "default"), "eta: 1").close();
+        open(topics, new RunIdentity("run-k", 1, "default"), "eta: 2").close();
+
+        Map<String, RunClaim> byKey = new HashMap<>();
+        try (LogSchemaRegistry registry = LogSchemaRegistry.reading(client, CONFIG.schemasTopic(), 30_000);
+                LogTable table = new LogTable(
+                        client, topics.run(), 30_000, (key, value) -> byKey.put(key, claim(registry, topics, value)))) {
+            table.catchUp();
+        }
+
+        assertThat(byKey).containsOnlyKeys(ClaimKey.VALID, ClaimKey.epoch(0), ClaimKey.epoch(1));
+        assertThat(byKey.get(ClaimKey.epoch(0)).getConfiguration()).isEqualTo("eta: 1");
+        assertThat(byKey.get(ClaimKey.epoch(1))).isEqualTo(byKey.get(ClaimKey.VALID));
+    }
+
+    private static RunClaim claim(LogSchemaRegistry registry, RunTopics topics, byte[] value) {
+        return AvroSerde.of(RunClaim.class, registry).deserializer().deserialize(topics.run(), value);
     }
 
     @Test
