@@ -135,7 +135,7 @@ public final class TrainRun {
             begun = true;
             writeConfiguration(); // only now is it known that the run can go on with it
             endpoint.serve(log.registryContents());
-            return trained(log.connection(), meters);
+            return trained(log.connection().reachedBy("--run-dir " + directory.path()), meters);
         }
     }
 

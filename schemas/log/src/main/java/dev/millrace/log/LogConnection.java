@@ -17,9 +17,14 @@ import java.util.Map;
  * @param topics the run's topics
  * @param run the run's identity
  * @param registry shared; whoever made it closes it
+ * @param whereabouts the options with which a command of a person finds this run, such as {@code --run-dir runs/r1}
  */
 public record LogConnection(
-        Map<String, Object> clientProperties, RunTopics topics, RunIdentity run, SchemaRegistry registry) {
+        Map<String, Object> clientProperties,
+        RunTopics topics,
+        RunIdentity run,
+        SchemaRegistry registry,
+        String whereabouts) {
 
     private static final String CONSUMER = "consumer.";
     private static final String PRODUCER = "producer.";
@@ -32,6 +37,28 @@ public record LogConnection(
         if (!clientProperties.containsKey("bootstrap.servers")) {
             throw new IllegalArgumentException("a log connection needs bootstrap.servers");
         }
+    }
+
+    /** Of a run that is found on its cluster, by its id or topic prefix. */
+    public LogConnection(
+            Map<String, Object> clientProperties, RunTopics topics, RunIdentity run, SchemaRegistry registry) {
+        this(clientProperties, topics, run, registry, onCluster(clientProperties, topics, run));
+    }
+
+    private static String onCluster(Map<String, Object> clientProperties, RunTopics topics, RunIdentity run) {
+        boolean usual = topics.prefix().equals("millrace." + run.runId() + ".");
+        return "--bootstrap-servers " + clientProperties.get("bootstrap.servers")
+                + (usual ? " --run " + run.runId() : " --topic-prefix " + topics.prefix());
+    }
+
+    /** The same log, which commands find by other options. */
+    public LogConnection reachedBy(String options) {
+        return new LogConnection(clientProperties, topics, run, registry, options);
+    }
+
+    /** A command about this run as a person can enter it, for messages that name a way out: {@code millrace repair --run-dir runs/r1}. */
+    public String command(String name) {
+        return "millrace " + name + " " + whereabouts;
     }
 
     /** The common settings with others put over them. */

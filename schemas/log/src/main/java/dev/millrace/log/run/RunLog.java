@@ -195,11 +195,12 @@ public final class RunLog implements AutoCloseable {
     public RunLog with(TopicsConfig config) {
         return new RunLog(
                 connection(
-                        connection.clientProperties(),
-                        connection.topics(),
-                        connection.run(),
-                        config,
-                        connection.registry()),
+                                connection.clientProperties(),
+                                connection.topics(),
+                                connection.run(),
+                                config,
+                                connection.registry())
+                        .reachedBy(connection.whereabouts()),
                 claims,
                 claimed);
     }
