@@ -2,11 +2,15 @@ package dev.millrace.runtime;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
+import ai.onnxruntime.OrtEnvironment;
+import ai.onnxruntime.OrtProvider;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.StoppedException;
+import dev.millrace.runtime.train.RunDirectory;
 import dev.millrace.runtime.train.RunEnd;
 import dev.millrace.runtime.train.RunResult;
 import java.io.PrintWriter;
@@ -62,6 +66,22 @@ class MillraceIT {
                                 .run())
                 .isInstanceOf(ConfigException.class)
                 .hasMessageContaining("it cannot change once a run has begun");
+    }
+
+    @Test
+    void shouldRefuseWhatCannotBeUsedBeforeTheBrokerStarts() {
+        assumeFalse(OrtEnvironment.getAvailableProviders().contains(OrtProvider.CUDA), "built with -Pgpu");
+        for (String setting : List.of("run.device=cuda:0", "run.schema_registry_url='http://127.0.0.1:1'")) {
+            Path folder = temporary.resolve("refused");
+            StringWriter printed = new StringWriter();
+            Millrace run = new Millrace(new ConfigLayers().set(setting).resolve())
+                    .in(folder)
+                    .printingTo(new PrintWriter(printed, true), new PrintWriter(printed, true));
+            assertThatThrownBy(run::run).hasMessageContaining(setting.substring(0, setting.indexOf('=')));
+            assertThat(printed.toString()).startsWith("run ").doesNotContain("broker");
+            assertThat(folder.resolve("broker")).doesNotExist();
+            assertThat(RunDirectory.holdsRun(folder)).isFalse();
+        }
     }
 
     @Test

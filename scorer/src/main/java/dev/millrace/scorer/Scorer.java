@@ -56,7 +56,7 @@ public final class Scorer implements AutoCloseable {
     private volatile boolean stopped;
     private volatile long servedVersion = -1;
     private long servingSinceMs;
-    private long lastHeartbeatMs;
+    private long lastHeartbeatNanos;
     private long totalTokens;
 
     /**
@@ -184,13 +184,14 @@ public final class Scorer implements AutoCloseable {
             return null; // the newest version is no concern of a fixed policy
         }
         long now = clock.millis();
+        long monotonic = System.nanoTime(); // the clock may be set back, and who is not heard of is forgotten
         if (version != servedVersion) {
             servedVersion = version;
             servingSinceMs = now;
-        } else if (now - lastHeartbeatMs < config.heartbeatMs()) {
+        } else if (monotonic - lastHeartbeatNanos < config.heartbeatMs() * 1_000_000L) {
             return null;
         }
-        lastHeartbeatMs = now;
+        lastHeartbeatNanos = monotonic;
         return serving(version, now, false);
     }
 

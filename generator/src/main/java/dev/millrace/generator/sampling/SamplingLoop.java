@@ -52,11 +52,12 @@ final class SamplingLoop implements PromptSource.Moves {
     private boolean heldBack; // prompts wait for weights: those that admission knew, or those that are to be taken up
     private boolean updateIsDue; // new weights are there, and groups that were begun keep them from being taken up
     private long awaited = -1;
-    private long awaitedSinceMs;
+    private long awaitedSince;
     private long gaveUpWaitingFor = -1;
-    private long lastPollMs;
-    private long lastCommitMs;
-    private long lastHeartbeatMs;
+    private long lastPoll;
+    private long lastCommit;
+    private long lastHeartbeat;
+    private boolean heartbeatIsDue = true;
 
     SamplingLoop(
             LogConnection connection,
@@ -96,8 +97,13 @@ final class SamplingLoop implements PromptSource.Moves {
         drain();
     }
 
+    /** For durations and deadlines, which must not depend on what somebody does to the clock; what is written down is dated by the clock. */
+    private static long monotonicMs() {
+        return System.nanoTime() / 1_000_000;
+    }
+
     private void readPrompts() {
-        long now = clock.millis();
+        long now = monotonicMs();
         if (batcher.active() == 0 && (heldBack || prompts.isEmpty())) {
             long from = System.nanoTime();
             prompts.poll(
@@ -105,8 +111,8 @@ final class SamplingLoop implements PromptSource.Moves {
                             ? VERSION_POLL
                             : finished.isEmpty() ? IDLE_WAIT : Duration.ofMillis(config.commitIntervalMs()));
             meters.idle(System.nanoTime() - from);
-        } else if (now - lastPollMs >= POLL_INTERVAL_MS) {
-            lastPollMs = now;
+        } else if (now - lastPoll >= POLL_INTERVAL_MS) {
+            lastPoll = now;
             prompts.poll(Duration.ZERO);
         }
     }
@@ -125,7 +131,7 @@ final class SamplingLoop implements PromptSource.Moves {
             meters.serving(newest.version(), serving != null);
             serving = newest;
             servingSinceMs = clock.millis();
-            lastHeartbeatMs = 0; // what is served has changed: say so with the next commit
+            heartbeatIsDue = true; // what is served has changed: say so with the next commit
         }
     }
 
@@ -150,12 +156,12 @@ final class SamplingLoop implements PromptSource.Moves {
         if (admittedVersion <= Math.max(serving().version(), gaveUpWaitingFor)) {
             return true;
         }
-        long now = clock.millis();
+        long now = monotonicMs();
         if (awaited != admittedVersion) {
             awaited = admittedVersion;
-            awaitedSinceMs = now;
+            awaitedSince = now;
         }
-        if (now - awaitedSinceMs < config.versionWaitMs()) {
+        if (now - awaitedSince < config.versionWaitMs()) {
             return false;
         }
         LOG.warn(
@@ -194,13 +200,13 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     private void commitIfDue() {
-        long now = clock.millis();
-        boolean heartbeat = now - lastHeartbeatMs >= config.heartbeatMs();
+        long now = monotonicMs();
+        boolean heartbeat = heartbeatIsDue || now - lastHeartbeat >= config.heartbeatMs();
         boolean something = !finished.isEmpty() || prompts.hasRefused();
         if (finished.size() > MAX_UNCOMMITTED_FILLINGS * config.slots()) {
             settle(); // commits are slower than sampling: wait for one, so that memory stays bounded
         }
-        boolean worthIt = nothingToSample() || now - lastCommitMs >= config.commitIntervalMs();
+        boolean worthIt = nothingToSample() || now - lastCommit >= config.commitIntervalMs();
         if (!writer.isBusy() && (heartbeat || something && worthIt)) {
             settle();
             commit(heartbeat);
@@ -208,10 +214,11 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     private void commit(boolean heartbeat) {
-        lastCommitMs = clock.millis();
+        lastCommit = monotonicMs();
         Serving record = null;
         if (heartbeat && serving != null) {
-            lastHeartbeatMs = lastCommitMs;
+            lastHeartbeat = lastCommit;
+            heartbeatIsDue = false;
             record = new Serving(
                     run.runId(),
                     run.epoch(),
@@ -220,7 +227,7 @@ final class SamplingLoop implements PromptSource.Moves {
                     run.policyId(),
                     serving.version(),
                     servingSinceMs,
-                    lastCommitMs,
+                    clock.millis(),
                     totalTokens,
                     oldestInFlight(),
                     leaving,
@@ -250,8 +257,8 @@ final class SamplingLoop implements PromptSource.Moves {
 
     private void drain() {
         prompts.dropNotBegun();
-        long deadline = clock.millis() + config.drainMs();
-        while ((batcher.active() > 0 || !prompts.isEmpty()) && clock.millis() < deadline) {
+        long deadline = monotonicMs() + config.drainMs();
+        while ((batcher.active() > 0 || !prompts.isEmpty()) && monotonicMs() < deadline) {
             fillSlots();
             advance();
             commitIfDue();

@@ -28,6 +28,9 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Clock;
+import java.time.Instant;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -35,6 +38,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -254,6 +258,45 @@ class GeneratorIT {
                 distinct.add(rollout.getRolloutId() + Arrays.toString(PackedInts.toArray(rollout.getResponseTokens())));
             });
             assertThat(distinct).hasSize(480);
+        }
+    }
+
+    /** By such a clock no time ever passes: nothing would be due, and who is not heard of is forgotten. */
+    @Test
+    void shouldCommitAndBeHeardOfUnderAClockThatIsSetBackAllTheTime() {
+        run.publish(0, 0);
+        releaseInc(0, 4, 2);
+        AtomicLong backward = new AtomicLong(System.currentTimeMillis());
+        Clock clock = new Clock() {
+            @Override
+            public ZoneId getZone() {
+                return ZoneOffset.UTC;
+            }
+
+            @Override
+            public Clock withZone(ZoneId zone) {
+                return this;
+            }
+
+            @Override
+            public Instant instant() {
+                return Instant.ofEpochMilli(backward.addAndGet(-1000));
+            }
+        };
+        try (Generator generator = new Generator(
+                run.connection(),
+                run.feed(),
+                Environments.builtIn(),
+                Engine.cpu(),
+                config("g", 4, 2, 500),
+                meters,
+                clock)) {
+            RunningRole role = new RunningRole("generator", generator::run, generator::stop);
+            run.await(Rollout.class, run.connection().topics().rollouts(), 8);
+            assertThat(run.await(Serving.class, run.connection().topics().serving(), 3))
+                    .as("heartbeats")
+                    .allSatisfy(serving -> assertThat(serving.getVersion()).isZero());
+            role.stop();
         }
     }
 

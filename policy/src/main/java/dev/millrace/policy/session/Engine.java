@@ -5,6 +5,11 @@ import ai.onnxruntime.OrtException;
 import ai.onnxruntime.OrtProvider;
 import ai.onnxruntime.OrtSession;
 import ai.onnxruntime.providers.OrtCUDAProviderOptions;
+import dev.millrace.policy.onnx.ElementType;
+import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Shape;
+import dev.millrace.policy.onnx.Value;
 import dev.millrace.policy.onnx.proto.ModelProto;
 
 /**
@@ -45,6 +50,23 @@ public final class Engine {
     /** The CPU with one thread per call. */
     public static Engine cpu() {
         return new Engine(Device.CPU, 1);
+    }
+
+    /**
+     * Loads a graph of one node and closes it again: whether the device is there and its libraries are shows only then.
+     *
+     * @throws InferenceException if it is not
+     */
+    public void requireUsable() {
+        GraphBuilder graph = new GraphBuilder("probe");
+        Value input = graph.input("in", ElementType.FLOAT, Shape.of(1));
+        graph.output("out", new Operators(graph).identity(input));
+        try {
+            compile(graph.model()).close();
+        } catch (OrtException e) {
+            throw new InferenceException(
+                    "ONNX Runtime could not close a graph on device " + device + ": " + e.getMessage(), e);
+        }
     }
 
     public Device device() {

@@ -1,6 +1,7 @@
 package dev.millrace.policy.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
@@ -31,6 +32,11 @@ class EngineTest {
                 .hasMessageStartingWith(
                         "device cuda:0 needs ONNX Runtime's CUDA provider, and this build carries only [CPU")
                 .hasMessageEndingWith("; build with -Pgpu, or choose device cpu");
+    }
+
+    @Test
+    void shouldTryADeviceBeforeAnythingRestsOnIt() {
+        assertThatCode(Engine.cpu()::requireUsable).doesNotThrowAnyException();
     }
 
     @Test

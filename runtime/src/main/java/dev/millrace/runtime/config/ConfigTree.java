@@ -1,6 +1,7 @@
 package dev.millrace.runtime.config;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.core.StreamReadFeature;
 import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.JsonNode;
@@ -10,10 +11,11 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.fasterxml.jackson.dataformat.yaml.YAMLFactory;
 import com.fasterxml.jackson.dataformat.yaml.YAMLGenerator;
 import com.fasterxml.jackson.dataformat.yaml.YAMLMapper;
+import com.fasterxml.jackson.dataformat.yaml.YAMLParser;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -23,7 +25,13 @@ import org.yaml.snakeyaml.error.MarkedYAMLException;
 /** The configuration as it was written: a YAML file with {@code key=value} settings put over it. */
 public final class ConfigTree {
     private static final Pattern INDEX = Pattern.compile("\\[(\\d+)]");
+    private static final BoundedText TEXT = new BoundedText(Duration.ofSeconds(30));
+    private static final int MOST_DEPTH = 32;
     private static final YAMLMapper YAML = YAMLMapper.builder(YAMLFactory.builder()
+                    .streamReadConstraints(StreamReadConstraints.builder()
+                            .maxNestingDepth(MOST_DEPTH)
+                            .maxStringLength(BoundedText.MOST_BYTES)
+                            .build())
                     .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
                     .disable(YAMLGenerator.Feature.WRITE_DOC_START_MARKER)
                     .enable(YAMLGenerator.Feature.MINIMIZE_QUOTES)
@@ -52,7 +60,7 @@ public final class ConfigTree {
      */
     public static ObjectNode read(Path file) {
         try {
-            return parse(Files.readString(file), file.toString());
+            return parse(TEXT.read(file), file.toString());
         } catch (NoSuchFileException e) {
             throw new ConfigException("there is no configuration file " + file, e);
         } catch (IOException e) {
@@ -69,8 +77,9 @@ public final class ConfigTree {
     public static ObjectNode parse(String text, String name) {
         JsonNode tree;
         try {
+            requireNoAliases(text, name);
             tree = YAML.readTree(text);
-        } catch (JsonProcessingException e) {
+        } catch (IOException e) {
             // without its cause, which draws the line, and a password with odd characters is what YAML stumbles over
             throw new ConfigException(name + " is not valid YAML" + problem(e));
         }
@@ -94,8 +103,10 @@ public final class ConfigTree {
         }
         JsonNode value;
         try {
+            requireNoAliases(
+                    setting.substring(equals + 1), "--set " + setting.substring(0, equals) + "=...: the value");
             value = YAML.readTree(setting.substring(equals + 1));
-        } catch (JsonProcessingException e) {
+        } catch (IOException e) {
             throw new ConfigException(
                     "--set " + setting.substring(0, equals) + "=...: the value is not valid YAML" + problem(e));
         }
@@ -103,6 +114,24 @@ public final class ConfigTree {
             value = JsonNodeFactory.instance.textNode("");
         }
         put(tree, setting.substring(0, equals).trim(), value);
+    }
+
+    /** An alias would be read as the text of its name. */
+    private static void requireNoAliases(String text, String name) throws IOException {
+        if (text.length() > BoundedText.MOST_BYTES) {
+            throw new ConfigException(name + " has " + text.length() + " characters, more than "
+                    + BoundedText.MOST_BYTES + ", which no configuration needs");
+        }
+        try (YAMLParser parser = YAML.getFactory().createParser(text)) {
+            while (parser.nextToken() != null) {
+                if (parser.isCurrentAlias()) {
+                    throw new ConfigException(
+                            name + " refers to an anchor, *" + parser.getText() + ", at line "
+                                    + parser.currentTokenLocation().getLineNr()
+                                    + "; anchors and aliases are not supported, so write the value out, or put it in quotes if it is a text that begins with *");
+                }
+            }
+        }
     }
 
     /** Puts text under {@code a.b.c}, whatever it looks like. */
@@ -199,13 +228,18 @@ public final class ConfigTree {
     }
 
     /** Where and what, on one line: the parser's own message draws the place over several. */
-    private static String problem(JsonProcessingException e) {
+    private static String problem(IOException e) {
+        if (!(e instanceof JsonProcessingException processing)) {
+            return ": " + e.getMessage();
+        }
         if (e.getCause() instanceof MarkedYAMLException marked && marked.getProblemMark() != null) {
             return " at line " + (marked.getProblemMark().getLine() + 1) + ", column "
                     + (marked.getProblemMark().getColumn() + 1) + ": " + marked.getProblem();
         }
-        return (e.getLocation() == null ? "" : " at line " + e.getLocation().getLineNr()) + ": "
-                + e.getOriginalMessage().lines().map(String::strip).collect(Collectors.joining(" "));
+        return (processing.getLocation() == null
+                        ? ""
+                        : " at line " + processing.getLocation().getLineNr()) + ": "
+                + processing.getOriginalMessage().lines().map(String::strip).collect(Collectors.joining(" "));
     }
 
     /** The tree as YAML text. */

@@ -10,18 +10,22 @@ import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Millrace's HTTP port on loopback: {@code /metrics} for Prometheus, and what else is mounted.
  *
- * <p>Two daemon threads answer; a slow reader delays other readers, never the run.
+ * <p>Daemon threads answer, one for each request that is under way. A request that takes longer than {@value #LIMIT_SECONDS} s to be
+ * sent or to be answered is given up; above {@value #MOST_REQUESTS} at once, connections are closed.
  */
 public final class HttpEndpoint implements AutoCloseable {
+    private static final int MOST_REQUESTS = 64;
+    private static final int LIMIT_SECONDS = 10;
+
     private final @Nullable HttpServer server;
     private final @Nullable ExecutorService threads;
 
@@ -35,9 +39,14 @@ public final class HttpEndpoint implements AutoCloseable {
      *
      * @param port 1 to 65535; 0 takes any free one
      * @param mounts further handlers
-     * @throws Refusal if the port is taken
+     * @throws RefusedRequestException if the port is taken
      */
     public static HttpEndpoint open(int port, PrometheusMeterRegistry metrics, Consumer<HttpServer> mounts) {
+        return open(port, metrics, mounts, Duration.ofSeconds(LIMIT_SECONDS));
+    }
+
+    /** @param limit of each request */
+    static HttpEndpoint open(int port, PrometheusMeterRegistry metrics, Consumer<HttpServer> mounts, Duration limit) {
         HttpServer server;
         try {
             server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
@@ -48,11 +57,7 @@ public final class HttpEndpoint implements AutoCloseable {
         } catch (IOException e) {
             throw new RefusedRequestException("cannot open port " + port + " on loopback: " + e.getMessage(), e);
         }
-        ExecutorService threads = Executors.newFixedThreadPool(2, task -> {
-            Thread thread = new Thread(task, "http");
-            thread.setDaemon(true);
-            return thread;
-        });
+        ExecutorService threads = new RequestThreads(MOST_REQUESTS, limit);
         server.setExecutor(threads);
         server.createContext("/metrics", exchange -> {
             byte[] body = metrics.scrape().getBytes(StandardCharsets.UTF_8);

@@ -6,7 +6,12 @@ import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
+import dev.millrace.policy.session.Device;
+import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.InferenceException;
+import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.RecordedConfiguration;
@@ -64,6 +69,7 @@ public final class TrainRun {
     private boolean begun;
 
     private final long startedAtMs;
+    private final ElapsedTime elapsed;
 
     public TrainRun(
             MillraceConfig config,
@@ -77,6 +83,7 @@ public final class TrainRun {
         this.config = config;
         this.stop = stop;
         this.startedAtMs = startedAtMs;
+        this.elapsed = new ElapsedTime(startedAtMs, System.currentTimeMillis(), System::nanoTime);
         this.directory = directory;
         this.summaryCopy = summaryCopy;
         this.views = views;
@@ -88,9 +95,37 @@ public final class TrainRun {
     public RunResult run() throws Exception {
         say((directory.resumed() ? "going on with run " : "run ") + config.run().id() + " in " + directory.path());
         config.algorithm().whyObjectiveCannotAct().ifPresent(this::say);
-        if (!directory.resumed()) {
-            writeConfiguration(); // first, so that a kill leaves a folder that can be gone on with
+        try {
+            requireUsable();
+            if (!directory.resumed()) {
+                writeConfiguration(); // before anything else is made, so that a kill leaves a folder that can be gone
+                // on with
+            }
+            return started();
+        } catch (Exception e) {
+            if (!begun && !directory.resumed()) {
+                directory.discard();
+            }
+            throw e;
         }
+    }
+
+    /** Whatever is needed and can be tried is tried before anything is started. */
+    private void requireUsable() {
+        try {
+            new Engine(Device.parse(config.run().device()), 1).requireUsable();
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException("run.device: " + e.getMessage(), e);
+        } catch (InferenceException e) {
+            throw new RefusedRequestException(
+                    "run.device " + config.run().device() + " cannot be used: " + e.getMessage()
+                            + "; mend that, or choose --device cpu",
+                    e);
+        }
+        RunLog.requireRegistry(config.topics(), config.run().schemaRegistryUrl().written());
+    }
+
+    private RunResult started() throws Exception {
         try (Meters meters = new Meters();
                 HttpEndpoint endpoint =
                         HttpEndpoint.openIfWanted(config.metrics().port(), meters.registry())) {
@@ -110,11 +145,6 @@ public final class TrainRun {
                         + config.run().topics().prefix() + "*");
                 return onLog(broker.bootstrapServers(), endpoint, meters.registry());
             }
-        } catch (Exception e) {
-            if (!begun && !directory.resumed()) {
-                directory.discard();
-            }
-            throw e;
         }
     }
 
@@ -167,7 +197,7 @@ public final class TrainRun {
         try (Pipeline pipeline = new Pipeline(config, connection, meters, Clock.systemUTC());
                 RoleThreads threads = new RoleThreads(STOP_PATIENCE);
                 Admin admin = Admin.create(connection.admin())) {
-            rolesStartedAt = elapsedSeconds();
+            rolesStartedAt = elapsed.seconds();
             threads.start(pipeline.admission());
             threads.start(pipeline.generator());
             pipeline.scorers().forEach(threads::start);
@@ -185,7 +215,7 @@ public final class TrainRun {
                     pipeline::alarms,
                     stepLog::idleStages);
             end = watch(stepLog.steps(), monitor, threads, learner);
-            idle = idleFractions(meters, elapsedSeconds() - rolesStartedAt);
+            idle = idleFractions(meters, elapsed.seconds() - rolesStartedAt);
             if (stop.isMade()) {
                 say("stopping; a second signal ends at once, without the summary");
             }
@@ -226,10 +256,10 @@ public final class TrainRun {
 
     private RunEnd watch(List<StepRow> steps, RunMonitor monitor, RoleThreads threads, Role learner) throws Exception {
         RunResults results = new RunResults(directory);
-        double stepsWrittenAt = elapsedSeconds();
+        double stepsWrittenAt = elapsed.seconds();
         try (RunView view = views.get()) {
             while (true) {
-                double now = elapsedSeconds();
+                double now = elapsed.seconds();
                 view.show(monitor.status(now, steps.isEmpty() ? "the first step" : ""));
                 if (now - stepsWrittenAt >= STEPS_PERIOD_SECONDS) {
                     results.writeSteps(List.copyOf(steps));
@@ -271,7 +301,7 @@ public final class TrainRun {
                 stages.idle(),
                 secondsOfNew.length,
                 secondsOfNew.length == 0 ? Double.NaN : secondsOfNew[0],
-                elapsedSeconds(),
+                elapsed.seconds(),
                 new RunSummary.Tokens(account.generatedTokens(), account.scoredTokens(), account.trainedTokens()),
                 account.balance(),
                 idle,
@@ -298,9 +328,5 @@ public final class TrainRun {
             idle.put(role, counter == null ? 0 : Math.max(0, Math.min(1, counter.count() / seconds)));
         }
         return idle;
-    }
-
-    private double elapsedSeconds() {
-        return (System.currentTimeMillis() - startedAtMs) / 1e3;
     }
 }

@@ -7,34 +7,30 @@ import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
+import java.time.Clock;
 import java.time.Duration;
 import java.util.Collection;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/**
- * Who serves which version, from the topic {@code serving}.
- *
- * <p>A server that has ended in order is off the board at once; one that was killed, {@value #FORGOTTEN_AFTER_MS} ms after
- * its last word, with a warning: until then it may be one that hangs. Used by one thread.
- */
+/** Who serves which version, from the topic {@code serving}. Used by one thread. */
 final class ServingVersions implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ServingVersions.class);
-    static final long FORGOTTEN_AFTER_MS = 300_000;
 
     private final RunIdentity run;
     private final LogReader log;
     private final Deserializer<Serving> servings;
-    private final Map<String, Server> servers = new LinkedHashMap<>();
+    private final ServerBoard board = new ServerBoard(System::nanoTime);
+    private final Clock clock;
     private final List<TopicPartition> partitions;
 
-    ServingVersions(LogConnection connection) {
+    /** @param clock by which servers date what they say */
+    ServingVersions(LogConnection connection, Clock clock) {
+        this.clock = clock;
         this.run = connection.run();
         this.servings = AvroSerde.of(Serving.class, connection.registry()).deserializer();
         this.log = new LogReader(connection);
@@ -58,9 +54,9 @@ final class ServingVersions implements AutoCloseable {
             }
             Server server = Server.of(serving);
             if (serving.getLeft()) {
-                servers.remove(server.name());
+                board.left(server);
             } else {
-                servers.put(server.name(), server);
+                board.hear(server, clock.millis());
             }
         } catch (MalformedRecordException e) {
             LOG.warn("passed over {}-{}@{}: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
@@ -68,20 +64,8 @@ final class ServingVersions implements AutoCloseable {
     }
 
     /** Every server that is not forgotten. */
-    Collection<Server> servers(long nowMs) {
-        servers.values().removeIf(server -> {
-            boolean forgotten = nowMs - server.heardMs() > FORGOTTEN_AFTER_MS;
-            if (forgotten) {
-                LOG.warn(
-                        "{} was last heard of {} s ago, serving version {}; it is no longer waited for, nor are versions kept"
-                                + " for it",
-                        server.name(),
-                        (nowMs - server.heardMs()) / 1000,
-                        server.version());
-            }
-            return forgotten;
-        });
-        return List.copyOf(servers.values());
+    Collection<Server> servers() {
+        return board.servers();
     }
 
     @Override

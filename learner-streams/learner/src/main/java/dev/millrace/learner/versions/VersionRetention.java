@@ -90,7 +90,7 @@ public final class VersionRetention implements AutoCloseable {
         while (pause()) {
             try (PolicyFeed feed = new PolicyFeed(connection, config);
                     Admin admin = Admin.create(connection.admin());
-                    ServingVersions board = new ServingVersions(connection);
+                    ServingVersions board = new ServingVersions(connection, clock);
                     UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
                 VersionRemoval removal =
                         new VersionRemoval(connection, admin, feed, ObjectStore.of(config.store()), LIMIT.toMillis());
@@ -125,7 +125,7 @@ public final class VersionRetention implements AutoCloseable {
             return;
         }
         board.update(LIMIT);
-        Collection<Server> servers = board.servers(clock.millis());
+        Collection<Server> servers = board.servers();
         report(unservedVersions.find(
                 newest.getVersion(), servers, version -> publishedAt(feed, version), clock.millis()));
         int period = Math.max(1, config.keepVersions() / REMOVALS_PER_WINDOW);

@@ -119,7 +119,7 @@ class VersionRetentionIT {
         publish(config, 10);
         try (PolicyFeed feed = new PolicyFeed(connection, config);
                 Admin admin = Admin.create(connection.admin());
-                ServingVersions board = new ServingVersions(connection);
+                ServingVersions board = new ServingVersions(connection, Clock.systemUTC());
                 UnscoredRollouts unscored = new UnscoredRollouts(connection, admin)) {
             feed.awaitAtLeast(9, LIMIT);
             VersionRemoval removal =
@@ -226,10 +226,7 @@ class VersionRetentionIT {
 
     private long sweep(ServingVersions board, UnscoredRollouts unscored, VersionRemoval removal) throws Exception {
         board.update(LIMIT);
-        return removal.remove(
-                RetainedVersions.of(
-                        9, 2, board.servers(System.currentTimeMillis()), List.of(), unscored.oldestVersion(LIMIT)),
-                9);
+        return removal.remove(RetainedVersions.of(9, 2, board.servers(), List.of(), unscored.oldestVersion(LIMIT)), 9);
     }
 
     private static WeightsConfig config(String store) {

@@ -104,6 +104,18 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         return known;
     }
 
+    /**
+     * Asks for a schema, whether there is one or not: only a registry knows the answer.
+     *
+     * @throws SchemaRegistryException if what is at the address does not answer, or is no registry
+     */
+    public void requireAnswer() {
+        HttpResponse<String> response = send(request("/schemas/ids/0").GET());
+        if (response.statusCode() != NOT_FOUND || errorCode(response) != SCHEMA_NOT_FOUND) {
+            require(response, "answer as a registry that speaks Confluent's protocol");
+        }
+    }
+
     @Override
     public void close() {
         // the client's connections end with it

@@ -215,12 +215,35 @@ public final class RunLog implements AutoCloseable {
         connection.registry().close();
     }
 
+    /**
+     * Asks a registry whether it is one, before anything is started or made that would need it.
+     *
+     * @param schemaRegistryUrl as for {@link #open}; empty asks nobody
+     * @throws LogSetupException if it does not answer, or is none
+     */
+    public static void requireRegistry(TopicsConfig config, String schemaRegistryUrl) {
+        if (schemaRegistryUrl.isEmpty()) {
+            return;
+        }
+        try (RestSchemaRegistry registry = rest(config, schemaRegistryUrl, false)) {
+            registry.requireAnswer();
+        } catch (SchemaRegistryException | SecretException e) {
+            throw new LogSetupException(
+                    e.getMessage() + "; correct run.schema_registry_url, or leave it out to keep schemas on the log",
+                    e);
+        }
+    }
+
+    private static RestSchemaRegistry rest(TopicsConfig config, String url, boolean mayWrite) {
+        return new RestSchemaRegistry(
+                SecretSettings.address("run.schema_registry_url", url), mayWrite, config.timeoutMs());
+    }
+
     private static SchemaRegistry registry(
             Map<String, Object> clientProperties, TopicsConfig config, String url, boolean mayWrite) {
         try {
             if (!url.isEmpty()) {
-                return new RestSchemaRegistry(
-                        SecretSettings.address("run.schema_registry_url", url), mayWrite, config.timeoutMs());
+                return rest(config, url, mayWrite);
             }
             return mayWrite
                     ? LogSchemaRegistry.writing(clientProperties, config.schemasTopic(), config.timeoutMs())
