@@ -1,10 +1,12 @@
 package dev.millrace.cli.audit;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.train.AlarmFile;
 import dev.millrace.runtime.train.RunDirectory;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -61,6 +63,11 @@ public final class RunOptions {
     /** The configuration file that was given; null if none was. */
     public Path file() {
         return file;
+    }
+
+    /** The alarms that last, as far as the run's folder says; none for a run on a cluster, whose roles say them in their logs and meters. */
+    public List<Alarm> alarms() {
+        return runDirectory == null ? List.of() : AlarmFile.read(runDirectory);
     }
 
     /** Opens the log of the run that was asked for. */

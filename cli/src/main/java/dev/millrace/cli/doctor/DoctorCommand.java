@@ -65,7 +65,7 @@ public final class DoctorCommand implements Callable<Integer> {
         PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.open()) {
             Examination examination = new ExaminationReader(audited.connection(), PATIENCE, Clock.systemUTC())
-                    .read(lags(audited.connection()));
+                    .read(lags(audited.connection()), run.alarms());
             List<Finding> findings = new Doctor().findings(examination);
             boolean ill = findings.stream().anyMatch(finding -> finding.weight().compareTo(Finding.Weight.SICK) <= 0);
             if (json) {

@@ -95,7 +95,7 @@ public final class TopologyRunner implements AutoCloseable {
         this.stateDirectory = stateDirectory;
         this.meters = new TopologyMeters(registry);
         this.waits = meters.waits();
-        this.alarms = new StallAlarms(config.runtime().alarmAfterMs(), registry);
+        this.alarms = new StallAlarms(config.runtime().alarmAfterMs(), connection.alarms(), registry);
     }
 
     /** Asks the broker how instances are to share the partitions, and makes the engine accordingly. */
@@ -185,11 +185,6 @@ public final class TopologyRunner implements AutoCloseable {
         List<Wait> all = new ArrayList<>(waits.all());
         all.addAll(InputWaits.of(streams));
         alarms.check(all, TimeUnit.NANOSECONDS.toMillis(System.nanoTime()));
-    }
-
-    /** What stages wait for without progress, for too long by {@code alarm_after_ms}; a sentence each. Thread-safe. */
-    public List<String> alarms() {
-        return alarms.sentences();
     }
 
     /** Ends {@link #run} as soon as what is being done is committed; returns at once, from any thread. */

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
@@ -141,11 +142,13 @@ class TopologyRunnerIT {
                     settled(run.send(Samples.rollout("alone", 0).build()));
                     await(
                             "an alarm",
-                            () -> runner.alarms().stream()
+                            () -> run.connection.alarms().standing().stream()
+                                    .map(Alarm::sentence)
                                     .anyMatch(alarm -> alarm.startsWith("join, partition ")
                                             && alarm.contains("alone/0, for ")
                                             && alarm.contains("for its score")));
-                    assertThat(runner.alarms()).noneMatch(alarm -> alarm.startsWith("input "));
+                    assertThat(run.connection.alarms().standing())
+                            .noneMatch(alarm -> alarm.subject().startsWith("input "));
                     assertThat(meters.find("millrace.alarm")
                                     .tag("stage", "join")
                                     .gauge()

@@ -33,6 +33,7 @@ public enum KeyScope {
                 "run.bootstrap_servers",
                 "run.schema_registry_url"); // other names for the same, from another network
         put(PROCESS, "run.device");
+        put(DEFAULT, "run.patience_seconds");
 
         put(RUN, "task", "reward", "environments", "model");
 

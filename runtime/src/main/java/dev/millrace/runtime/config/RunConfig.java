@@ -1,9 +1,11 @@
 package dev.millrace.runtime.config;
 
+import dev.millrace.log.LogConnection;
 import dev.millrace.log.secret.SecretText;
 import dev.millrace.policy.session.Device;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import java.time.Duration;
 
 /**
  * Which run this is and where its log is.
@@ -18,6 +20,7 @@ import dev.millrace.schemas.run.RunTopics;
  *     the cluster's {@code _schemas} topic
  * @param seed of the initial weights, the prompts and the draws
  * @param device where the policy runs: {@code cpu} or {@code cuda:0}
+ * @param patienceSeconds for how long every role waits for what is away, the cluster above all, before it ends: 10 to 604800
  */
 public record RunConfig(
         String id,
@@ -27,7 +30,8 @@ public record RunConfig(
         String bootstrapServers,
         SecretText schemaRegistryUrl,
         long seed,
-        String device) {
+        String device,
+        int patienceSeconds) {
 
     public RunConfig {
         if (!id.isEmpty()) {
@@ -40,10 +44,14 @@ public record RunConfig(
             throw new IllegalArgumentException("epoch must be at least 0: " + epoch);
         }
         Device.parse(device);
+        if (patienceSeconds < 10 || patienceSeconds > 604_800) {
+            throw new IllegalArgumentException("patience_seconds must be from 10 to 604800: " + patienceSeconds);
+        }
     }
 
     public static RunConfig defaults() {
-        return new RunConfig("", 0, "policy", "", "", SecretText.ofAddress(""), 1, "cpu");
+        return new RunConfig(
+                "", 0, "policy", "", "", SecretText.ofAddress(""), 1, "cpu", (int) LogConnection.PATIENCE.toSeconds());
     }
 
     /** True if the broker runs inside this process. */
@@ -51,9 +59,23 @@ public record RunConfig(
         return bootstrapServers.isEmpty();
     }
 
+    /** For how long every role waits for what is away. */
+    public Duration patience() {
+        return Duration.ofSeconds(patienceSeconds);
+    }
+
     /** The same with an id. */
     public RunConfig withId(String newId) {
-        return new RunConfig(newId, epoch, policyId, topicPrefix, bootstrapServers, schemaRegistryUrl, seed, device);
+        return new RunConfig(
+                newId,
+                epoch,
+                policyId,
+                topicPrefix,
+                bootstrapServers,
+                schemaRegistryUrl,
+                seed,
+                device,
+                patienceSeconds);
     }
 
     /** The run's identity; its id must be known. */

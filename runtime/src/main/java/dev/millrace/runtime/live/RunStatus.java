@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * @param recordsBehind records not yet consumed, by role
  * @param serving version that each role serves, by role
  * @param unserved seconds for which a server has not served what is published, by server; only those that are an alarm
- * @param alarms what stages of the topology wait for without progress, a sentence each
+ * @param alarms conditions that keep the run from getting on, a sentence each
  * @param lost records of any topic dropped or dead-lettered by the topology so far, by reason
  */
 public record RunStatus(

@@ -14,6 +14,7 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.runtime.config.CheckpointModel;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.metrics.AlarmMeters;
 import dev.millrace.scorer.Scorer;
 import dev.millrace.scorer.ScorerPurpose;
 import dev.millrace.topology.TopologyRunner;
@@ -25,7 +26,6 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
 
 /**
  * Makes the roles of a run out of its configuration.
@@ -43,7 +43,6 @@ public final class Pipeline implements AutoCloseable {
     private final Environments environments;
     private final StepObserver steps;
     private final Deque<AutoCloseable> made = new ArrayDeque<>();
-    private final List<TopologyRunner> topologies = new CopyOnWriteArrayList<>();
 
     public Pipeline(MillraceConfig config, LogConnection connection, MeterRegistry meters, Clock clock) {
         this(config, connection, meters, clock, config.served(), step -> {});
@@ -67,6 +66,7 @@ public final class Pipeline implements AutoCloseable {
         this.meters = meters;
         this.clock = clock;
         this.task = config.task().task();
+        AlarmMeters.bind(connection.alarms(), meters);
     }
 
     private <T extends AutoCloseable> T keep(T closeable) {
@@ -133,15 +133,7 @@ public final class Pipeline implements AutoCloseable {
     public Role topology(Path stateDirectory) {
         TopologyRunner topology =
                 keep(new TopologyRunner(config.topology(), config.algorithm(), connection, stateDirectory, meters));
-        topologies.add(topology);
         return new Role("topology", topology::run, topology::stop);
-    }
-
-    /** What the stages of the topologies made here wait for without progress, a sentence each. Thread-safe. */
-    public List<String> alarms() {
-        return topologies.stream()
-                .flatMap(topology -> topology.alarms().stream())
-                .toList();
     }
 
     /** Trains and publishes. */

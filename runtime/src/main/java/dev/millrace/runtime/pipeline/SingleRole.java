@@ -135,7 +135,11 @@ public final class SingleRole {
                         config.run().schemaRegistryUrl().written(),
                         Optional.of(RecordedConfiguration.of(config).text()),
                         Clock.systemUTC()));
-                Pipeline pipeline = new Pipeline(config, log.connection(), meters.registry(), Clock.systemUTC());
+                Pipeline pipeline = new Pipeline(
+                        config,
+                        log.connection().withPatience(config.run().patience()),
+                        meters.registry(),
+                        Clock.systemUTC());
                 RoleThreads threads = new RoleThreads(STOP_PATIENCE)) {
             agreed(log, config);
             endpoint.serve(log.registryContents());

@@ -1,9 +1,11 @@
 package dev.millrace.runtime.report;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.Tally;
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.stages.IdleStages;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -20,6 +22,7 @@ import java.util.Map;
  * @param secondsTotal wall-clock of this invocation
  * @param tokens generated, scored and trained over the whole run, policy tokens only
  * @param idle fraction of this invocation's wall-clock in which a role waited for input, by role
+ * @param alarms those that lasted at the end
  * @param goalReached whether the run stopped because its goal was reached
  */
 public record RunSummary(
@@ -32,6 +35,7 @@ public record RunSummary(
         Tokens tokens,
         Balance balance,
         Map<String, Double> idle,
+        List<Alarm> alarms,
         boolean goalReached,
         String stoppedBecause) {
 
@@ -83,6 +87,14 @@ public record RunSummary(
         idleStages.forEach(stage -> withoutEffect.put(stage.stage(), stage.steps()));
         ObjectNode idleJson = json.putObject("idle");
         idle.forEach(idleJson::put);
+        ArrayNode alarmsJson = json.putArray("alarms");
+        alarms.forEach(alarm -> alarmsJson
+                .addObject()
+                .put("name", alarm.name())
+                .put("subject", alarm.subject())
+                .put("since_ms", alarm.sinceMs())
+                .put("sentence", alarm.sentence())
+                .put("remedy", alarm.remedy()));
         json.put("goal_reached", goalReached).put("stopped_because", stoppedBecause);
         return json;
     }

@@ -145,6 +145,7 @@ final class RunResults {
                 "",
                 format("+ %,d dead-lettered + %,d in flight", all.deadLetteredInAll(), all.inFlight() + all.untold()));
         balance.contradictions().forEach(sentence -> row(out, "", sentence));
+        summary.alarms().forEach(alarm -> row(out, "alarm", alarm.text()));
         row(
                 out,
                 "idle",

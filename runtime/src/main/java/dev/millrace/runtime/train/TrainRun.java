@@ -5,6 +5,7 @@ import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
@@ -165,7 +166,11 @@ public final class TrainRun {
             begun = true;
             writeConfiguration(); // only now is it known that the run can go on with it
             endpoint.serve(log.registryContents());
-            return trained(log.connection().reachedBy("--run-dir " + directory.path()), meters);
+            return trained(
+                    log.connection()
+                            .reachedBy("--run-dir " + directory.path())
+                            .withPatience(config.run().patience()),
+                    meters);
         }
     }
 
@@ -212,9 +217,9 @@ public final class TrainRun {
                     stepLog.steps(),
                     meters,
                     lag(admin, connection),
-                    pipeline::alarms,
+                    () -> sentences(connection),
                     stepLog::idleStages);
-            end = watch(stepLog.steps(), monitor, threads, learner);
+            end = watch(connection, stepLog.steps(), monitor, threads, learner);
             idle = idleFractions(meters, elapsed.seconds() - rolesStartedAt);
             if (stop.isMade()) {
                 say("stopping; a second signal ends at once, without the summary");
@@ -254,8 +259,15 @@ public final class TrainRun {
         return new ConsumerLag(admin, groups);
     }
 
-    private RunEnd watch(List<StepRow> steps, RunMonitor monitor, RoleThreads threads, Role learner) throws Exception {
+    private static List<String> sentences(LogConnection connection) {
+        return connection.alarms().standing().stream().map(Alarm::text).toList();
+    }
+
+    private RunEnd watch(
+            LogConnection connection, List<StepRow> steps, RunMonitor monitor, RoleThreads threads, Role learner)
+            throws Exception {
         RunResults results = new RunResults(directory);
+        AlarmFile alarms = new AlarmFile(directory);
         double stepsWrittenAt = elapsed.seconds();
         try (RunView view = views.get()) {
             while (true) {
@@ -263,6 +275,7 @@ public final class TrainRun {
                 view.show(monitor.status(now, steps.isEmpty() ? "the first step" : ""));
                 if (now - stepsWrittenAt >= STEPS_PERIOD_SECONDS) {
                     results.writeSteps(List.copyOf(steps));
+                    alarms.update(connection.alarms().standing());
                     stepsWrittenAt = now;
                 }
                 if (brokerFailure.get() != null) {
@@ -305,6 +318,7 @@ public final class TrainRun {
                 new RunSummary.Tokens(account.generatedTokens(), account.scoredTokens(), account.trainedTokens()),
                 account.balance(),
                 idle,
+                connection.alarms().standing(),
                 goalReached,
                 stoppedBecause);
         RunResults results = new RunResults(directory);

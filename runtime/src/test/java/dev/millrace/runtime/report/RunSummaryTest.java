@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.RolloutOrigin;
 import dev.millrace.audit.ledger.Tally;
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.report.CsvFile;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.stages.IdleStages;
@@ -92,6 +93,7 @@ class RunSummaryTest {
                 new RunSummary.Tokens(3, 2, 1),
                 balance,
                 Map.of("generator", 0.25, "learner", 0.5),
+                List.of(new Alarm("broker-away", "kafka:9092", "away for 9 s", "start it", 7)),
                 true,
                 "the goal was reached");
     }

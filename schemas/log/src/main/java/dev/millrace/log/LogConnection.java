@@ -1,15 +1,18 @@
 package dev.millrace.log;
 
+import dev.millrace.log.alarm.Alarms;
 import dev.millrace.log.secret.SecretSettings;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
 /**
- * What a role needs to reach the log of its run: how to connect, where, as which run, and the schemas.
+ * What a role needs to reach the log of its run: how to connect, where, as which run, the schemas, for how long to go on without
+ * it, and where to say what keeps the run from getting on.
  *
  * @param clientProperties Kafka client settings: those common to all clients, {@code bootstrap.servers} at least, and under
  *     {@code consumer.}, {@code producer.}, {@code admin.} and {@code streams.} those that a person set for one kind of
@@ -18,13 +21,19 @@ import java.util.Map;
  * @param run the run's identity
  * @param registry shared; whoever made it closes it
  * @param whereabouts the options with which a command of a person finds this run, such as {@code --run-dir runs/r1}
+ * @param patience for how long a role goes on while the cluster is away
+ * @param alarms of the process
  */
 public record LogConnection(
         Map<String, Object> clientProperties,
         RunTopics topics,
         RunIdentity run,
         SchemaRegistry registry,
-        String whereabouts) {
+        String whereabouts,
+        Duration patience,
+        Alarms alarms) {
+    /** What {@code run.patience_seconds} is unless somebody says otherwise. */
+    public static final Duration PATIENCE = Duration.ofSeconds(600);
 
     private static final String CONSUMER = "consumer.";
     private static final String PRODUCER = "producer.";
@@ -39,10 +48,10 @@ public record LogConnection(
         }
     }
 
-    /** Of a run that is found on its cluster, by its id or topic prefix. */
+    /** Of a run that is found on its cluster, by its id or topic prefix; with the usual patience, and alarms of its own. */
     public LogConnection(
             Map<String, Object> clientProperties, RunTopics topics, RunIdentity run, SchemaRegistry registry) {
-        this(clientProperties, topics, run, registry, onCluster(clientProperties, topics, run));
+        this(clientProperties, topics, run, registry, onCluster(clientProperties, topics, run), PATIENCE, new Alarms());
     }
 
     private static String onCluster(Map<String, Object> clientProperties, RunTopics topics, RunIdentity run) {
@@ -53,12 +62,17 @@ public record LogConnection(
 
     /** The same log, which commands find by other options. */
     public LogConnection reachedBy(String options) {
-        return new LogConnection(clientProperties, topics, run, registry, options);
+        return new LogConnection(clientProperties, topics, run, registry, options, patience, alarms);
     }
 
     /** A command about this run as a person can enter it, for messages that name a way out: {@code millrace repair --run-dir runs/r1}. */
     public String command(String name) {
         return "millrace " + name + " " + whereabouts;
+    }
+
+    /** The same with another patience. */
+    public LogConnection withPatience(Duration other) {
+        return new LogConnection(clientProperties, topics, run, registry, whereabouts, other, alarms);
     }
 
     /** The common settings with others put over them. */
@@ -118,7 +132,7 @@ public record LogConnection(
     @Override
     public String toString() {
         return "LogConnection[clientProperties=" + SecretSettings.shown(clientProperties) + ", topics=" + topics
-                + ", run=" + run + ", registry=" + registry + "]";
+                + ", run=" + run + ", registry=" + registry + ", patience=" + patience + "]";
     }
 
     /**

@@ -6,6 +6,7 @@ import dev.millrace.audit.ledger.Tally;
 import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
 import dev.millrace.corrections.diagnostics.Fix;
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.TrainingStep;
@@ -50,6 +51,7 @@ public final class Doctor {
     public List<Finding> findings(Examination examination) {
         List<Finding> findings = new ArrayList<>();
         ledger(examination.account().balance(), findings);
+        alarms(examination.alarms(), findings);
         offPolicy(examination, findings);
         progress(examination, findings);
         serving(examination, findings);
@@ -81,6 +83,11 @@ public final class Doctor {
                         "retention",
                         gap,
                         "raise topics.record_retention_ms, or export what is to be kept")));
+    }
+
+    private static void alarms(List<Alarm> alarms, List<Finding> findings) {
+        alarms.forEach(alarm -> findings.add(new Finding(
+                Weight.SICK, "alarm " + alarm.name(), alarm.subject() + ": " + alarm.sentence(), alarm.remedy())));
     }
 
     /** Every branch of the tree that holds, by name; then mistakes in reading or answering it. */

@@ -8,6 +8,7 @@ import dev.millrace.corrections.diagnostics.DiagnosticsCourse;
 import dev.millrace.corrections.diagnostics.TreeBounds;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.TopicScan;
 import dev.millrace.schemas.BatchEntry;
@@ -64,8 +65,11 @@ public final class ExaminationReader {
         this.clock = clock;
     }
 
-    /** @param lags records that each consumer group has still to consume, by role */
-    public Examination read(Map<String, Long> lags) {
+    /**
+     * @param lags records that each consumer group has still to consume, by role
+     * @param alarms that the run's processes have said last
+     */
+    public Examination read(Map<String, Long> lags, List<Alarm> alarms) {
         Account account = new LedgerReader(connection).read(patience);
         try (TopicScan scan = new TopicScan(connection, patience)) {
             ConsistentCut cut = scan.cut(
@@ -90,6 +94,7 @@ public final class ExaminationReader {
                     newest[0] < 0 ? OptionalLong.empty() : OptionalLong.of(newest[0]),
                     diagnosis(scan, cut, account.steps()),
                     lags,
+                    alarms,
                     clock.millis());
         }
     }

@@ -15,6 +15,7 @@ import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
 import dev.millrace.corrections.diagnostics.Diagnosis.Evidence;
 import dev.millrace.corrections.diagnostics.Fix;
 import dev.millrace.corrections.diagnostics.Pitfall;
+import dev.millrace.log.alarm.Alarm;
 import dev.millrace.schemas.ServerRole;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.TrainingStep;
@@ -99,7 +100,13 @@ class DoctorTest {
             Balance balance, List<TrainingStep> steps, List<Serving> serving, Optional<Diagnosis> offPolicy) {
         return new Doctor()
                 .findings(new Examination(
-                        new Account(balance, 0, 0, 0, steps), serving, OptionalLong.of(12), offPolicy, Map.of(), NOW));
+                        new Account(balance, 0, 0, 0, steps),
+                        serving,
+                        OptionalLong.of(12),
+                        offPolicy,
+                        Map.of(),
+                        List.of(),
+                        NOW));
     }
 
     private static List<Finding> ofSteps(Map<String, Double> metrics, double ess) {
@@ -115,6 +122,25 @@ class DoctorTest {
                         List.of(serving("g1", 11, NOW)),
                         Optional.of(diagnosis(Cause.NONE, Fix.NONE))))
                 .isEmpty();
+    }
+
+    @Test
+    void shouldSayWhichAlarmsLastAndWhatEndsThem() {
+        Examination examination = new Examination(
+                new Account(balance(WELL, List.of(), List.of()), 0, 0, 0, List.of()),
+                List.of(),
+                OptionalLong.empty(),
+                Optional.empty(),
+                Map.of(),
+                List.of(new Alarm(
+                        "open-transaction", "rollouts-3", "stands still at 17", "kafka-transactions abort", 5)),
+                NOW);
+        assertThat(new Doctor().findings(examination))
+                .containsExactly(new Finding(
+                        Weight.SICK,
+                        "alarm open-transaction",
+                        "rollouts-3: stands still at 17",
+                        "kafka-transactions abort"));
     }
 
     @Test

@@ -1,30 +1,29 @@
 package dev.millrace.topology.watch;
 
+import dev.millrace.log.alarm.Alarms;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.util.Collection;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
- * Says aloud what the detector finds: a line in the log when an alarm begins and when it ends, and the gauge
- * {@code millrace.alarm} by stage and partition, 1 as long as it lasts. Confined to one thread, but for {@link #sentences}.
+ * Says aloud what the detector finds: an alarm {@value #NAME}, and the gauge {@code millrace.alarm} by stage and partition, 1
+ * as long as it lasts. Confined to one thread.
  */
 public final class StallAlarms {
-    private static final Logger LOG = LoggerFactory.getLogger(StallAlarms.class);
+    private static final String NAME = "stall";
 
     private final StallDetector detector;
     private final MeterRegistry registry;
+    private final Alarms alarms;
     private final Map<String, AtomicInteger> gauges = new HashMap<>();
-    private volatile List<String> sentences = List.of();
 
     /** @param afterMs a wait may last so long without progress */
-    public StallAlarms(long afterMs, MeterRegistry registry) {
+    public StallAlarms(long afterMs, Alarms alarms, MeterRegistry registry) {
         this.detector = new StallDetector(afterMs);
+        this.alarms = alarms;
         this.registry = registry;
     }
 
@@ -32,30 +31,23 @@ public final class StallAlarms {
     public void check(Collection<Wait> waits, long nowMs) {
         StallDetector.Change change = detector.check(waits, nowMs);
         for (StallAlarm alarm : change.begun()) {
-            LOG.warn("alarm: {}", alarm.sentence(nowMs));
             gauge(alarm.what()).set(1);
         }
         for (StallAlarm alarm : change.ended()) {
-            LOG.info(
-                    "alarm over after {} s: {}, partition {}",
-                    (nowMs - alarm.sinceMs()) / 1000,
-                    alarm.what().stage(),
-                    alarm.what().partition());
+            alarms.lower(NAME, subject(alarm.what()));
             gauge(alarm.what()).set(0);
         }
-        sentences = detector.stalled().stream()
-                .map(alarm -> alarm.sentence(nowMs))
-                .sorted()
-                .toList();
+        for (StallAlarm alarm : detector.stalled()) {
+            alarms.raise(NAME, subject(alarm.what()), alarm.sentence(nowMs), "");
+        }
     }
 
-    /** Every alarm that lasts, as a sentence. Thread-safe. */
-    public List<String> sentences() {
-        return sentences;
+    private static String subject(Wait wait) {
+        return wait.stage() + "/" + wait.partition();
     }
 
     private AtomicInteger gauge(Wait wait) {
-        return gauges.computeIfAbsent(wait.stage() + "/" + wait.partition(), place -> {
+        return gauges.computeIfAbsent(subject(wait), place -> {
             AtomicInteger value = new AtomicInteger();
             Gauge.builder("millrace.alarm", value, AtomicInteger::get)
                     .tag("stage", wait.stage())

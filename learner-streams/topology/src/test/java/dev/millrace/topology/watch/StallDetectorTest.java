@@ -1,7 +1,10 @@
 package dev.millrace.topology.watch;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 
+import dev.millrace.log.alarm.Alarm;
+import dev.millrace.log.alarm.Alarms;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -54,7 +57,8 @@ class StallDetectorTest {
     @Test
     void shouldShowEachAlarmAsAGauge() {
         SimpleMeterRegistry registry = new SimpleMeterRegistry();
-        StallAlarms alarms = new StallAlarms(1_000, registry);
+        Alarms shown = new Alarms();
+        StallAlarms alarms = new StallAlarms(1_000, shown, registry);
         alarms.check(List.of(join(3, 1)), 0);
         assertThat(registry.find("millrace.alarm").gauge()).isNull();
         alarms.check(List.of(join(3, 1)), 1_000);
@@ -63,9 +67,11 @@ class StallDetectorTest {
                         .gauge()
                         .value())
                 .isEqualTo(1);
-        assertThat(alarms.sentences()).containsExactly("join, partition 3: 12 rollouts wait; no progress for 1 s");
+        assertThat(shown.standing())
+                .extracting(Alarm::subject, Alarm::text)
+                .containsExactly(tuple("join/3", "join, partition 3: 12 rollouts wait; no progress for 1 s"));
         alarms.check(List.of(), 2_000);
         assertThat(registry.get("millrace.alarm").gauge().value()).isZero();
-        assertThat(alarms.sentences()).isEmpty();
+        assertThat(shown.standing()).isEmpty();
     }
 }

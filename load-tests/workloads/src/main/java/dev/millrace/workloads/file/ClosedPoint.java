@@ -90,6 +90,7 @@ public record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectN
                 bootstrapServers,
                 run.schemaRegistryUrl(),
                 run.seed(),
-                run.device()));
+                run.device(),
+                run.patienceSeconds()));
     }
 }
