@@ -2,14 +2,17 @@ package dev.millrace.weights;
 
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
+import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.LongConsumer;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
@@ -19,7 +22,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Follows {@code policy-versions} on a thread of its own and keeps the newest manifests.
+ * Follows {@code policy-versions} on a thread of its own and keeps the newest manifests of the chain.
+ *
+ * <p>A manifest that does not extend the chain is passed over and counted. A log that was cut off, as after a machine lost its
+ * power, is read again from where it was cut, or from its beginning; until its end is reached, what was known stays.
  *
  * <p>The consumer belongs to that thread. Everything that others ask is guarded by this object's monitor, which the
  * thread notifies after every change.
@@ -33,18 +39,36 @@ final class ManifestFollower implements AutoCloseable {
     private final LogReader log;
     private final Deserializer<PolicyVersion> manifests;
     private final Thread thread;
-    private final ManifestHistory history;
+    private final Optional<EpochParent> parent;
+    private final int keptManifests;
+    private final LongConsumer onForeign;
+    private ManifestHistory history;
+    /** Of a log that is read again; null otherwise. Belongs to the thread. */
+    private @Nullable ManifestHistory rebuilt;
+    /** Where the log ended when what is being read now was begun to be read. Belongs to the thread. */
+    private Map<TopicPartition, Long> ends = Map.of();
+
+    /** The rest of a fetch is of no use, for the log is read from its beginning again. Belongs to the thread. */
+    private boolean restarted;
+    /** Offset of the last record of each partition. Belongs to the thread. */
+    private final Map<Integer, Long> readUpTo = new HashMap<>();
+
     private boolean caughtUp;
     private long refused;
+    private long foreign;
     private @Nullable Throwable failure;
     private volatile boolean closed;
     /** For whoever waits in vain: how far the thread has come. */
     private volatile String progress = "nothing of it was read yet";
 
-    ManifestFollower(LogConnection connection, int keptManifests) {
+    /** @param onForeign told the offset of each manifest that does not extend the chain, on the thread that follows */
+    ManifestFollower(LogConnection connection, int keptManifests, LongConsumer onForeign) {
+        this.onForeign = onForeign;
         this.topic = connection.topics().policyVersions();
         this.run = connection.run();
-        this.history = new ManifestHistory(keptManifests);
+        this.parent = Optional.empty();
+        this.keptManifests = keptManifests;
+        this.history = new ManifestHistory(parent, keptManifests);
         this.manifests =
                 AvroSerde.of(PolicyVersion.class, connection.registry()).deserializer();
         this.log = new LogReader(connection);
@@ -56,12 +80,13 @@ final class ManifestFollower implements AutoCloseable {
     private void follow() {
         try (log) {
             List<TopicPartition> partitions = log.fromBeginning(topic);
-            Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions);
+            ends = log.consumer().endOffsets(partitions);
             log.follow(this::accept, () -> {
+                restarted = false;
                 progress = partitions.stream()
                         .map(p -> p + " was read to offset " + log.position(p))
                         .collect(Collectors.joining(", "));
-                if (log.hasReached(ends)) {
+                if (!ends.isEmpty() && log.hasReached(ends)) {
                     becomeCaughtUp();
                 }
             });
@@ -71,6 +96,13 @@ final class ManifestFollower implements AutoCloseable {
     }
 
     private synchronized void accept(ConsumerRecord<byte[], byte[]> record) {
+        if (restarted) {
+            return;
+        }
+        Long before = readUpTo.put(record.partition(), record.offset());
+        if (before != null && record.offset() <= before && !readAgain(record, before)) {
+            return;
+        }
         if (record.value() == null) {
             return; // a tombstone: its version was removed, and its chunks with it
         }
@@ -86,11 +118,49 @@ final class ManifestFollower implements AutoCloseable {
                                 + run.policyId());
                 return;
             }
-            history.add(manifest);
+            (rebuilt == null ? history : rebuilt)
+                    .add(manifest, record.offset())
+                    .ifPresent(why -> passOver(record.offset(), why));
             notifyAll();
         } catch (MalformedRecordException e) {
             refuse(record, String.valueOf(e.getMessage()));
         }
+    }
+
+    /**
+     * The log was cut off before what was read of it, and is read again from there or from its beginning.
+     *
+     * @return whether this record is the first of what is read again
+     */
+    private boolean readAgain(ConsumerRecord<byte[], byte[]> record, long before) {
+        LOG.warn(
+                "{}-{} has lost records that were read, from offset {} or before on, up to offset {}; what is there now counts",
+                topic,
+                record.partition(),
+                record.offset(),
+                before);
+        ends = log.consumer().endOffsets(log.consumer().assignment());
+        Optional<ManifestHistory> kept = history.before(record.offset());
+        rebuilt = kept.orElseGet(() -> new ManifestHistory(parent, keptManifests));
+        if (kept.isEmpty()) {
+            log.consumer().seekToBeginning(log.consumer().assignment());
+            readUpTo.clear();
+            restarted = true;
+        }
+        return kept.isPresent();
+    }
+
+    private void passOver(long offset, String why) {
+        foreign++;
+        if (Long.bitCount(foreign) == 1) {
+            LOG.warn(
+                    "passed over {} manifests that do not extend this run's chain, last {}@{}: {}",
+                    foreign,
+                    topic,
+                    offset,
+                    why);
+        }
+        onForeign.accept(offset);
     }
 
     private void refuse(ConsumerRecord<byte[], byte[]> record, String why) {
@@ -102,10 +172,14 @@ final class ManifestFollower implements AutoCloseable {
     }
 
     private synchronized void becomeCaughtUp() {
-        if (!caughtUp) {
-            caughtUp = true;
-            notifyAll();
+        ends = Map.of();
+        if (rebuilt != null) {
+            history = rebuilt;
+            rebuilt = null;
         }
+        history.settle().forEach(this::passOver);
+        caughtUp = true;
+        notifyAll();
     }
 
     private synchronized void fail(Throwable e) {
@@ -132,6 +206,10 @@ final class ManifestFollower implements AutoCloseable {
         return refused;
     }
 
+    synchronized long foreignManifests() {
+        return foreign;
+    }
+
     synchronized void awaitCaughtUp(Duration limit) {
         long deadline = System.nanoTime() + limit.toNanos();
         while (!caughtUp) {
@@ -151,6 +229,17 @@ final class ManifestFollower implements AutoCloseable {
             Optional<PolicyVersion> newer = newest().filter(newest -> newest.getVersion() > version);
             if (newer.isPresent() || !waitUntil(deadline)) {
                 return newer;
+            }
+        }
+    }
+
+    synchronized Optional<PolicyVersion> awaitOther(PolicyVersion served, Duration limit) {
+        long deadline = System.nanoTime() + limit.toNanos();
+        while (true) {
+            Optional<PolicyVersion> other =
+                    newest().filter(newest -> newest.getVersion() > served.getVersion() || !history.has(served));
+            if (other.isPresent() || !waitUntil(deadline)) {
+                return other;
             }
         }
     }

@@ -1,57 +1,231 @@
 package dev.millrace.weights;
 
+import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorLocation;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
 import java.util.NavigableMap;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 
 /**
- * The newest manifests of one policy by version, at most so many of them.
+ * The chain of a policy's manifests in one epoch: what extends it is taken, and everything else is none of its versions.
+ *
+ * <p>The first is version 0, or in a later epoch the version that the claim names as its parent. The next one counts on by
+ * one, names the one before it as its parent, and, where it is a delta, is one against what is on the chain. A manifest that
+ * is ahead waits for those before it: one that was written again under its key lies behind its successors once the log is
+ * compacted. At most so many of the newest are kept whole.
  *
  * <p>Not thread-safe.
  */
 final class ManifestHistory {
-    private final NavigableMap<Long, PolicyVersion> byVersion = new TreeMap<>();
+    private final Optional<EpochParent> parent;
     private final int kept;
+    private final NavigableMap<Long, Taken> byVersion = new TreeMap<>();
+    private final NavigableMap<Long, List<Taken>> ahead = new TreeMap<>();
+    private @Nullable Taken tip;
     private long forgottenUpTo = -1;
+    private long lightUpTo = -1;
+    private boolean settled;
 
-    ManifestHistory(int kept) {
+    /** @param offset where on the log it lies */
+    private record Taken(PolicyVersion manifest, long offset) {
+        long version() {
+            return manifest.getVersion();
+        }
+
+        String hash() {
+            return manifest.getWeights().getSha256();
+        }
+    }
+
+    /** @param parent what the epoch began from, as the run's claim says; empty for a run's first epoch */
+    ManifestHistory(Optional<EpochParent> parent, int kept) {
+        this.parent = parent;
         this.kept = kept;
     }
 
     /**
-     * Adds a manifest.
+     * Takes a manifest of this epoch if it extends the chain.
      *
-     * @throws IllegalStateException if the version is known with other weights: the run then has two histories
+     * @param offset where on the log it lies
+     * @return why it does not, as a clause; empty if it does, or is a copy of one that did
      */
-    void add(PolicyVersion manifest) {
-        PolicyVersion known = byVersion.get(manifest.getVersion());
-        if (known != null
-                && !known.getWeights().getSha256().equals(manifest.getWeights().getSha256())) {
-            throw new IllegalStateException("version " + manifest.getVersion() + " of " + manifest.getPolicyId()
-                    + " was published twice, with weights " + known.getWeights().getSha256() + " and "
-                    + manifest.getWeights().getSha256() + ": two learners wrote to one run");
+    Optional<String> add(PolicyVersion manifest, long offset) {
+        Taken offered = new Taken(manifest, offset);
+        if (tip != null && offered.version() <= tip.version()) {
+            return known(offered);
         }
-        if (manifest.getVersion() <= forgottenUpTo) {
-            return;
+        if (isNext(offered)) {
+            take(offered);
+            return Optional.empty();
         }
-        byVersion.put(manifest.getVersion(), manifest);
-        while (byVersion.size() > kept) {
-            forgottenUpTo = byVersion.pollFirstEntry().getKey();
+        if (offered.version() >= dueVersion() && !settled) {
+            ahead.computeIfAbsent(offered.version(), version -> new ArrayList<>())
+                    .add(offered);
+            lighten();
+            return Optional.empty();
+        }
+        return Optional.of(whyNotNext(manifest));
+    }
+
+    /**
+     * The log is read to its end: from here on manifests come in their order.
+     *
+     * @return those that were ahead and to which nothing led, as offsets and why
+     */
+    Map<Long, String> settle() {
+        settled = true;
+        Map<Long, String> foreign = new TreeMap<>();
+        ahead.values().forEach(same -> same.forEach(one -> foreign.put(one.offset(), whyNotNext(one.manifest()))));
+        ahead.clear();
+        return foreign;
+    }
+
+    /**
+     * What lies before an offset, as after a log was cut off there.
+     *
+     * @return empty if that has been forgotten, so that all must be read again
+     */
+    Optional<ManifestHistory> before(long offset) {
+        ManifestHistory cut = new ManifestHistory(parent, kept);
+        cut.forgottenUpTo = forgottenUpTo;
+        cut.settled = settled;
+        for (Taken taken : byVersion.values()) {
+            if (taken.offset() < offset) {
+                cut.byVersion.put(taken.version(), taken);
+                cut.tip = taken;
+            }
+        }
+        return cut.tip == null ? Optional.empty() : Optional.of(cut);
+    }
+
+    private Optional<String> known(Taken offered) {
+        Taken known = byVersion.get(offered.version());
+        if (known == null || known.hash().equals(offered.hash())) {
+            return Optional.empty();
+        }
+        if (tip != null && known.version() == tip.version() && isConfirmed(offered)) {
+            // compaction had left a foreign one alone under this key, until the right one was written again
+            byVersion.remove(known.version());
+            tip = byVersion.isEmpty() ? null : byVersion.lastEntry().getValue();
+            boolean isRight = isNext(offered);
+            take(isRight ? offered : known);
+            if (isRight) {
+                return Optional.empty();
+            }
+        }
+        return Optional.of("version " + offered.version() + " has the weights " + known.hash()
+                + " on the chain, this one says " + offered.hash());
+    }
+
+    /** Whether a delta that waits is one against exactly these weights. */
+    private boolean isConfirmed(Taken offered) {
+        return ahead.getOrDefault(offered.version() + 1, List.of()).stream()
+                .anyMatch(next ->
+                        offered.hash().equals(next.manifest().getWeights().getBaseSha256()));
+    }
+
+    private long dueVersion() {
+        return tip == null ? parent.map(EpochParent::getVersion).orElse(0L) : tip.version() + 1;
+    }
+
+    private boolean isNext(Taken offered) {
+        PolicyVersion manifest = offered.manifest();
+        TensorLocation weights = manifest.getWeights();
+        if (offered.version() != dueVersion()) {
+            return false;
+        }
+        if (tip == null) {
+            return weights.getBaseVersion() == null
+                    && parent.map(begun -> Objects.equals(manifest.getParentEpoch(), begun.getEpoch())
+                                    && begun.getWeightsSha256().equals(offered.hash()))
+                            .orElse(manifest.getParentEpoch() == null);
+        }
+        return manifest.getParentEpoch() == null
+                && manifest.getParentVersion() == tip.version()
+                && (weights.getBaseVersion() == null || isBase(weights));
+    }
+
+    private boolean isBase(TensorLocation weights) {
+        Taken base = byVersion.get(weights.getBaseVersion());
+        return base != null ? base.hash().equals(weights.getBaseSha256()) : weights.getBaseVersion() <= forgottenUpTo;
+    }
+
+    private String whyNotNext(PolicyVersion manifest) {
+        TensorLocation weights = manifest.getWeights();
+        String says = "version " + manifest.getVersion() + " of parent " + manifest.getParentVersion()
+                + (weights.getBaseVersion() == null
+                        ? ""
+                        : ", a delta against version " + weights.getBaseVersion() + " with the weights "
+                                + weights.getBaseSha256());
+        return tip == null
+                ? "the epoch begins with version " + dueVersion()
+                        + parent.map(begun -> " of epoch " + begun.getEpoch() + ", which has the weights "
+                                        + begun.getWeightsSha256())
+                                .orElse("")
+                        + ", and this is " + says
+                : "version " + dueVersion() + " is next, after version " + tip.version() + " with the weights "
+                        + tip.hash() + ", and this is " + says;
+    }
+
+    private void take(Taken next) {
+        Taken taken = next;
+        while (taken != null) {
+            byVersion.put(taken.version(), taken);
+            tip = taken;
+            while (byVersion.size() > kept) {
+                forgottenUpTo = byVersion.pollFirstEntry().getKey();
+            }
+            List<Taken> waiting = ahead.getOrDefault(dueVersion(), new ArrayList<>());
+            taken = waiting.stream().filter(this::isNext).findFirst().orElse(null);
+            waiting.remove(taken);
         }
     }
 
+    /** Of those that wait, only the newest can still be among the newest of the chain. */
+    private void lighten() {
+        if (ahead.size() > kept) {
+            Map.Entry<Long, List<Taken>> oldest = ahead.higherEntry(lightUpTo);
+            if (oldest != null) {
+                oldest.getValue().replaceAll(ManifestHistory::light);
+                lightUpTo = oldest.getKey();
+            }
+        }
+    }
+
+    private static Taken light(Taken taken) {
+        return new Taken(
+                PolicyVersion.newBuilder(taken.manifest())
+                        .setWeights(TensorLocation.newBuilder(taken.manifest().getWeights())
+                                .setTensors(List.of())
+                                .build())
+                        .setOptimizer(null)
+                        .build(),
+                taken.offset());
+    }
+
+    /** Whether exactly this manifest is on the chain, as far as it is kept. */
+    boolean has(PolicyVersion manifest) {
+        Taken taken = byVersion.get(manifest.getVersion());
+        return taken == null
+                ? manifest.getVersion() <= forgottenUpTo
+                : taken.hash().equals(manifest.getWeights().getSha256());
+    }
+
     Optional<PolicyVersion> newest() {
-        return byVersion.isEmpty()
-                ? Optional.empty()
-                : Optional.of(byVersion.lastEntry().getValue());
+        return Optional.ofNullable(tip).map(Taken::manifest);
     }
 
     /** @throws VersionUnavailableException saying whether it is not there yet or no longer kept */
     PolicyVersion get(long version) {
-        PolicyVersion manifest = byVersion.get(version);
-        if (manifest != null) {
-            return manifest;
+        Taken taken = byVersion.get(version);
+        if (taken != null) {
+            return taken.manifest();
         }
         if (version <= forgottenUpTo) {
             throw new VersionUnavailableException(
@@ -62,6 +236,6 @@ final class ManifestHistory {
         throw new VersionUnavailableException(
                 version,
                 "version " + version + " is not among the published ones; the newest is "
-                        + (byVersion.isEmpty() ? "none" : byVersion.lastKey()));
+                        + (tip == null ? "none" : tip.version()));
     }
 }

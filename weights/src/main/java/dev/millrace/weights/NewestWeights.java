@@ -81,13 +81,19 @@ public final class NewestWeights implements AutoCloseable {
     }
 
     private void follow() {
-        long seen = current.version();
+        PolicyVersion seen = current.manifest();
         while (!closed) {
             try {
-                Optional<PolicyVersion> newer = feed.awaitNewerThan(seen, WAIT);
-                if (newer.isPresent()) {
-                    seen = newer.get().getVersion();
-                    current = load(newer.get());
+                Optional<PolicyVersion> other = feed.awaitOther(seen, WAIT);
+                if (other.isPresent()) {
+                    if (other.get().getVersion() <= seen.getVersion()) {
+                        LOG.warn(
+                                "version {} is no longer on the log, which has lost it; goes on with version {}",
+                                seen.getVersion(),
+                                other.get().getVersion());
+                    }
+                    seen = other.get();
+                    current = load(seen);
                 }
             } catch (VersionUnavailableException | CorruptVersionException e) {
                 if (feed.onBroken() == BrokenVersionPolicy.STOP) {
@@ -113,7 +119,16 @@ public final class NewestWeights implements AutoCloseable {
                 manifest,
                 feed.load(
                         manifest.getVersion(),
-                        version -> before != null && before.version() == version ? before.weights() : null));
+                        version -> before != null && isSame(before, version) ? before.weights() : null));
+    }
+
+    /** The same weights, and not only the same number: a log that was cut off may have another version of it by now. */
+    private boolean isSame(Loaded before, long version) {
+        return before.version() == version
+                && feed.manifest(version)
+                        .getWeights()
+                        .getSha256()
+                        .equals(before.manifest().getWeights().getSha256());
     }
 
     @Override

@@ -8,6 +8,7 @@ import dev.millrace.schemas.PolicyVersion;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.function.BooleanSupplier;
+import java.util.function.LongConsumer;
 import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
@@ -18,9 +19,9 @@ import org.jspecify.annotations.Nullable;
  * {@link #newest()} and {@link #manifest} answer at once. Loading reads chunks or objects from where the manifest says
  * they lie, from the version's anchor on, and checks every hash; loads take turns on one consumer.
  *
- * <p>Records of another run, epoch or policy are refused and counted, records that cannot be decoded likewise; neither
- * stops the feed. What does stop it, such as a broker that refuses us or two learners writing one version, is thrown by
- * every later call.
+ * <p>Records of another run, epoch or policy are refused and counted, records that cannot be decoded likewise, and so are
+ * manifests that do not extend the chain, such as another one of a version that is on it; none of them stops the feed. What
+ * does, such as a broker that refuses us, is thrown by every later call.
  *
  * <p>Thread-safe. Whoever made the feed closes it.
  */
@@ -35,8 +36,17 @@ public final class PolicyFeed implements AutoCloseable {
 
     /** Connects and begins to follow; returns before anything is known. */
     public PolicyFeed(LogConnection connection, WeightsConfig config) {
+        this(connection, config, offset -> {});
+    }
+
+    /**
+     * As {@link #PolicyFeed(LogConnection, WeightsConfig)}, for who puts {@code policy-versions} in order.
+     *
+     * @param onForeign told the offset of each manifest that does not extend the run's chain, on the thread that follows
+     */
+    public PolicyFeed(LogConnection connection, WeightsConfig config, LongConsumer onForeign) {
         this.startLimit = Duration.ofMillis(config.readTimeoutMs());
-        this.follower = new ManifestFollower(connection, config.keptManifests());
+        this.follower = new ManifestFollower(connection, config.keptManifests(), onForeign);
         this.chunks = new ChunkReader(connection, startLimit);
         this.versions = new VersionLoader(follower::manifest, chunks, connection.registry(), config.store());
         this.onBroken = config.onBrokenVersion();
@@ -112,6 +122,14 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
+     * Waits for another version than the one served: a newer one, or, where the log was cut off and lost that one, the newest
+     * there is; empty if the limit passed without one.
+     */
+    Optional<PolicyVersion> awaitOther(PolicyVersion served, Duration limit) {
+        return follower.awaitOther(served, limit);
+    }
+
+    /**
      * The manifest of one version. Never waits.
      *
      * @throws VersionUnavailableException if it is not known: not published yet, or older than the manifests kept
@@ -123,6 +141,11 @@ public final class PolicyFeed implements AutoCloseable {
     /** Records on {@code policy-versions} that were not taken: another run's, or not to be decoded. */
     public long refusedRecords() {
         return follower.refusedRecords();
+    }
+
+    /** Manifests of this run and epoch that do not extend its chain. */
+    public long foreignManifests() {
+        return follower.foreignManifests();
     }
 
     /**

@@ -3,18 +3,46 @@ package dev.millrace.weights;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.schemas.EpochParent;
+import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.TensorLocation;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 
 class ManifestHistoryTest {
-    private final ManifestHistory history = new ManifestHistory(2);
+    private final ManifestHistory history = new ManifestHistory(Optional.empty(), 2);
+    private long offset;
+
+    private Optional<String> add(PolicyVersion manifest) {
+        return history.add(manifest, offset++);
+    }
+
+    private Optional<String> add(long version, String hash) {
+        return add(Manifests.of(version, hash));
+    }
+
+    private static PolicyVersion delta(long version, String hash, String baseHash) {
+        PolicyVersion whole = Manifests.of(version, hash);
+        return PolicyVersion.newBuilder(whole)
+                .setWeights(TensorLocation.newBuilder(whole.getWeights())
+                        .setBaseVersion(version - 1)
+                        .setBaseSha256(baseHash)
+                        .setAnchorVersion(0L)
+                        .build())
+                .build();
+    }
+
+    private long newest() {
+        return history.newest().orElseThrow().getVersion();
+    }
 
     @Test
     void shouldForgetAllButTheNewestManifests() {
         for (int version = 0; version < 4; version++) {
-            history.add(Manifests.of(version, "hash-" + version));
+            assertThat(add(version, "hash-" + version)).isEmpty();
         }
 
-        assertThat(history.newest()).get().extracting(m -> m.getVersion()).isEqualTo(3L);
+        assertThat(newest()).isEqualTo(3);
         assertThat(history.get(2).getVersion()).isEqualTo(2);
         assertThatThrownBy(() -> history.get(1))
                 .isInstanceOf(VersionUnavailableException.class)
@@ -26,29 +54,134 @@ class ManifestHistoryTest {
         assertThatThrownBy(() -> history.get(0))
                 .isInstanceOf(VersionUnavailableException.class)
                 .hasMessage("version 0 is not among the published ones; the newest is none");
-        history.add(Manifests.of(0, "a"));
+        add(0, "a");
         assertThatThrownBy(() -> history.get(9))
                 .isInstanceOf(VersionUnavailableException.class)
                 .hasMessage("version 9 is not among the published ones; the newest is 0");
     }
 
     @Test
-    void shouldTakeTheSameManifestTwiceButNotAnotherOneOfItsVersion() {
-        history.add(Manifests.of(0, "a"));
-        history.add(Manifests.of(0, "a"));
+    void shouldPassOverAnotherManifestOfAVersionOnTheChainButTakeACopy() {
+        add(0, "a");
+        assertThat(add(0, "a")).as("a copy").isEmpty();
 
-        assertThatThrownBy(() -> history.add(Manifests.of(0, "b")))
-                .isInstanceOf(IllegalStateException.class)
-                .hasMessage(
-                        "version 0 of policy was published twice, with weights a and b: two learners wrote to one run");
+        assertThat(add(0, "b")).contains("version 0 has the weights a on the chain, this one says b");
+        assertThat(history.get(0).getWeights().getSha256()).isEqualTo("a");
+    }
+
+    @Test
+    void shouldPassOverAVersionFarAheadOnceTheLogIsRead() {
+        add(0, "a");
+        assertThat(add(1_000_000, "z")).as("it may wait for those before it").isEmpty();
+        assertThat(history.settle())
+                .containsEntry(
+                        1L,
+                        "version 1 is next, after version 0 with the weights a, and this is version 1000000 of parent 999999");
+        assertThat(add(1_000_000, "z")).isPresent();
+        assertThat(add(1, "b")).isEmpty();
+
+        assertThat(newest()).isEqualTo(1);
+    }
+
+    @Test
+    void shouldNotBeginWithAnythingButTheFirstVersion() {
+        add(7, "z");
+        assertThat(history.newest()).isEmpty();
+        assertThat(history.settle()).hasSize(1);
+        add(0, "a");
+        assertThat(newest()).isZero();
+    }
+
+    @Test
+    void shouldPassOverADeltaAgainstOtherWeights() {
+        history.settle();
+        add(0, "a");
+        assertThat(add(delta(1, "b", "other")))
+                .contains("version 1 is next, after version 0 with the weights a, and this is version 1 of parent 0,"
+                        + " a delta against version 0 with the weights other");
+        assertThat(add(delta(1, "b", "a"))).isEmpty();
+        assertThat(newest()).isEqualTo(1);
+    }
+
+    @Test
+    void shouldPassOverAVersionOfAnotherParent() {
+        history.settle();
+        add(0, "a");
+        PolicyVersion orphan = PolicyVersion.newBuilder(Manifests.of(1, "b"))
+                .setParentVersion(9)
+                .build();
+        assertThat(add(orphan)).isPresent();
+        assertThat(newest()).isZero();
+    }
+
+    /** Compaction leaves of each key the last record, so what was written again lies behind those that follow it. */
+    @Test
+    void shouldTakeTheChainWhateverOrderCompactionLeaves() {
+        add(0, "a");
+        add(delta(2, "c", "b"));
+        add(delta(3, "d", "c"));
+        assertThat(newest()).isZero();
+        add(delta(1, "b", "a"));
+
+        assertThat(newest()).isEqualTo(3);
+        assertThat(history.settle()).isEmpty();
+    }
+
+    @Test
+    void shouldPreferTheVersionThatItsSuccessorIsADeltaAgainst() {
+        add(0, "a");
+        add(1, "foreign");
+        add(delta(2, "c", "b"));
+        add(1, "b");
+
+        assertThat(newest()).isEqualTo(2);
+        assertThat(history.get(1).getWeights().getSha256()).isEqualTo("b");
+    }
+
+    @Test
+    void shouldGoOnFromWhereTheLogWasCutOff() {
+        for (int version = 0; version < 4; version++) {
+            add(version, "hash-" + version);
+        }
+
+        ManifestHistory cut = history.before(3).orElseThrow();
+        assertThat(cut.newest().orElseThrow().getVersion()).isEqualTo(2);
+        assertThat(cut.add(Manifests.of(3, "another"), 3)).isEmpty();
+        assertThat(cut.has(Manifests.of(3, "another"))).isTrue();
+        assertThat(cut.has(Manifests.of(3, "hash-3"))).isFalse();
+        assertThat(history.before(1)).as("what lies before is forgotten").isEmpty();
+    }
+
+    @Test
+    void shouldBeginALaterEpochWithTheVersionThatItsClaimNames() {
+        ManifestHistory second = new ManifestHistory(Optional.of(new EpochParent(0, 5L, "e", "collapsed")), 9);
+        PolicyVersion right = PolicyVersion.newBuilder(Manifests.of(5, "e"))
+                .setParentVersion(5)
+                .setParentEpoch(0)
+                .build();
+
+        assertThat(second.add(Manifests.of(0, "a"), 0)).contains("""
+                the epoch begins with version 5 of epoch 0, which has the weights e, and this is version 0 of parent -1""");
+        second.settle();
+        assertThat(second.add(PolicyVersion.newBuilder(right).setParentEpoch(1).build(), 1))
+                .isPresent();
+        assertThat(second.add(
+                        PolicyVersion.newBuilder(Manifests.of(5, "other"))
+                                .setParentEpoch(0)
+                                .build(),
+                        2))
+                .isPresent();
+        assertThat(second.add(right, 3)).isEmpty();
+        assertThat(second.add(Manifests.of(6, "f"), 4)).isEmpty();
+        assertThat(second.newest().orElseThrow().getVersion()).isEqualTo(6);
     }
 
     @Test
     void shouldNotBringBackWhatItHasForgotten() {
         for (int version = 0; version < 4; version++) {
-            history.add(Manifests.of(version, "hash-" + version));
+            add(version, "hash-" + version);
         }
-        history.add(Manifests.of(0, "hash-0"));
+        add(0, "hash-0");
 
         assertThat(history.get(2).getVersion()).isEqualTo(2);
         assertThatThrownBy(() -> history.get(0)).hasMessageContaining("older than the 2 newest");

@@ -14,6 +14,7 @@ import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorEncoding;
+import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.run.VersionKey;
@@ -30,7 +31,9 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
@@ -186,6 +189,55 @@ class VersionsOnTheLogIT {
         }
     }
 
+    /** Each of these ended every role of a run at every start. */
+    @Test
+    void shouldPassOverManifestsThatDoNotExtendTheChain() {
+        publish(0, Weights.random(SHAPE, 0), fresh());
+        PolicyVersion one = publish(1, Weights.random(SHAPE, 1), fresh());
+        Queue<Long> foreign = new ConcurrentLinkedQueue<>();
+        try (PolicyFeed follows = new PolicyFeed(connection, CONFIG, foreign::add);
+                NewestWeights served = new NewestWeights(follows, LIMIT)) {
+            await(() -> served.current().version() == 1);
+            publish(PolicyVersion.newBuilder(one)
+                    .setWeights(TensorLocation.newBuilder(one.getWeights())
+                            .setSha256("00")
+                            .build())
+                    .build());
+            publish(PolicyVersion.newBuilder(one)
+                    .setVersion(1_000_000)
+                    .setParentVersion(999_999)
+                    .build());
+            publish(PolicyVersion.newBuilder(one)
+                    .setVersion(2)
+                    .setParentVersion(0)
+                    .build());
+            publish(one);
+            publish(2, Weights.random(SHAPE, 2), fresh());
+
+            await(() -> served.current().version() == 2);
+            assertThat(follows.newest().orElseThrow().getVersion()).isEqualTo(2);
+            assertThat(follows.foreignManifests()).isEqualTo(3);
+            assertThat(foreign).hasSize(3).doesNotHaveDuplicates();
+            try (PolicyFeed late = new PolicyFeed(connection, CONFIG)) {
+                assertThat(late.newestCommitted().orElseThrow().getVersion()).isEqualTo(2);
+                assertSame(late.load(2), Weights.random(SHAPE, 2));
+                assertSame(late.load(1), Weights.random(SHAPE, 1));
+                assertThat(late.foreignManifests()).isEqualTo(3);
+            }
+        }
+    }
+
+    private void publish(PolicyVersion manifest) {
+        producer.beginTransaction();
+        producer.send(new ProducerRecord<>(
+                connection.topics().policyVersions(),
+                VersionKey.of(manifest).bytes(),
+                AvroSerde.of(PolicyVersion.class, connection.registry())
+                        .serializer()
+                        .serialize(connection.topics().policyVersions(), manifest)));
+        producer.commitTransaction();
+    }
+
     @Test
     void shouldRefuseAManifestWhoseChunksAreAnotherVersions() {
         publish(0, Weights.random(SHAPE, 0), fresh());
@@ -205,14 +257,7 @@ class VersionsOnTheLogIT {
                 .setTokensTrained(0)
                 .setPublishedAtMs(0)
                 .build();
-        producer.beginTransaction();
-        producer.send(new ProducerRecord<>(
-                connection.topics().policyVersions(),
-                VersionKey.of(half).bytes(),
-                AvroSerde.of(PolicyVersion.class, connection.registry())
-                        .serializer()
-                        .serialize(connection.topics().policyVersions(), half)));
-        producer.commitTransaction();
+        publish(half);
 
         try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
             feed.awaitAtLeast(2, LIMIT);
