@@ -4,42 +4,64 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.follow.LogReader;
 import dev.millrace.log.transaction.FencedWriterException;
 import dev.millrace.log.transaction.TransactionalWriter;
+import dev.millrace.schemas.Admission;
+import dev.millrace.schemas.AdmissionCounts;
 import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
+import java.util.Optional;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Serializer;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
- * Admission's side of the log: writes prompts, reads outcomes, dead letters and the training log, and keeps the state that joins them.
+ * Admission's side of the log: writes prompts, reads what says that samples are settled, and keeps what is under way.
  *
- * <p>Prompts and state are committed in one transaction, so none is released twice and none is counted that was not
- * released. A second admission of the same run fences the first by its transactional id. Owned by one thread, except
- * {@link #wakeup()}.
+ * <p>Prompts, what has changed of {@link ReleasedSamples}, and the offsets up to which the log was read for it are committed in
+ * one transaction; the topic {@code admission} has all three, so that a restart reads one table and goes on exactly there. The
+ * offsets are committed for the group, too, for those who look at its lag. A second admission of the same run fences the first
+ * by its transactional id. Owned by one thread, except {@link #wakeup()}.
  */
 final class ControllerLog implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(ControllerLog.class);
     private static final int TRANSACTION_TIMEOUT_MS = 30_000;
 
     private final LogConnection connection;
+    private final RunIdentity run;
     private final LogReader log;
     private final TransactionalWriter writer;
     private final Serializer<PromptRequest> prompts;
+    private final Serializer<Admission> entries;
     private final List<TopicPartition> followed;
+    private final TopicPartition batches;
+    private final int promptPartitions;
+    /** By partition, the offset behind the newest request: a restart looks there for requests that the table lacks. */
+    private final Map<TopicPartition, Long> promptEnds = new HashMap<>();
+
+    private List<String> ofOlderEpochs = List.of();
 
     ControllerLog(LogConnection connection) {
         this.connection = connection;
-        String group = connection.scoped("admission-" + connection.run().epoch());
+        this.run = connection.run();
+        String group = connection.scoped("admission-" + run.epoch());
         this.log = new LogReader(connection, Map.of("group.id", group, "client.id", "admission"));
         this.writer = TransactionalWriter.of(
                 connection,
@@ -47,68 +69,97 @@ final class ControllerLog implements AutoCloseable {
                 TRANSACTION_TIMEOUT_MS,
                 Map.of("client.id", "admission", "compression.type", "lz4", "linger.ms", 0));
         this.prompts = AvroSerde.of(PromptRequest.class, connection.registry()).serializer();
+        this.entries = AvroSerde.of(Admission.class, connection.registry()).serializer();
         this.followed = new ArrayList<>(log.partitionsOf(connection.topics().outcomes()));
         followed.addAll(log.partitionsOf(connection.topics().deadLetters()));
         followed.addAll(log.partitionsOf(connection.topics().trainingLog()));
+        this.batches = log.partitionsOf(connection.topics().batches()).get(0);
+        followed.add(batches);
+        this.promptPartitions =
+                log.partitionsOf(connection.topics().prompts()).size();
     }
 
     /**
-     * The state that the last admission of this run and epoch left, or a fresh one; from here on, {@link #poll} gives
-     * what was written to outcomes, dead letters and training log after it.
+     * What the last admission of this run and epoch left, or nothing; from here on, {@link #poll} gives what was written after
+     * it to the topics that say what is settled.
      *
-     * @param consumedSamples what the policy has consumed so far, from which a fresh admission counts on
-     * @throws IllegalStateException if there was one whose state is gone
+     * @param room samples that may be under way at most, should the log not be whole any more
      */
-    ControllerState recover(long consumedSamples) {
+    ReleasedSamples recover(long room) {
         writer.fenceOthers(); // before reading: whatever a predecessor left open is aborted by this
+        AdmissionTable table = AdmissionTable.read(connection);
+        ofOlderEpochs = table.keysOfOlderEpochs();
+        Optional<AdmissionCounts> counts = table.counts();
+        Map<String, Long> positions = counts.map(AdmissionCounts::getPositions).orElse(Map.of());
+        ReleasedSamples samples =
+                counts.map(c -> new ReleasedSamples(table.groups(), c)).orElseGet(ReleasedSamples::new);
+
         Consumer<byte[], byte[]> consumer = log.consumer();
         consumer.assign(followed);
-        Map<TopicPartition, OffsetAndMetadata> committed = consumer.committed(Set.copyOf(followed));
-        ControllerState state = null;
+        Map<TopicPartition, Long> begins = consumer.beginningOffsets(followed);
         for (TopicPartition partition : followed) {
-            OffsetAndMetadata kept = committed.get(partition);
-            if (kept == null) {
-                consumer.seekToBeginning(List.of(partition));
-            } else {
-                consumer.seek(partition, kept.offset());
-                state = ControllerState.parse(kept.metadata());
-            }
+            consumer.seek(
+                    partition,
+                    positions.getOrDefault(partition.toString(), begins.getOrDefault(partition, 0L)));
         }
-        if (state != null) {
-            return state;
+        boolean isWhole = counts.isPresent() || begins.values().stream().allMatch(begin -> begin == 0);
+        PriorPrompts prior = PriorPrompts.read(connection, positions, isWhole ? Long.MAX_VALUE : room);
+        prior.releasedFrom(samples.nextOrdinal()).forEach(request -> {
+            AdmittedGroup group = new AdmittedGroup(
+                    request.groupId(), request.samples(), request.admittedVersion(), request.releasedAtMs());
+            group.lies(request.partition(), request.offset());
+            samples.released(group, request.ordinal());
+        });
+        samples.usedOrdinalsBelow(prior.nextOrdinal());
+        promptEnds.putAll(prior.ends());
+        if (!isWhole && !prior.isEmpty()) {
+            LOG.warn("admission's table is gone and outcomes or batches were deleted already: the newest requests are taken to"
+                    + " be under way, {} samples of them; those that were settled long ago are found as overdue",
+                    samples.underWay());
         }
-        List<TopicPartition> losses = followed.stream()
-                .filter(partition ->
-                        !partition.topic().equals(connection.topics().trainingLog()))
-                .toList();
-        boolean complete = consumer.beginningOffsets(losses).values().stream().allMatch(first -> first == 0);
-        return PriorPrompts.read(connection).state(consumedSamples, complete);
+        return samples;
     }
 
     ConsumerRecords<byte[], byte[]> poll(Duration limit) {
         return log.consumer().poll(limit);
     }
 
+    /** How many partitions requests are spread over. */
+    int promptPartitions() {
+        return promptPartitions;
+    }
+
+    /** A request and where it goes: to a partition, or by its key where that is null. */
+    record Outgoing(PromptRequest request, @Nullable Integer partition) {}
+
     /**
-     * Writes prompts and the state that counts them, both or neither.
+     * Writes requests and what has changed, all or nothing.
      *
      * @throws IllegalStateException if another admission has taken over
      * @throws KafkaException if they could not be committed otherwise; this log is then of no more use
      */
-    void release(List<PromptRequest> released, ControllerState state) {
-        String topic = connection.topics().prompts();
+    void write(List<Outgoing> requests, ReleasedSamples samples) {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         for (TopicPartition partition : followed) {
-            offsets.put(partition, new OffsetAndMetadata(log.position(partition), state.text()));
+            offsets.put(partition, new OffsetAndMetadata(log.position(partition)));
         }
+        samples.firstWaitingBatch().ifPresent(offset -> offsets.put(batches, new OffsetAndMetadata(offset)));
+        Map<String, Long> positions = new HashMap<>();
+        offsets.forEach((partition, at) -> positions.put(partition.toString(), at.offset()));
+        promptEnds.forEach((partition, end) -> positions.put(partition.toString(), end));
+        Map<String, Optional<AdmittedGroup>> changes = samples.takeChanges();
+        Admission counts = new Admission(run.runId(), run.epoch(), null, samples.counts(positions));
+        Map<String, Future<RecordMetadata>> sent = new LinkedHashMap<>();
         try {
             writer.write(out -> {
-                for (PromptRequest prompt : released) {
-                    out.send(new ProducerRecord<>(
-                            topic,
-                            prompt.getGroupId().getBytes(StandardCharsets.UTF_8),
-                            prompts.serialize(topic, prompt)));
-                }
+                requests.forEach(request -> sent.put(request.request().getGroupId(), send(out, request)));
+                ofOlderEpochs.forEach(key -> keep(out, key, null));
+                changes.forEach((groupId, group) -> keep(
+                        out,
+                        groupId,
+                        group.map(g -> new Admission(run.runId(), run.epoch(), g.record(), null))
+                                .orElse(null)));
+                keep(out, AdmissionTable.countsKey(run), counts);
                 out.sendOffsetsToTransaction(offsets, log.consumer().groupMetadata());
             });
         } catch (FencedWriterException e) {
@@ -117,6 +168,40 @@ final class ControllerLog implements AutoCloseable {
                             + " broker gave up a transaction after " + TRANSACTION_TIMEOUT_MS + " ms: "
                             + e.getMessage(),
                     e);
+        }
+        ofOlderEpochs = List.of();
+        sent.forEach((groupId, metadata) -> placed(samples, groupId, metadata));
+    }
+
+    private Future<RecordMetadata> send(Producer<byte[], byte[]> out, Outgoing outgoing) {
+        String topic = connection.topics().prompts();
+        PromptRequest request = outgoing.request();
+        return out.send(new ProducerRecord<>(
+                topic,
+                outgoing.partition(),
+                request.getGroupId().getBytes(StandardCharsets.UTF_8),
+                prompts.serialize(topic, request)));
+    }
+
+    private void keep(
+            Producer<byte[], byte[]> out, String key, @Nullable Admission entry) {
+        String topic = connection.topics().admission();
+        out.send(new ProducerRecord<>(
+                topic,
+                key.getBytes(StandardCharsets.UTF_8),
+                entry == null ? null : entries.serialize(topic, entry)));
+    }
+
+    private void placed(ReleasedSamples samples, String groupId, Future<RecordMetadata> sent) {
+        try {
+            RecordMetadata at = sent.get(); // known since the commit
+            samples.placed(groupId, at.partition(), at.offset());
+            promptEnds.merge(new TopicPartition(at.topic(), at.partition()), at.offset() + 1, Math::max);
+        } catch (ExecutionException e) {
+            throw new KafkaException("a request was not written", e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new KafkaException("interrupted while releasing prompts", e);
         }
     }
 

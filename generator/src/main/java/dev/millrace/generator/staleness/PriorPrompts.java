@@ -8,10 +8,11 @@ import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.atomic.LongAccumulator;
-import java.util.concurrent.atomic.LongAdder;
+import java.util.Objects;
+import java.util.TreeMap;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
@@ -20,64 +21,118 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What the prompts topic itself says about earlier admissions, for a start without committed state: a run's first
- * start, or one so long after the last that the broker has forgotten the offsets.
- *
- * @param nextOrdinal one more than the highest ordinal of the run, in any epoch
- * @param samples asked for in this epoch
- * @param complete false if old prompts were deleted, so that the sums are not the whole
- * @param epoch of the run
+ * What the prompts topic says about requests that admission's table lacks: all of them at a run's first start, and after a run of
+ * an earlier form is resumed; those at its end where a crash of the broker took the end of the table.
  */
-record PriorPrompts(long nextOrdinal, long samples, boolean complete, int epoch) {
+final class PriorPrompts {
     private static final Logger LOG = LoggerFactory.getLogger(PriorPrompts.class);
     private static final Duration LIMIT = Duration.ofSeconds(60);
 
-    /** Reads the topic from its beginning to what is committed now. */
-    static PriorPrompts read(LogConnection connection) {
+    /** A request of this epoch as it lies on the topic. */
+    record Request(
+            String groupId,
+            long ordinal,
+            int samples,
+            long admittedVersion,
+            long releasedAtMs,
+            int partition,
+            long offset) {}
+
+    private final TreeMap<Long, Request> requests = new TreeMap<>();
+    private final Map<TopicPartition, Long> ends;
+    private long nextOrdinal;
+
+    private PriorPrompts(Map<TopicPartition, Long> ends) {
+        this.ends = ends;
+    }
+
+    /**
+     * Reads to what is committed now.
+     *
+     * @param positions by topic-partition: from where on; from the beginning where it says nothing
+     * @param room samples of the newest requests that are kept, at least
+     */
+    static PriorPrompts read(LogConnection connection, Map<String, Long> positions, long room) {
         Deserializer<PromptRequest> prompts =
                 AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
-        RunIdentity run = connection.run();
         try (LogReader log = new LogReader(connection)) {
             List<TopicPartition> partitions =
                     log.fromBeginning(connection.topics().prompts());
             Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions);
-            boolean complete = log.consumer().beginningOffsets(partitions).values().stream()
-                    .allMatch(first -> first == 0);
-            LongAccumulator nextOrdinal = new LongAccumulator(Math::max, 0);
-            LongAdder samples = new LongAdder();
+            for (TopicPartition partition : partitions) {
+                Long from = positions.get(partition.toString());
+                if (from != null) { // a log that lost its end begins there anew
+                    log.consumer().seek(partition, Math.min(from, Objects.requireNonNull(ends.get(partition))));
+                }
+            }
+            PriorPrompts prior = new PriorPrompts(ends);
             boolean isRead = log.readTo(ends, ReadLimit.withoutProgress(LIMIT), record -> {
                 PromptRequest prompt = decoded(prompts, record);
-                if (prompt != null && prompt.getRunId().equals(run.runId())) {
-                    nextOrdinal.accumulate(prompt.getOrdinal() + 1);
-                    samples.add(prompt.getEpoch() == run.epoch() ? prompt.getSamples() : 0);
+                if (prompt != null) {
+                    prior.take(prompt, record, connection.run());
                 }
             });
             if (!isRead) {
                 throw new IllegalStateException("the earlier prompts of the run could not be read: no record came for "
                         + LIMIT.toSeconds() + " s, at " + log.progress() + " of " + ends);
             }
-            return new PriorPrompts(nextOrdinal.get(), samples.sum(), complete, run.epoch());
+            prior.keep(room);
+            return prior;
         }
     }
 
-    /**
-     * The state they amount to; losses are still to be counted from the beginning of their topics.
-     *
-     * @param consumedSamples what the policy has consumed so far
-     * @param lossesComplete false if old outcomes or dead letters were deleted
-     * @throws IllegalStateException if there were prompts and the state cannot be told
-     */
-    ControllerState state(long consumedSamples, boolean lossesComplete) {
-        if (samples == 0) {
-            return new ControllerState(nextOrdinal, consumedSamples, 0, consumedSamples);
+    private void take(PromptRequest prompt, ConsumerRecord<byte[], byte[]> record, RunIdentity run) {
+        if (!prompt.getRunId().equals(run.runId()) || prompt.getOrdinal() < 0) {
+            return;
         }
-        if (!complete || !lossesComplete || epoch > 0) {
-            throw new IllegalStateException(
-                    "admission cannot tell how many samples are under way: its committed state is"
-                            + " gone and the log is no longer whole (" + samples + " samples in epoch " + epoch
-                            + " are known). Begin a new epoch or a new run from the newest weights");
+        boolean isOurs = RequestName.parse(prompt.getGroupId())
+                .filter(name -> name.epoch() == prompt.getEpoch() && name.ordinal() == prompt.getOrdinal())
+                .isPresent();
+        if (!isOurs) {
+            return; // released by another program, which counts what it released itself
         }
-        return new ControllerState(nextOrdinal, samples, 0, consumedSamples);
+        nextOrdinal = Math.max(nextOrdinal, prompt.getOrdinal() + 1);
+        if (prompt.getEpoch() == run.epoch() && prompt.getSamples() > 0) {
+            requests.put(
+                    prompt.getOrdinal(),
+                    new Request(
+                            prompt.getGroupId(),
+                            prompt.getOrdinal(),
+                            prompt.getSamples(),
+                            prompt.getAdmittedVersion(),
+                            prompt.getReleasedAtMs(),
+                            record.partition(),
+                            record.offset()));
+        }
+    }
+
+    private void keep(long room) {
+        long samples = 0;
+        for (Request request : new ArrayList<>(requests.descendingMap().values())) {
+            if (samples >= room) {
+                requests.remove(request.ordinal());
+            }
+            samples += request.samples();
+        }
+    }
+
+    /** Requests of this epoch with this ordinal or a later one, in their order. */
+    List<Request> releasedFrom(long ordinal) {
+        return List.copyOf(requests.tailMap(ordinal, true).values());
+    }
+
+    /** One more than the highest ordinal of the run that was read, in any epoch. */
+    long nextOrdinal() {
+        return nextOrdinal;
+    }
+
+    boolean isEmpty() {
+        return requests.isEmpty();
+    }
+
+    /** Where each partition ended. */
+    Map<TopicPartition, Long> ends() {
+        return ends;
     }
 
     private static @Nullable PromptRequest decoded(

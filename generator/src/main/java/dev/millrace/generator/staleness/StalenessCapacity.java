@@ -26,15 +26,17 @@ final class StalenessCapacity {
         this.groupSize = groupSize;
     }
 
+    /** Samples that may be under way. */
+    long room() {
+        return roomSamples;
+    }
+
     /**
      * How many whole groups may be released at once; 0 if the gate is shut.
      *
-     * @param released samples asked for so far
-     * @param lost those of them that will never reach a batch
-     * @param consumed C
+     * @param underWay N - C: samples that were released and not settled, by name
      */
-    long releasableGroups(long released, long lost, long consumed) {
-        long underWay = released - lost - consumed;
+    long releasableGroups(long underWay) {
         return Math.max(0, (roomSamples - underWay) / groupSize);
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.generator.staleness;
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
 import dev.millrace.log.LogConnection;
+import dev.millrace.schemas.AdmissionCounts;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.SamplingParameters;
@@ -15,7 +16,10 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.function.ToDoubleFunction;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.errors.WakeupException;
 import org.slf4j.Logger;
@@ -29,14 +33,20 @@ import org.slf4j.LoggerFactory;
  * per run; a second one takes over from the first, which then fails. After a restart it goes on where the last
  * transaction was committed.
  *
- * <p>Meters: gauges {@code millrace.admission.released.samples}, {@code millrace.admission.lost.samples} and
- * {@code millrace.admission.settled.samples} (consumed by the learner, or lost); counter
+ * <p>Meters: gauges {@code millrace.admission.released.samples}, {@code .lost.samples}, {@code .settled.samples} (consumed by
+ * the learner, or lost), {@code .under.way.samples} and {@code .unknown.records}, all of this epoch; counter
  * {@code millrace.admission.resampled} (prompts released once more).
  */
 public final class StalenessController implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(StalenessController.class);
     private static final Duration POLL = Duration.ofMillis(5);
     private static final int MAX_PROMPTS_PER_TRANSACTION = 1000;
+    /** What was settled is kept so long after at the latest, where nothing is released. */
+    private static final Duration KEEP_AFTER = Duration.ofSeconds(1);
+
+    private static final String RESAMPLE = "resample";
+    /** Samples that were all rewarded alike leave under these reasons. */
+    private static final Set<String> ALIKE = Set.of("zero-variance", RESAMPLE);
 
     private final LogConnection connection;
     private final Task task;
@@ -46,12 +56,14 @@ public final class StalenessController implements AutoCloseable {
     private final Clock clock;
     private final StalenessCapacity gate;
     private final ControllerLog log;
-    private final LostSamples lostSamples;
+    private final SampleEvents events;
+    private final RefusalPause refusals;
     private volatile boolean stopped;
-    private final ConsumedSamples consumedSamples;
-    private volatile ControllerState state = new ControllerState(0, 0, 0, 0);
-    private long deadLetteredSinceVersion;
+    private ReleasedSamples samples = new ReleasedSamples();
+    private volatile AdmissionCounts shown = samples.counts(Map.of());
+    private volatile long underWay;
     private long alikeSinceVersion;
+    private long writtenAt = System.nanoTime();
     private final Counter resampled;
 
     /**
@@ -73,19 +85,32 @@ public final class StalenessController implements AutoCloseable {
         this.clock = clock;
         this.gate = new StalenessCapacity(config.eta(), config.batchSequences(), config.groupSize());
         this.log = new ControllerLog(connection);
-        this.lostSamples = new LostSamples(connection);
-        this.consumedSamples = new ConsumedSamples(connection);
-        Gauge.builder("millrace.admission.released.samples", this, a -> a.state.released())
-                .description("samples asked for, lost ones included")
-                .register(meters);
-        Gauge.builder("millrace.admission.lost.samples", this, a -> a.state.lost())
-                .description("samples that will never reach a batch")
-                .register(meters);
-        Gauge.builder("millrace.admission.settled.samples", this, a -> a.state.consumed() + a.state.lost())
-                .description("samples that the learner consumed or that were lost")
+        this.events = new SampleEvents(connection);
+        this.refusals =
+                new RefusalPause((long) config.deadLetterLimitBatches() * config.batchSequences(), config.batchSequences());
+        gauge(meters, "released.samples", "samples asked for, lost ones included", AdmissionCounts::getReleased);
+        gauge(meters, "lost.samples", "samples that left without reaching a batch", AdmissionCounts::getLost);
+        gauge(
+                meters,
+                "settled.samples",
+                "samples that the learner consumed or that were lost",
+                counts -> counts.getConsumed() + counts.getLost());
+        gauge(
+                meters,
+                "unknown.records",
+                "records about a sample that was never released, or that was settled before",
+                AdmissionCounts::getUnknown);
+        Gauge.builder("millrace.admission.under.way.samples", this, a -> a.underWay)
+                .description("samples that were released and not settled")
                 .register(meters);
         this.resampled = Counter.builder("millrace.admission.resampled")
                 .description("prompts released once more because their samples were rewarded alike")
+                .register(meters);
+    }
+
+    private void gauge(MeterRegistry meters, String name, String description, ToDoubleFunction<AdmissionCounts> value) {
+        Gauge.builder("millrace.admission." + name, this, a -> value.applyAsDouble(a.shown))
+                .description(description)
                 .register(meters);
     }
 
@@ -106,7 +131,7 @@ public final class StalenessController implements AutoCloseable {
      * Releases prompts until {@link #stop()}.
      *
      * @throws dev.millrace.weights.VersionUnavailableException if no policy version appears in time
-     * @throws IllegalStateException if the state of an earlier admission is gone, or samples are dead-lettered without end
+     * @throws IllegalStateException if another admission has taken over, or the policy learns nothing from its prompts any more
      */
     public void run() {
         try {
@@ -117,23 +142,23 @@ public final class StalenessController implements AutoCloseable {
                 return;
             }
             PolicyVersion newest = first.get();
-            state = log.recover(newest.getRolloutsConsumed()).withConsumed(newest.getRolloutsConsumed());
+            samples = log.recover(2 * gate.room());
+            consumed(newest);
+            show();
             LOG.info(
-                    "admission goes on with request {}: {} samples released, {} lost, {} consumed",
-                    state.nextOrdinal(),
-                    state.released(),
-                    state.lost(),
-                    state.consumed());
+                    "admission goes on with request {}: {} samples under way; of this epoch {} were released, {} lost, {} consumed",
+                    samples.nextOrdinal(),
+                    samples.underWay(),
+                    samples.released(),
+                    samples.lost(),
+                    samples.consumed());
             while (!stopped) {
                 for (ConsumerRecord<byte[], byte[]> record : log.poll(POLL)) {
-                    if (consumedSamples.tells(record)) {
-                        consumedSamples.in(record).ifPresent(this::consumed);
-                    } else {
-                        countLost(record);
-                    }
+                    events.in(record).ifPresent(this::apply);
                 }
                 newest = follow(newest);
                 release(newest.getVersion());
+                show();
             }
         } catch (WakeupException e) {
             if (!stopped) {
@@ -142,33 +167,47 @@ public final class StalenessController implements AutoCloseable {
         }
     }
 
-    private void consumed(long samples) {
-        state = state.withConsumed(samples);
+    private void show() {
+        shown = samples.counts(Map.of());
+        underWay = samples.underWay();
     }
 
-    private void countLost(ConsumerRecord<byte[], byte[]> record) {
-        long lost = lostSamples.in(record);
-        if (lost == 0) {
+    /** A new epoch's first version repeats a batch of the older one, of which nothing is under way here. */
+    private void consumed(PolicyVersion version) {
+        if (version.getParentEpoch() == null) {
+            samples.consumedThrough(version.getBatchId());
+        }
+    }
+
+    private void apply(SampleEvent event) {
+        if (event instanceof SampleEvent.Left left) {
+            if (samples.left(left.sample())) {
+                countAlike(left);
+            }
+        } else if (event instanceof SampleEvent.Refused refused) {
+            if (samples.refused(refused.sample())) {
+                refusals.refused(1, refused.reason());
+            }
+        } else if (event instanceof SampleEvent.RequestRefused refused) {
+            refusals.refused(samples.requestRefused(refused.groupId()), refused.reason());
+        } else if (event instanceof SampleEvent.Redriven redriven) {
+            samples.redriven(redriven.sample());
+        } else if (event instanceof SampleEvent.RequestRedriven redriven) {
+            samples.requestRedriven(redriven.groupId());
+        } else if (event instanceof SampleEvent.Batched batch) {
+            samples.batched(batch);
+        } else if (event instanceof SampleEvent.Starved starved) {
+            samples.starved(starved.batchId());
+        } else {
+            samples.countUnknown();
+        }
+    }
+
+    private void countAlike(SampleEvent.Left left) {
+        if (!ALIKE.contains(left.reason())) {
             return;
         }
-        state = state.withLost(lost);
-        if (lostSamples.isOfZeroVariance(record)) {
-            countSilentlyLost(record, lost);
-        }
-        if (record.topic().equals(connection.topics().deadLetters())) {
-            deadLetteredSinceVersion += lost;
-            long limit = (long) config.deadLetterLimitBatches() * config.batchSequences();
-            if (deadLetteredSinceVersion > limit) {
-                throw new IllegalStateException(
-                        deadLetteredSinceVersion + " samples were dead-lettered while no new policy"
-                                + " version appeared, more than the " + config.deadLetterLimitBatches()
-                                + " batches of dead_letter_limit_batches; the last is " + lostSamples.reasonOf(record));
-            }
-        }
-    }
-
-    private void countSilentlyLost(ConsumerRecord<byte[], byte[]> record, long lost) {
-        alikeSinceVersion += lost;
+        alikeSinceVersion++;
         if (alikeSinceVersion > (long) config.zeroVarianceLimitBatches() * config.batchSequences()) {
             throw new IllegalStateException(
                     alikeSinceVersion + " samples left because their groups were rewarded alike while no"
@@ -176,45 +215,61 @@ public final class StalenessController implements AutoCloseable {
                             + " batches of zero_variance_limit_batches; the policy learns nothing from these prompts any more: end the run,"
                             + " change the task, or set topology.groups.zero_variance=keep");
         }
-        Optional<RequestName> again = lostSamples.toResample(record);
-        if (again.isPresent() && again.get().attempt() < config.maxResamples() && state.hasRoomToSampleAgain()) {
-            state = state.sampling(
-                    new ResampleRequest(again.get().prompt(), again.get().attempt() + 1));
-            resampled.increment();
+        if (left.reason().equals(RESAMPLE)) {
+            RequestName.parse(left.sample().groupId())
+                    .filter(name -> name.attempt() < config.maxResamples())
+                    .map(name -> new ResampleRequest(name.prompt(), name.attempt() + 1))
+                    .filter(samples::addResample)
+                    .ifPresent(added -> resampled.increment());
         }
     }
 
     private PolicyVersion follow(PolicyVersion known) {
         PolicyVersion newest = feed.newest().orElse(known);
         if (newest.getVersion() != known.getVersion()) {
-            consumed(newest.getRolloutsConsumed()); // of a trainer that does not say it in its training log
-            deadLetteredSinceVersion = 0;
+            consumed(newest);
+            refusals.progress();
             alikeSinceVersion = 0;
         }
         return newest;
     }
 
     private void release(long admittedVersion) {
-        long groups = Math.min(
-                MAX_PROMPTS_PER_TRANSACTION, gate.releasableGroups(state.released(), state.lost(), state.consumed()));
+        long groups = Math.min(MAX_PROMPTS_PER_TRANSACTION, gate.releasableGroups(samples.underWay()));
+        if (!refusals.mayRelease(System.nanoTime())) {
+            groups = 0;
+        }
         if (groups == 0) {
+            if (samples.hasChanges() && System.nanoTime() - writtenAt > KEEP_AFTER.toNanos()) {
+                write(List.of());
+            }
             return;
         }
-        List<PromptRequest> prompts = new ArrayList<>((int) groups);
-        for (long ordinal = state.nextOrdinal(); ordinal < state.nextOrdinal() + groups; ordinal++) {
-            int place = (int) (ordinal - state.nextOrdinal());
-            RequestName name = place < state.again().size()
-                    ? new RequestName(
-                            connection.run().epoch(),
-                            ordinal,
-                            state.again().get(place).prompt(),
-                            state.again().get(place).attempt())
-                    : RequestName.first(connection.run().epoch(), ordinal);
-            prompts.add(request(name, admittedVersion));
+        List<ControllerLog.Outgoing> requests = new ArrayList<>((int) groups);
+        long next = samples.nextOrdinal();
+        for (long ordinal = next; ordinal < next + groups; ordinal++) {
+            RequestName name = nameOf(ordinal);
+            PromptRequest request = request(name, admittedVersion);
+            requests.add(new ControllerLog.Outgoing(request, null));
+            samples.released(
+                    new AdmittedGroup(
+                            name.groupId(), config.groupSize(), admittedVersion, request.getReleasedAtMs()),
+                    ordinal);
         }
-        ControllerState after = state.withReleased(groups, config.groupSize());
-        log.release(prompts, after);
-        state = after;
+        write(requests);
+    }
+
+    private RequestName nameOf(long ordinal) {
+        int epoch = connection.run().epoch();
+        return samples.takeResample()
+                .map(again -> new RequestName(epoch, ordinal, again.prompt(), again.attempt()))
+                .orElseGet(() -> RequestName.first(epoch, ordinal));
+    }
+
+    /** What was counted goes along with what is released because of it; a failure ends this admission, and the next reads it back. */
+    private void write(List<ControllerLog.Outgoing> requests) {
+        log.write(requests, samples);
+        writtenAt = System.nanoTime();
     }
 
     private PromptRequest request(RequestName name, long admittedVersion) {

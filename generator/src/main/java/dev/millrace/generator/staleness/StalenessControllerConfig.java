@@ -10,8 +10,8 @@ package dev.millrace.generator.staleness;
  * @param taskSeed of the series of prompts
  * @param sampling how rollouts are sampled
  * @param firstVersionTimeoutMs longest wait for the first policy version
- * @param deadLetterLimitBatches how many batches' worth of samples may be dead-lettered while no new version appears;
- *     beyond that the run is taken to be misconfigured and admission fails
+ * @param deadLetterLimitBatches how many batches' worth of samples may be dead-lettered while no new version appears; beyond
+ *     that only one batch is released a minute, until a version appears
  * @param maxResamples how often a prompt is released once more when {@code topology.groups.zero_variance} is
  *     {@code resample} and all its samples were rewarded alike; after that the next prompt takes its place
  * @param zeroVarianceLimitBatches how many batches' worth of samples may leave for being rewarded alike while no new

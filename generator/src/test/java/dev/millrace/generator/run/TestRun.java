@@ -24,15 +24,18 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import java.util.function.Predicate;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.jspecify.annotations.Nullable;
 
 /** A run on a real broker: what a test writes into it, and what it finds there. */
 public final class TestRun implements AutoCloseable {
@@ -92,20 +95,25 @@ public final class TestRun implements AutoCloseable {
     }
 
     /** Writes a record as it is and returns its offset. */
-    public long write(String topic, String key, byte[] value, String... headers) {
-        ProducerRecord<byte[], byte[]> record =
-                new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value);
-        for (int i = 0; i < headers.length; i += 2) {
-            record.headers().add(headers[i], headers[i + 1].getBytes(StandardCharsets.UTF_8));
-        }
+    public long write(String topic, String key, byte @Nullable [] value, String... headers) {
         try {
-            return writer.send(record).get().offset();
+            return send(topic, key, value, headers).get().offset();
         } catch (ExecutionException e) {
             throw new IllegalStateException(e.getCause());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException(e);
         }
+    }
+
+    /** Writes a record as it is, sometime soon; what one test sends to a partition stays in order. */
+    public Future<RecordMetadata> send(String topic, String key, byte @Nullable [] value, String... headers) {
+        ProducerRecord<byte[], byte[]> record =
+                new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value);
+        for (int i = 0; i < headers.length; i += 2) {
+            record.headers().add(headers[i], headers[i + 1].getBytes(StandardCharsets.UTF_8));
+        }
+        return writer.send(record);
     }
 
     public <T extends SpecificRecord> byte[] bytes(Class<T> type, String topic, T record) {

@@ -10,32 +10,32 @@ class StalenessCapacityTest {
     @Test
     void shouldReleaseOneBatchAndNoMoreWhenEtaIsZero() {
         StalenessCapacity gate = new StalenessCapacity(0, 256, 8);
-        assertThat(gate.releasableGroups(0, 0, 0)).isEqualTo(32); // floor((256 - 1) / 256) = 0
-        assertThat(gate.releasableGroups(248, 0, 0)).isEqualTo(1);
-        assertThat(gate.releasableGroups(256, 0, 0)).isZero(); // floor((264 - 1) / 256) = 1
-        assertThat(gate.releasableGroups(256, 0, 256)).isEqualTo(32); // version 1 has consumed them
+        assertThat(gate.releasableGroups(0)).isEqualTo(32); // floor((256 - 1) / 256) = 0
+        assertThat(gate.releasableGroups(248)).isEqualTo(1);
+        assertThat(gate.releasableGroups(256)).isZero(); // floor((264 - 1) / 256) = 1
+        assertThat(gate.releasableGroups(0)).isEqualTo(32); // version 1 has consumed them
     }
 
     @Test
     void shouldReleaseEtaBatchesMore() {
         StalenessCapacity gate = new StalenessCapacity(2, 256, 8);
-        assertThat(gate.releasableGroups(0, 0, 0)).isEqualTo(96);
-        assertThat(gate.releasableGroups(768, 0, 0)).isZero();
-        assertThat(gate.releasableGroups(768, 0, 256)).isEqualTo(32);
+        assertThat(gate.releasableGroups(0)).isEqualTo(96);
+        assertThat(gate.releasableGroups(768)).isZero();
+        assertThat(gate.releasableGroups(512)).isEqualTo(32);
     }
 
     @Test
     void shouldReplaceLostSamplesByWholeGroups() {
         StalenessCapacity gate = new StalenessCapacity(0, 256, 8);
-        assertThat(gate.releasableGroups(256, 7, 0)).isZero(); // room for 7 is not room for a group
-        assertThat(gate.releasableGroups(256, 8, 0)).isEqualTo(1);
-        assertThat(gate.releasableGroups(264, 24, 0)).isEqualTo(2);
+        assertThat(gate.releasableGroups(249)).isZero(); // room for 7 is not room for a group
+        assertThat(gate.releasableGroups(248)).isEqualTo(1);
+        assertThat(gate.releasableGroups(240)).isEqualTo(2);
     }
 
     @Test
     void shouldStayShutWhenMoreIsUnderWayThanAllowed() {
         StalenessCapacity gate = new StalenessCapacity(0, 256, 8); // after eta was lowered, say
-        assertThat(gate.releasableGroups(1024, 0, 256)).isZero();
+        assertThat(gate.releasableGroups(768)).isZero();
     }
 
     @Test
@@ -52,7 +52,7 @@ class StalenessCapacityTest {
             while (Math.floorDiv(released + (groups + 1) * group - lost - consumed - 1, (long) batch) <= eta) {
                 groups++;
             }
-            assertThat(new StalenessCapacity(eta, batch, group).releasableGroups(released, lost, consumed))
+            assertThat(new StalenessCapacity(eta, batch, group).releasableGroups(released - lost - consumed))
                     .as(
                             "eta=%d batch=%d group=%d released=%d lost=%d consumed=%d",
                             eta, batch, group, released, lost, consumed)

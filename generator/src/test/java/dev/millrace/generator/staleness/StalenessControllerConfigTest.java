@@ -46,48 +46,6 @@ class StalenessControllerConfigTest {
     }
 
     @Test
-    void shouldKeepItsStateAsText() {
-        ControllerState state = new ControllerState(40, 320, 17, 64)
-                .withReleased(2, 8)
-                .withLost(3)
-                .withConsumed(72);
-        assertThat(state).isEqualTo(new ControllerState(42, 336, 20, 72));
-        assertThat(state.withConsumed(64)).as("what was known before").isEqualTo(state);
-        assertThat(ControllerState.parse(state.text())).isEqualTo(state);
-        assertThatThrownBy(() -> ControllerState.parse("")).hasMessageContaining("not the state of an admission");
-    }
-
-    @Test
-    void shouldNotGuessWhatIsUnderWayWhenTheLogWasCut() {
-        assertThat(new PriorPrompts(0, 0, true, 0).state(0, true)).isEqualTo(new ControllerState(0, 0, 0, 0));
-        assertThat(new PriorPrompts(12, 96, true, 0).state(64, true)).isEqualTo(new ControllerState(12, 96, 0, 64));
-        // a new epoch goes on from what the policy has consumed, with ordinals nobody has seen
-        assertThat(new PriorPrompts(12, 0, false, 1).state(64, false)).isEqualTo(new ControllerState(12, 64, 0, 64));
-        assertThatThrownBy(() -> new PriorPrompts(12, 96, false, 0).state(64, true))
-                .hasMessageContaining("no longer whole");
-        assertThatThrownBy(() -> new PriorPrompts(12, 96, true, 0).state(64, false))
-                .hasMessageContaining("no longer whole");
-        assertThatThrownBy(() -> new PriorPrompts(12, 96, true, 1).state(64, true))
-                .hasMessageContaining("new epoch");
-    }
-
-    @Test
-    void shouldKeepWhichPromptsAreToBeReleasedOnceMore() {
-        ControllerState state = new ControllerState(40, 320, 17, 64)
-                .sampling(new ResampleRequest(7, 1))
-                .sampling(new ResampleRequest(31, 2));
-        assertThat(ControllerState.parse(state.text())).isEqualTo(state);
-        assertThat(state.withReleased(1, 8).again()).containsExactly(new ResampleRequest(31, 2));
-        assertThat(state.withReleased(5, 8)).isEqualTo(new ControllerState(45, 360, 17, 64));
-        ControllerState full = new ControllerState(0, 0, 0, 0);
-        while (full.hasRoomToSampleAgain()) {
-            full = full.sampling(new ResampleRequest(999_999_999_999L, 1_000_000));
-        }
-        assertThat(full.again()).hasSize(100);
-        assertThat(full.text()).hasSizeLessThan(4096);
-    }
-
-    @Test
     void shouldTakeARequestsNameApart() {
         RequestName again = new RequestName(2, 40, 7, 1);
         assertThat(again.groupId()).isEqualTo("2-40-again-7-1");

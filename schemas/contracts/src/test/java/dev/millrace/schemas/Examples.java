@@ -59,7 +59,8 @@ public final class Examples {
                 weightChunk(),
                 trainingStep(),
                 serving(),
-                outcome());
+                outcome(),
+                admission());
     }
 
     public static RunClaim runClaim() {
@@ -322,6 +323,23 @@ public final class Examples {
     public static Outcome outcome() {
         return new Outcome(
                 RUN, 2, "g-17/4", "g-17", "join", "unscored", "no score within 60000 ms", -1L, SOURCE, NOW_MS);
+    }
+
+    public static Admission admission() {
+        return new Admission(
+                RUN,
+                2,
+                new ReleasedGroup(
+                        "2-17",
+                        PackedMask.of((byte) 1, (byte) 0, (byte) 0),
+                        PackedMask.of((byte) 0, (byte) 1, (byte) 0),
+                        5L,
+                        NOW_MS,
+                        2,
+                        3,
+                        1L << 33),
+                new AdmissionCounts(
+                        18L, 144L, 96L, 9L, 512L, 8L, 11L, List.of(13L), List.of("7:1"), Map.of("x.outcomes-3", 77L)));
     }
 
     private static TensorLocation location(String topic) {

@@ -189,6 +189,7 @@ public final class Redrive {
                                 offset(future),
                                 samples(letter, record),
                                 rolloutPlace(letter, record),
+                                letter.rolloutId(),
                                 letter.runId(),
                                 letter.epoch())
                         .record(connection.topics().deadLetters(), record.key()));

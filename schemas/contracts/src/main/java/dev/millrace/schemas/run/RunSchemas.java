@@ -1,5 +1,6 @@
 package dev.millrace.schemas.run;
 
+import dev.millrace.schemas.Admission;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyVersion;
@@ -38,6 +39,7 @@ public final class RunSchemas {
         schemas.put(topics.trainingLog(), TrainingStep.getClassSchema());
         schemas.put(topics.serving(), Serving.getClassSchema());
         schemas.put(topics.outcomes(), Outcome.getClassSchema());
+        schemas.put(topics.admission(), Admission.getClassSchema());
         return schemas;
     }
 

@@ -94,6 +94,11 @@ public record RunTopics(String prefix) {
         return prefix + "outcomes";
     }
 
+    /** Admission by group id: what is under way; compacted. */
+    public String admission() {
+        return prefix + "admission";
+    }
+
     /** Records that were refused, as they came, with error headers. */
     public String deadLetters() {
         return prefix + "dead-letters";
@@ -104,9 +109,11 @@ public record RunTopics(String prefix) {
         return Set.of(rewards(), referenceScores(), teacherScores());
     }
 
-    /** Those without which there is no run. */
+    /** Those without which there is no run; {@link #admission()} is made when one of an earlier form is resumed. */
     public List<String> required() {
-        return all().stream().filter(topic -> !ofPartners().contains(topic)).toList();
+        return all().stream()
+                .filter(topic -> !ofPartners().contains(topic) && !topic.equals(admission()))
+                .toList();
     }
 
     /** Every topic that a run may have. */
@@ -127,6 +134,7 @@ public record RunTopics(String prefix) {
                 trainingLog(),
                 serving(),
                 outcomes(),
+                admission(),
                 deadLetters());
     }
 }

@@ -27,6 +27,7 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
  * @param samples how many samples of a group the letter stood for: one for a rollout, a group for a prompt, else 0
  * @param rolloutPlace where the rollout's record lies that the letter was about, {@code partition@offset}, where the
  *     letter is not that record itself but a trajectory of it; else empty
+ * @param rolloutId the rollout that the letter was about, as it has it; may be empty
  * @param runId the run, as the letter has it; may be empty
  * @param epoch its epoch, as the letter has it; -1 if it has none
  */
@@ -39,6 +40,7 @@ public record RedriveMark(
         long newOffset,
         long samples,
         String rolloutPlace,
+        String rolloutId,
         String runId,
         int epoch) {
 
@@ -78,6 +80,7 @@ public record RedriveMark(
         put(headers, DeadLetterHeaders.REDRIVEN_TO_OFFSET, Long.toString(newOffset));
         put(headers, DeadLetterHeaders.REDRIVEN_SAMPLES, Long.toString(samples));
         put(headers, DeadLetterHeaders.REDRIVEN_ROLLOUT, rolloutPlace);
+        put(headers, DeadLetterHeaders.ROLLOUT_ID, rolloutId);
         put(headers, DeadLetterHeaders.RUN_ID, runId);
         put(headers, DeadLetterHeaders.EPOCH, epoch < 0 ? "" : Integer.toString(epoch));
         return new ProducerRecord<>(topic, letterPartition, null, key, null, headers);
@@ -108,6 +111,7 @@ public record RedriveMark(
                 Long.parseLong(newOffset),
                 Long.parseLong(samples),
                 DeadLetterHeaders.text(headers, DeadLetterHeaders.REDRIVEN_ROLLOUT),
+                DeadLetterHeaders.text(headers, DeadLetterHeaders.ROLLOUT_ID),
                 DeadLetterHeaders.text(headers, DeadLetterHeaders.RUN_ID),
                 DeadLetterHeaders.epoch(headers, DeadLetterHeaders.EPOCH)));
     }

@@ -51,6 +51,7 @@ final class RunTopicSettings {
                 kept(topics.trainingLog(), 1, config.recordRetentionMs()),
                 compacted(topics.serving()),
                 kept(topics.outcomes(), partitions, config.recordRetentionMs()),
+                compacted(topics.admission()),
                 kept(topics.deadLetters(), 1, config.recordRetentionMs())
                         .with(TopicConfig.MAX_MESSAGE_BYTES_CONFIG, config.maxRecordBytes() + ERROR_HEADERS_BYTES));
     }

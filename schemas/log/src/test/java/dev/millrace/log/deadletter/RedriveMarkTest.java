@@ -18,7 +18,7 @@ class RedriveMarkTest {
     private static final byte[] KEY = "0-7".getBytes(StandardCharsets.UTF_8);
     private static final RunIdentity RUN = new RunIdentity("run-1", 2, "policy");
     private static final RedriveMark MARK =
-            new RedriveMark(0, 17, "millrace.trajectories", 0, 41, 99, 1, "3@12", "run-1", 2);
+            new RedriveMark(0, 17, "millrace.trajectories", 0, 41, 99, 1, "3@12", "0-17/3", "run-1", 2);
 
     private static ConsumerRecord<byte[], byte[]> read(ProducerRecord<byte[], byte[]> record) {
         return new ConsumerRecord<>(

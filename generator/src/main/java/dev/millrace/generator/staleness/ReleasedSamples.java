@@ -1,0 +1,340 @@
+package dev.millrace.generator.staleness;
+
+import dev.millrace.schemas.AdmissionCounts;
+import dev.millrace.schemas.rollout.SampleName;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+
+/**
+ * What was released and has not been settled, by name.
+ *
+ * <p>A sample is under way from its release until it is settled: consumed in a batch, left as an outcome, or refused. Only a
+ * sample that is under way can be settled, and only once; whatever else a record says counts as {@link #unknown()} and changes
+ * nothing. A refused one is remembered for a while ({@value #MAX_REFUSED_GROUPS} groups), since a redrive, or another record of
+ * it that reaches a batch, makes it under way again. Nothing is remembered of a group that is settled as a whole.
+ *
+ * <p>Batches are consumed in the order of their ids. Which are is told by the newest version's manifest, and by steps that
+ * were starved; a batch that waits for its step is remembered with its samples. Confined to admission's thread.
+ */
+final class ReleasedSamples {
+    static final int MAX_REFUSED_GROUPS = 10_000;
+    /** Prompts that wait to be released once more; the rest is not. */
+    static final int MAX_RESAMPLES = 100;
+
+    private static final int MAX_WAITING_BATCHES = 4096;
+
+    private record WaitingBatch(long offset, Set<SampleName> samples) {}
+
+    private final Map<String, AdmittedGroup> groups = new HashMap<>();
+    private final Set<String> onlyRefused = new LinkedHashSet<>();
+    private final Set<String> changed = new LinkedHashSet<>();
+    private final TreeMap<Long, WaitingBatch> waiting = new TreeMap<>();
+    private final TreeSet<Long> starved = new TreeSet<>();
+    private final Deque<ResampleRequest> resample = new ArrayDeque<>();
+    private long consumedThrough = -1;
+    private long settledThrough = -1;
+    private long nextOrdinal;
+    private long underWay;
+    private long released;
+    private long consumed;
+    private long lost;
+    private long unknown;
+    private long releasedAgain;
+
+    /** Nothing released yet. */
+    ReleasedSamples() {}
+
+    /** What an earlier admission kept. */
+    ReleasedSamples(Collection<AdmittedGroup> kept, AdmissionCounts counts) {
+        nextOrdinal = counts.getNextOrdinal();
+        released = counts.getReleased();
+        consumed = counts.getConsumed();
+        lost = counts.getLost();
+        unknown = counts.getUnknown();
+        releasedAgain = counts.getReleasedAgain();
+        settledThrough = counts.getConsumedThrough();
+        consumedThrough = settledThrough;
+        starved.addAll(counts.getStarved());
+        counts.getResample().forEach(text -> ResampleRequest.parse(text).ifPresent(resample::add));
+        for (AdmittedGroup group : kept) {
+            groups.put(group.groupId(), group);
+            underWay += group.underWay().cardinality();
+            noteRefused(group);
+        }
+    }
+
+    /** The counts as they are kept; positions are the log's to fill in. */
+    AdmissionCounts counts(Map<String, Long> positions) {
+        return new AdmissionCounts(
+                nextOrdinal,
+                released,
+                consumed,
+                lost,
+                unknown,
+                releasedAgain,
+                settledThrough,
+                List.copyOf(starved),
+                resample.stream().map(ResampleRequest::text).toList(),
+                positions);
+    }
+
+    /** A request is out: every sample of it is under way. */
+    void released(AdmittedGroup group, long ordinal) {
+        nextOrdinal = Math.max(nextOrdinal, ordinal + 1);
+        if (groups.putIfAbsent(group.groupId(), group) == null) {
+            released += group.samples();
+            underWay += group.underWay().cardinality();
+            changed.add(group.groupId());
+        }
+    }
+
+    /** Ordinals below this one were used, in whatever epoch. */
+    void usedOrdinalsBelow(long ordinal) {
+        nextOrdinal = Math.max(nextOrdinal, ordinal);
+    }
+
+    /** A request that waited to be released once more is. */
+    Optional<ResampleRequest> takeResample() {
+        return Optional.ofNullable(resample.poll());
+    }
+
+    /** A prompt is to be released once more before new ones; false if there is no room. */
+    boolean addResample(ResampleRequest prompt) {
+        return resample.size() < MAX_RESAMPLES && resample.add(prompt);
+    }
+
+    /** A sample left without reaching a batch; false if it was not under way. */
+    boolean left(SampleName sample) {
+        return settle(sample, false);
+    }
+
+    /** A record of a sample was refused; false if it was not under way. */
+    boolean refused(SampleName sample) {
+        return settle(sample, true);
+    }
+
+    private boolean settle(SampleName sample, boolean isRefused) {
+        AdmittedGroup group = groups.get(sample.groupId());
+        if (group == null || !group.underWay().get(sample.sampleIndex())) {
+            unknown++;
+            return false;
+        }
+        group.underWay().clear(sample.sampleIndex());
+        group.refused().set(sample.sampleIndex(), isRefused);
+        underWay--;
+        lost++;
+        hasChanged(group);
+        return true;
+    }
+
+    /** A request was refused; how many samples were under way and now are not. */
+    int requestRefused(String groupId) {
+        AdmittedGroup group = groups.get(groupId);
+        if (group == null || group.underWay().isEmpty()) {
+            unknown++;
+            return 0;
+        }
+        int samples = group.underWay().cardinality();
+        group.refused().or(group.underWay());
+        group.underWay().clear();
+        underWay -= samples;
+        lost += samples;
+        hasChanged(group);
+        return samples;
+    }
+
+    /** A refused record of a sample was put back; false if the sample was not lost by that. */
+    boolean redriven(SampleName sample) {
+        AdmittedGroup group = groups.get(sample.groupId());
+        if (group == null || !group.refused().get(sample.sampleIndex())) {
+            unknown++;
+            return false;
+        }
+        takeBack(group, sample.sampleIndex());
+        return true;
+    }
+
+    /** A refused request was put back. */
+    void requestRedriven(String groupId) {
+        AdmittedGroup group = groups.get(groupId);
+        if (group == null || group.refused().isEmpty()) {
+            unknown++;
+            return;
+        }
+        for (int sample = group.refused().nextSetBit(0); sample >= 0; sample = group.refused().nextSetBit(sample)) {
+            takeBack(group, sample);
+        }
+    }
+
+    private void takeBack(AdmittedGroup group, int sample) {
+        group.refused().clear(sample);
+        group.underWay().set(sample);
+        underWay++;
+        lost--;
+        hasChanged(group);
+    }
+
+    /** Samples reached a batch, which is or will be consumed. */
+    void batched(SampleEvent.Batched batch) {
+        if (batch.batchId() <= settledThrough || waiting.size() >= MAX_WAITING_BATCHES) {
+            unknown++; // a copy, or a batch far ahead that nobody made
+            return;
+        }
+        Set<SampleName> samples = new HashSet<>();
+        for (SampleName sample : batch.samples()) {
+            AdmittedGroup group = groups.get(sample.groupId());
+            if (group != null && group.refused().get(sample.sampleIndex())) {
+                takeBack(group, sample.sampleIndex()); // what was refused was a copy of it
+            }
+            if (group != null && group.underWay().get(sample.sampleIndex())) {
+                samples.add(sample);
+            }
+        }
+        WaitingBatch known = waiting.get(batch.batchId());
+        if (known != null) {
+            unknown++; // one of the two is a copy or a forgery; the samples of both are consumed with it
+            known.samples().addAll(samples);
+        } else {
+            waiting.put(batch.batchId(), new WaitingBatch(batch.offset(), samples));
+        }
+        settleBatches();
+    }
+
+    /** A batch was consumed without making a version. */
+    void starved(long batchId) {
+        if (batchId > settledThrough && starved.size() < MAX_WAITING_BATCHES) {
+            starved.add(batchId);
+        }
+        settleBatches();
+    }
+
+    /** Batches up to this one are consumed, as the newest manifest says. */
+    void consumedThrough(long batchId) {
+        consumedThrough = Math.max(consumedThrough, batchId);
+        settleBatches();
+    }
+
+    private void settleBatches() {
+        while (!waiting.isEmpty() && (waiting.firstKey() <= consumedThrough || starved.contains(waiting.firstKey()))) {
+            Map.Entry<Long, WaitingBatch> batch = waiting.pollFirstEntry();
+            settledThrough = batch.getKey();
+            starved.headSet(settledThrough, true).clear();
+            for (SampleName sample : batch.getValue().samples()) {
+                AdmittedGroup group = groups.get(sample.groupId());
+                if (group != null && group.underWay().get(sample.sampleIndex())) {
+                    group.underWay().clear(sample.sampleIndex());
+                    underWay--;
+                    consumed++;
+                    hasChanged(group);
+                }
+            }
+        }
+    }
+
+    private void hasChanged(AdmittedGroup group) {
+        changed.add(group.groupId());
+        noteRefused(group);
+        if (group.isOver()) {
+            groups.remove(group.groupId());
+        }
+    }
+
+    /** Those that only a redrive could bring back are forgotten in the end, the oldest first. */
+    private void noteRefused(AdmittedGroup group) {
+        if (!group.underWay().isEmpty() || group.refused().isEmpty()) {
+            onlyRefused.remove(group.groupId());
+        } else if (onlyRefused.add(group.groupId()) && onlyRefused.size() > MAX_REFUSED_GROUPS) {
+            String oldest = onlyRefused.iterator().next();
+            onlyRefused.remove(oldest);
+            groups.remove(oldest);
+            changed.add(oldest);
+        }
+    }
+
+    /** Where the first batch lies that waits for its step: a restart must read on from there. */
+    OptionalLong firstWaitingBatch() {
+        return waiting.values().stream().mapToLong(WaitingBatch::offset).min();
+    }
+
+    /** Groups that have changed since the last call, by name; empty where nothing is to be kept of one any more. */
+    Map<String, Optional<AdmittedGroup>> takeChanges() {
+        Map<String, Optional<AdmittedGroup>> changes = new HashMap<>();
+        changed.forEach(groupId -> changes.put(groupId, Optional.ofNullable(groups.get(groupId))));
+        changed.clear();
+        return changes;
+    }
+
+    boolean hasChanges() {
+        return !changed.isEmpty();
+    }
+
+    /** A group's place on the log is known, which is worth keeping. */
+    void placed(String groupId, int partition, long offset) {
+        AdmittedGroup group = groups.get(groupId);
+        if (group != null) {
+            group.lies(partition, offset);
+        }
+    }
+
+    /** The groups of which something is under way, in no order. */
+    List<AdmittedGroup> groupsUnderWay() {
+        List<AdmittedGroup> found = new ArrayList<>();
+        for (AdmittedGroup group : groups.values()) {
+            if (!group.underWay().isEmpty()) {
+                found.add(group);
+            }
+        }
+        return found;
+    }
+
+    long nextOrdinal() {
+        return nextOrdinal;
+    }
+
+    /** Samples that were released and not settled. */
+    long underWay() {
+        return underWay;
+    }
+
+    /** Samples asked for in this epoch, each once. */
+    long released() {
+        return released;
+    }
+
+    /** Samples in batches that the learner has consumed. */
+    long consumed() {
+        return consumed;
+    }
+
+    /** Samples that left otherwise. */
+    long lost() {
+        return lost;
+    }
+
+    /** Records that settled nothing. */
+    long unknown() {
+        return unknown;
+    }
+
+    /** A record of this run that is about no sample that could be under way. */
+    void countUnknown() {
+        unknown++;
+    }
+
+    /** Samples that were released again under the same name. */
+    long releasedAgain() {
+        return releasedAgain;
+    }
+}

@@ -1,0 +1,44 @@
+package dev.millrace.generator.staleness;
+
+import dev.millrace.schemas.rollout.SampleName;
+import java.util.List;
+
+/** What a record of the log says about samples that admission may have released. */
+sealed interface SampleEvent {
+
+    /**
+     * A sample left without reaching a batch.
+     *
+     * @param reason as the outcome has it
+     */
+    record Left(SampleName sample, String reason) implements SampleEvent {}
+
+    /**
+     * A record of a sample was refused.
+     *
+     * @param reason why, with the sentence
+     */
+    record Refused(SampleName sample, String reason) implements SampleEvent {}
+
+    /** A request was refused, so none of its samples comes. */
+    record RequestRefused(String groupId, String reason) implements SampleEvent {}
+
+    /** A refused record of a sample was put back on its topic. */
+    record Redriven(SampleName sample) implements SampleEvent {}
+
+    /** A refused request was put back. */
+    record RequestRedriven(String groupId) implements SampleEvent {}
+
+    /**
+     * Samples reached a batch.
+     *
+     * @param offset where the batch lies
+     */
+    record Batched(long batchId, long offset, List<SampleName> samples) implements SampleEvent {}
+
+    /** A batch was consumed and made no version. */
+    record Starved(long batchId) implements SampleEvent {}
+
+    /** A record of this run that is about no sample by name. */
+    record Nameless() implements SampleEvent {}
+}
