@@ -107,7 +107,8 @@ final class AdmissionTable {
     /** Groups that an older epoch left under way, which nobody waits for any more. */
     List<String> keysOfOlderEpochs() {
         return epochs.entrySet().stream()
-                .filter(entry -> entry.getValue() < run.epoch() && !entry.getKey().startsWith(COUNTS))
+                .filter(entry ->
+                        entry.getValue() < run.epoch() && !entry.getKey().startsWith(COUNTS))
                 .map(Map.Entry::getKey)
                 .toList();
     }

@@ -75,8 +75,7 @@ final class ControllerLog implements AutoCloseable {
         followed.addAll(log.partitionsOf(connection.topics().trainingLog()));
         this.batches = log.partitionsOf(connection.topics().batches()).get(0);
         followed.add(batches);
-        this.promptPartitions =
-                log.partitionsOf(connection.topics().prompts()).size();
+        this.promptPartitions = log.partitionsOf(connection.topics().prompts()).size();
     }
 
     /**
@@ -98,9 +97,7 @@ final class ControllerLog implements AutoCloseable {
         consumer.assign(followed);
         Map<TopicPartition, Long> begins = consumer.beginningOffsets(followed);
         for (TopicPartition partition : followed) {
-            consumer.seek(
-                    partition,
-                    positions.getOrDefault(partition.toString(), begins.getOrDefault(partition, 0L)));
+            consumer.seek(partition, positions.getOrDefault(partition.toString(), begins.getOrDefault(partition, 0L)));
         }
         boolean isWhole = counts.isPresent() || begins.values().stream().allMatch(begin -> begin == 0);
         PriorPrompts prior = PriorPrompts.read(connection, positions, isWhole ? Long.MAX_VALUE : room);
@@ -113,8 +110,9 @@ final class ControllerLog implements AutoCloseable {
         samples.usedOrdinalsBelow(prior.nextOrdinal());
         promptEnds.putAll(prior.ends());
         if (!isWhole && !prior.isEmpty()) {
-            LOG.warn("admission's table is gone and outcomes or batches were deleted already: the newest requests are taken to"
-                    + " be under way, {} samples of them; those that were settled long ago are found as overdue",
+            LOG.warn(
+                    "admission's table is gone and outcomes or batches were deleted already: the newest requests are taken to"
+                            + " be under way, {} samples of them; those that were settled long ago are found as overdue",
                     samples.underWay());
         }
         return samples;
@@ -183,13 +181,10 @@ final class ControllerLog implements AutoCloseable {
                 prompts.serialize(topic, request)));
     }
 
-    private void keep(
-            Producer<byte[], byte[]> out, String key, @Nullable Admission entry) {
+    private void keep(Producer<byte[], byte[]> out, String key, @Nullable Admission entry) {
         String topic = connection.topics().admission();
         out.send(new ProducerRecord<>(
-                topic,
-                key.getBytes(StandardCharsets.UTF_8),
-                entry == null ? null : entries.serialize(topic, entry)));
+                topic, key.getBytes(StandardCharsets.UTF_8), entry == null ? null : entries.serialize(topic, entry)));
     }
 
     private void placed(ReleasedSamples samples, String groupId, Future<RecordMetadata> sent) {

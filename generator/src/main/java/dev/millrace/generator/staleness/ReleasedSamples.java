@@ -173,7 +173,9 @@ final class ReleasedSamples {
             unknown++;
             return;
         }
-        for (int sample = group.refused().nextSetBit(0); sample >= 0; sample = group.refused().nextSetBit(sample)) {
+        for (int sample = group.refused().nextSetBit(0);
+                sample >= 0;
+                sample = group.refused().nextSetBit(sample)) {
             takeBack(group, sample);
         }
     }

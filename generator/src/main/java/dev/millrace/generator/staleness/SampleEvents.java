@@ -125,8 +125,7 @@ final class SampleEvents {
         if (!topics.rollouts().equals(source) && !topics.trajectories().equals(source)) {
             return Optional.empty(); // a refused score leaves its rollout unscored, and that has an outcome of its own
         }
-        Optional<SampleName> sample =
-                named(DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.ROLLOUT_ID));
+        Optional<SampleName> sample = named(DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.ROLLOUT_ID));
         if (redriven.isPresent()) {
             return sample.map(SampleEvent.Redriven::new);
         }

@@ -86,8 +86,8 @@ public final class StalenessController implements AutoCloseable {
         this.gate = new StalenessCapacity(config.eta(), config.batchSequences(), config.groupSize());
         this.log = new ControllerLog(connection);
         this.events = new SampleEvents(connection);
-        this.refusals =
-                new RefusalPause((long) config.deadLetterLimitBatches() * config.batchSequences(), config.batchSequences());
+        this.refusals = new RefusalPause(
+                (long) config.deadLetterLimitBatches() * config.batchSequences(), config.batchSequences());
         gauge(meters, "released.samples", "samples asked for, lost ones included", AdmissionCounts::getReleased);
         gauge(meters, "lost.samples", "samples that left without reaching a batch", AdmissionCounts::getLost);
         gauge(
@@ -252,8 +252,7 @@ public final class StalenessController implements AutoCloseable {
             PromptRequest request = request(name, admittedVersion);
             requests.add(new ControllerLog.Outgoing(request, null));
             samples.released(
-                    new AdmittedGroup(
-                            name.groupId(), config.groupSize(), admittedVersion, request.getReleasedAtMs()),
+                    new AdmittedGroup(name.groupId(), config.groupSize(), admittedVersion, request.getReleasedAtMs()),
                     ordinal);
         }
         write(requests);
