@@ -115,7 +115,7 @@ class RecordedRunIT {
     @Order(1)
     void shouldRecordWhatTheRunIsOnItsLog() {
         assertThat(recorded())
-                .contains("name: sort", "batch_sequences: 64", "topic_prefix: millrace.recorded.", "slots: 64")
+                .contains("kind: sort", "batch_sequences: 64", "topic_prefix: millrace.recorded.", "slots: 64")
                 .doesNotContain("kafka:", "bootstrap_servers", "device", SECRET, "MILLRACE_TEST_SECRET");
     }
 
@@ -174,7 +174,7 @@ class RecordedRunIT {
                 elsewhere, "train", "--set", "run.id=recorded", "--run-dir", "other", "--max-steps", "" + (STEPS + 2));
         assertThat(resumed.status).as(String.join("\n", resumed.err)).isZero();
         assertThat(Files.readString(elsewhere.resolve("other/config.yaml")))
-                .contains("name: sort", "batch_sequences: 64");
+                .contains("kind: sort", "batch_sequences: 64");
         assertThat(Files.readAllLines(elsewhere.resolve("other/steps.csv")))
                 .as("a head and a line for each step")
                 .hasSize(1 + STEPS + 2);

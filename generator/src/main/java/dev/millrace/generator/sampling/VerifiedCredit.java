@@ -22,7 +22,12 @@ final class VerifiedCredit {
     static @Nullable Credit of(VerifiedReward verdict, RunningSequence sequence, List<Turn> turns) {
         ByteBuffer perTurn = verdict.turnRewards().isEmpty() ? null : perTurn(verdict.turnRewards(), sequence, turns);
         ByteBuffer perToken = verdict.tokenRewards().isEmpty() ? null : perToken(verdict.tokenRewards(), sequence);
-        return perTurn == null && perToken == null ? null : new Credit(perTurn, perToken, null, null);
+        return perTurn == null && perToken == null
+                ? null
+                : Credit.newBuilder()
+                        .setTurnLevelRewards(perTurn)
+                        .setTokenLevelRewards(perToken)
+                        .build();
     }
 
     private static ByteBuffer perTurn(List<Double> rewards, RunningSequence sequence, List<Turn> turns) {

@@ -103,7 +103,9 @@ public final class DecidedBatch {
                 mask,
                 decision.maskedBy()[sequence],
                 decision.tokenAdvantages()
-                        .map(perToken -> new Credit(null, null, null, ofSequence(perToken, left, sequence)))
+                        .map(perToken -> Credit.newBuilder()
+                                .setTokenLevelAdvantages(ofSequence(perToken, left, sequence))
+                                .build())
                         .orElse(null),
                 recordWeights ? ofSequence(decision.weights(), left, sequence) : null);
     }

@@ -30,6 +30,7 @@ import org.jspecify.annotations.Nullable;
  *   <li>vectors: one float per response token;
  *   <li>{@link StageInput#TURNS}: one int per response token, {@link StageInput#TURN_REWARDS}: one double per turn; a turn is one of
  *       the policy's, counted from 0, and what is rewarded between two of them belongs to the former;
+ *   <li>{@link StageInput#GREEDY_REWARDS}: a double;
  *   <li>{@link StageInput#REWARD_COMPONENTS}: a map;
  *   <li>{@link StageInput#DISTRIBUTIONS}: the two records, by trained token.
  * </ul>
@@ -45,13 +46,16 @@ public final class TrajectoryNotes {
             StageInput.TEACHER,
             StageInput.ENTROPIES,
             StageInput.SQUARED_PROBABILITIES,
-            StageInput.TOKEN_REWARDS);
+            StageInput.TOKEN_REWARDS,
+            StageInput.VALUES);
     private static final Set<StageInput> NOTED = Set.of(
             StageInput.REFERENCE,
             StageInput.TEACHER,
             StageInput.ENTROPIES,
             StageInput.SQUARED_PROBABILITIES,
             StageInput.TOKEN_REWARDS,
+            StageInput.VALUES,
+            StageInput.GREEDY_REWARDS,
             StageInput.TURNS,
             StageInput.TURN_REWARDS,
             StageInput.REWARD_COMPONENTS,
@@ -105,6 +109,8 @@ public final class TrajectoryNotes {
             case ENTROPIES -> floats(trajectory.getProximalEntropies());
             case SQUARED_PROBABILITIES -> floats(trajectory.getProximalSumSquaredProbs());
             case TOKEN_REWARDS -> credit == null ? null : floats(credit.getTokenLevelRewards());
+            case VALUES -> credit == null ? null : floats(credit.getTokenLevelValues());
+            case GREEDY_REWARDS -> credit == null ? null : credit.getGreedyReward();
             case TURNS -> trajectory.getTurns() == null ? null : turnOfToken(trajectory.getTurns());
             case TURN_REWARDS ->
                 credit == null || credit.getTurnLevelRewards() == null || trajectory.getTurns() == null
@@ -214,6 +220,10 @@ public final class TrajectoryNotes {
                 System.arraycopy(own, 0, packed, tokens.start(s), own.length);
             }
             facts.turns(packed);
+        } else if (input == StageInput.GREEDY_REWARDS) {
+            facts.greedyRewards(members.stream()
+                    .mapToDouble(member -> member.get(input, Double.class))
+                    .toArray());
         } else if (input == StageInput.TURN_REWARDS) {
             facts.turnRewards(members.stream()
                     .map(member -> member.get(input, double[].class))

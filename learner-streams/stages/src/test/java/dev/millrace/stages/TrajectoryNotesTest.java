@@ -34,8 +34,12 @@ class TrajectoryNotesTest {
                         new Turn(Speaker.POLICY, 0, 2, null),
                         new Turn(Speaker.ENVIRONMENT, 2, 3, null),
                         new Turn(Speaker.POLICY, 3, 5, null)))
-                .setCredit(
-                        new Credit(PackedFloats.of(0.5f, 0.25f, 2f), PackedFloats.of(0f, 1f, 0f, 0f, 3f), null, null))
+                .setCredit(Credit.newBuilder()
+                        .setTurnLevelRewards(PackedFloats.of(0.5f, 0.25f, 2f))
+                        .setTokenLevelRewards(PackedFloats.of(0f, 1f, 0f, 0f, 3f))
+                        .setTokenLevelValues(PackedFloats.of(0.25f, 0.5f, 0f, 0.75f, 1f))
+                        .setGreedyReward(0.5)
+                        .build())
                 .setReferenceLogProbs(PackedFloats.of(-1f, -2f, 0f, -3f, -4f))
                 .setProximalEntropies(PackedFloats.of(1f, 2f, 0f, 3f, 4f))
                 .setRewardComponents(Map.of("right", 2.0))
@@ -46,7 +50,12 @@ class TrajectoryNotesTest {
     private static Trajectory.Builder oneTurn() {
         return trajectory((byte) 1, (byte) 1)
                 .setTurns(List.of(new Turn(Speaker.POLICY, 0, 2, null)))
-                .setCredit(new Credit(PackedFloats.of(7f), PackedFloats.of(0f, 7f), null, null))
+                .setCredit(Credit.newBuilder()
+                        .setTurnLevelRewards(PackedFloats.of(7f))
+                        .setTokenLevelRewards(PackedFloats.of(0f, 7f))
+                        .setTokenLevelValues(PackedFloats.of(2f, 3f))
+                        .setGreedyReward(-1.5)
+                        .build())
                 .setReferenceLogProbs(PackedFloats.of(-5f, -6f))
                 .setRewardComponents(Map.of("right", 1.0))
                 .setTopLogProbs(top(1, 0.5, 0.5))
@@ -66,7 +75,8 @@ class TrajectoryNotesTest {
         assertThat(facts.rewardComponents()).containsExactly(Map.of("right", 2.0), Map.of("right", 1.0));
         assertThat(facts.has(StageInput.ENTROPIES)).as("the second has none").isFalse();
         assertThat(facts.has(StageInput.TEACHER)).isFalse();
-        assertThat(facts.has(StageInput.VALUES)).isFalse();
+        assertThat(facts.vector(StageInput.VALUES)).containsExactly(0.25f, 0.5f, 0, 0.75f, 1, 2, 3);
+        assertThat(facts.greedyRewards()).containsExactly(0.5, -1.5);
     }
 
     @Test

@@ -6,6 +6,7 @@ import static dev.millrace.topology.TopologyHarness.header;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.corrections.advantage.Credit;
+import dev.millrace.corrections.advantage.Gae;
 import dev.millrace.corrections.advantage.ReinforcePlusPlus;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.schemas.Rollout;
@@ -39,7 +40,9 @@ class CreditFlowTest {
 
     @Test
     void shouldCarryTheRewardsThatTheAlgorithmReads() {
-        var credit = new dev.millrace.schemas.Credit(null, PackedFloats.of(0f, 1f, 0.5f), null, null);
+        var credit = dev.millrace.schemas.Credit.newBuilder()
+                .setTokenLevelRewards(PackedFloats.of(0f, 1f, 0.5f))
+                .build();
         Rollout rollout = rollout("g", 0).setCredit(credit).build();
         topology.pipe(score(rollout, topology.pipe(rollout)).build());
         assertThat(topology.trajectories()).extracting(Trajectory::getCredit).containsExactly(credit);
@@ -57,5 +60,23 @@ class CreditFlowTest {
                                 "a stage of the algorithm reads rewards per token, and the rollout has none; have them recorded"
                                         + " (reward.credit=true, of an environment that knows them, or a reward record with credit), or"
                                         + " leave that stage out"));
+    }
+
+    @Test
+    void shouldSayWhoCouldHaveWrittenTheValuesThatARolloutLacks() {
+        topology.close();
+        topology = new TopologyHarness(
+                TopologyConfig.defaults(),
+                Algorithm.defaults().with(a -> a.advantage(Gae.defaults())),
+                directory.resolve("gae"),
+                100_000);
+        Rollout rollout = rollout("g", 0).build();
+        topology.pipe(score(rollout, topology.pipe(rollout)).build());
+        assertThat(topology.deadLetters())
+                .singleElement()
+                .satisfies(dead -> assertThat(header(dead, "message"))
+                        .isEqualTo(
+                                "a stage of the algorithm reads values, and the rollout has none; have a critic write them (in the credit of"
+                                        + " a reward record, or of the rollout), or leave that stage out"));
     }
 }

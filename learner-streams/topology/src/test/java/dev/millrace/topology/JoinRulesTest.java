@@ -145,7 +145,12 @@ class JoinRulesTest {
 
     @Test
     void shouldCarryCreditWithTheTurnsThatItIsFor() {
-        Credit credit = new Credit(PackedFloats.of(0.5f), PackedFloats.of(0f, 0.25f, 0.25f), null, null);
+        Credit credit = Credit.newBuilder()
+                .setTurnLevelRewards(PackedFloats.of(0.5f))
+                .setTokenLevelRewards(PackedFloats.of(0f, 0.25f, 0.25f))
+                .setTokenLevelValues(PackedFloats.of(0.5f, 0.5f, 0.75f))
+                .setGreedyReward(0.25)
+                .build();
         Rollout rollout = rollout("g", 0)
                 .setCredit(credit)
                 .setTask(new TaskReference("t-1", Map.of()))

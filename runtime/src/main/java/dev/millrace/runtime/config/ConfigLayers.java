@@ -29,7 +29,7 @@ public final class ConfigLayers {
     /** What a run was begun with, under everything that comes after it. */
     public ConfigLayers begunWith(ObjectNode ofRun) {
         ConfigTree.merge(begun, ofRun);
-        ConfigTree.merge(tree, ofRun);
+        ConfigTree.merge(tree, StalenessBound.following(ofRun));
         return this;
     }
 

@@ -44,11 +44,18 @@ final class InputSources {
                 join.reference(),
                 "topology.join.reference is false",
                 "set it to true, and scorer.reference to a policy");
-        for (StageInput nobodys :
-                new StageInput[] {StageInput.VALUES, StageInput.GREEDY_REWARDS, StageInput.FORCED_TOKENS}) {
+        for (StageInput partners : new StageInput[] {StageInput.VALUES, StageInput.GREEDY_REWARDS}) {
             sources.requireMade(
-                    nobodys, false, "no part of a run makes them", "decide with it over vectors in a file (correct)");
+                    partners,
+                    join.reward(),
+                    "topology.join.reward is false",
+                    "set it to true and have a partner's reward records bring them in their credit");
         }
+        sources.requireMade(
+                StageInput.FORCED_TOKENS,
+                false,
+                "no part of a run makes them",
+                "decide with it over vectors in a file (correct)");
     }
 
     private boolean reads(StageInput input) {

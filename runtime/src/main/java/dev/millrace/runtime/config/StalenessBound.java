@@ -14,6 +14,19 @@ public final class StalenessBound {
 
     private StalenessBound() {}
 
+    /** The same tree without the limit where that is its eta, so that it follows an eta that is put over it. */
+    static ObjectNode following(ObjectNode tree) {
+        ObjectNode copy = tree.deepCopy();
+        JsonNode eta = copy.path("admission").path("eta");
+        if (copy.path(ALGORITHM).path(STALENESS) instanceof ObjectNode limits
+                && eta.isIntegralNumber()
+                && limits.path(MAX_VERSIONS).isIntegralNumber()
+                && limits.path(MAX_VERSIONS).longValue() == eta.longValue()) {
+            limits.remove(MAX_VERSIONS);
+        }
+        return copy;
+    }
+
     /** Adds the limit to a tree that has none; what is no configuration is left for the binder to refuse. */
     public static void fill(ObjectNode tree) {
         JsonNode eta = tree.path("admission").path("eta");

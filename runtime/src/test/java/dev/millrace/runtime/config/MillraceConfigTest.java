@@ -74,7 +74,10 @@ class MillraceConfigTest {
                         "algorithm: stage reinforce_plus_plus reads rewards per token, and reward.credit is false; set"
                                 + " it to true, or leave the stage out");
         assertThatThrownBy(() -> bind("algorithm.advantage.kind=gae"))
-                .hasMessageContainingAll("stage gae reads values", "no part of a run makes them", "correct");
+                .hasMessage(
+                        "algorithm: stage gae reads values, and topology.join.reward is false; set it to true and have a"
+                                + " partner's reward records bring them in their credit, or leave the stage out");
+        bind("algorithm.advantage.kind=gae", "topology.join.reward=true");
         bind("algorithm.advantage.kind=optimal_token_baseline", "scorer.sum_squared_probs=true");
         bind(
                 "algorithm.advantage.kind=reinforce_plus_plus",

@@ -34,6 +34,26 @@ class StalenessBoundTest {
     }
 
     @Test
+    void shouldFollowAnEtaThatIsPutOverTheRunsWhereTheRunsLimitWasItsEta() {
+        assertThat(goneOn("admission.eta=1", "admission.eta=3")).isEqualTo(3);
+        assertThat(goneOn("admission.eta=1", "admission.group_size=4")).isEqualTo(1);
+        assertThat(goneOn("algorithm.staleness.max_versions=9", "admission.eta=3"))
+                .as("a limit of its own stays")
+                .isEqualTo(9);
+    }
+
+    private static long goneOn(String begunWith, String now) {
+        MillraceConfig begun = new ConfigLayers().set(begunWith).resolve();
+        return new ConfigLayers()
+                .begunWith(RecordedConfiguration.of(begun).tree())
+                .set(now)
+                .resolve()
+                .algorithm()
+                .staleness()
+                .maxVersions();
+    }
+
+    @Test
     void shouldLeaveToTheBinderWhatIsNoConfiguration() {
         assertThatThrownBy(() -> maxVersions("admission.eta=many")).hasMessageContaining("admission.eta");
         assertThatThrownBy(() -> maxVersions("algorithm=3")).hasMessageContaining("algorithm");

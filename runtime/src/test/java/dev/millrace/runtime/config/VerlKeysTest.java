@@ -3,6 +3,7 @@ package dev.millrace.runtime.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.corrections.advantage.Gae;
 import dev.millrace.corrections.advantage.Grpo;
 import dev.millrace.corrections.advantage.Rloo;
 import dev.millrace.corrections.algorithm.Algorithm;
@@ -72,9 +73,12 @@ class VerlKeysTest {
         assertThatThrownBy(() -> algorithm("adv_estimator: optimal_token_baseline\n"))
                 .hasMessageContaining("scorer.sum_squared_probs is false; set it to true");
         assertThatThrownBy(() -> algorithm("adv_estimator: gae\n"))
-                .hasMessageContainingAll("gae", "values, and no part of a run makes them");
+                .hasMessageContainingAll("gae", "values", "topology.join.reward is false; set it to true");
         assertThatThrownBy(() -> algorithm("adv_estimator: remax\n"))
-                .hasMessageContainingAll("remax", "no part of a run makes them");
+                .hasMessageContainingAll("remax", "rewards of greedy answers", "topology.join.reward is false");
+        assertThat(algorithm("adv_estimator: gae\n", "topology:\n  join:\n    reward: true\n")
+                        .advantage())
+                .isInstanceOf(Gae.class);
         assertThatThrownBy(() -> algorithm("adv_estimator: rlo\n"))
                 .hasMessageContainingAll("algorithm.advantage", "rloo");
         assertThatThrownBy(() -> algorithm("norm_adv_by_std_in_grpo: false\n"))

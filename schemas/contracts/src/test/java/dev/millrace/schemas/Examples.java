@@ -34,7 +34,9 @@ public final class Examples {
             PackedFloats.of(0f, 0f, 0.75f),
             PackedFloats.of(0.25f, 0f, 0.5f),
             PackedFloats.of(-0.5f, 0f, 1.5f),
-            PackedFloats.of(-0.25f, 0f, 1.25f));
+            PackedFloats.of(-0.25f, 0f, 1.25f),
+            PackedFloats.of(0.125f, 0f, 0.5f),
+            0.25);
     private static final KeptSupport KEPT = new KeptSupport(PackedInts.of(3, 1), PackedInts.of(4, 9, 11, 2));
     private static final TopLogProbs TOP = new TopLogProbs(
             2,

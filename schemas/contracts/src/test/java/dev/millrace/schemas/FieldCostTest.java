@@ -61,8 +61,14 @@ class FieldCostTest {
                         12),
                 rollout("sampler, the engine", r -> r.setSampler(new Sampler(null, null, null, engine())), 30),
                 rollout("task", r -> r.setTask(new TaskReference("ab".repeat(32), Map.of("source", "gsm8k"))), 81),
-                rollout("credit, per turn", r -> r.setCredit(new Credit(floats(TURNS), null, null, null)), 21),
-                rollout("credit, per token", r -> r.setCredit(new Credit(null, floats(TOKENS), null, null)), 4006),
+                rollout(
+                        "credit, per turn",
+                        r -> r.setCredit(new Credit(floats(TURNS), null, null, null, null, null)),
+                        23),
+                rollout(
+                        "credit, per token",
+                        r -> r.setCredit(new Credit(null, floats(TOKENS), null, null, null, null)),
+                        4008),
                 rollout("top_log_probs, k = 20", r -> r.setSamplingTrace(trace(top(20), null, null)), 131_212),
                 rollout("kept_tokens, 50 each", r -> r.setSamplingTrace(trace(null, kept(50), null)), 163_208),
                 rollout("expert_routing", r -> r.setSamplingTrace(trace(null, null, routing())), 313),

@@ -424,7 +424,9 @@ class BatchOptimizerTest {
                 perToken[t] = 0.5f - t;
             }
             entries.add(BatchEntry.newBuilder(member.entry())
-                    .setCredit(new Credit(null, null, null, PackedFloats.of(perToken)))
+                    .setCredit(Credit.newBuilder()
+                            .setTokenLevelAdvantages(PackedFloats.of(perToken))
+                            .build())
                     .build());
         }
         TrainingBatch batch = TrainingBatch.of(

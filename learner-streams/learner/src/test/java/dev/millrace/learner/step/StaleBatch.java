@@ -50,6 +50,7 @@ final class StaleBatch implements AutoCloseable {
 
     private final SyntheticRollouts rollouts = new SyntheticRollouts(11);
     private final SplittableRandom noise = new SplittableRandom(3);
+    private final SplittableRandom notes = new SplittableRandom(4);
     private final TrainingBatch batch = next(0);
     private final Weights start = Weights.random(SHAPE, SyntheticRollouts.SEED);
 
@@ -103,11 +104,17 @@ final class StaleBatch implements AutoCloseable {
     private Credit credit(int tokens) {
         float[] perToken = new float[tokens];
         perToken[tokens - 1] = (float) noise.nextDouble();
-        return new Credit(
-                PackedFloats.of(new float[] {(float) noise.nextDouble(), (float) noise.nextDouble()}),
-                PackedFloats.of(perToken),
-                null,
-                null);
+        Credit.Builder credit = Credit.newBuilder()
+                .setTurnLevelRewards(
+                        PackedFloats.of(new float[] {(float) noise.nextDouble(), (float) noise.nextDouble()}))
+                .setTokenLevelRewards(PackedFloats.of(perToken));
+        float[] values = new float[tokens];
+        for (int t = 0; t < tokens; t++) {
+            values[t] = (float) notes.nextDouble();
+        }
+        return credit.setTokenLevelValues(PackedFloats.of(values))
+                .setGreedyReward(notes.nextDouble())
+                .build();
     }
 
     /** A row of one entry for each trained token: the sampled one. */

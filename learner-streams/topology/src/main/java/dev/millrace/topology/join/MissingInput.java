@@ -20,6 +20,8 @@ final class MissingInput {
         return switch (input) {
             case TURN_REWARDS -> "credit.turn_level_rewards";
             case TOKEN_REWARDS -> "credit.token_level_rewards";
+            case VALUES -> "credit.token_level_values";
+            case GREEDY_REWARDS -> "credit.greedy_reward";
             case REWARD_COMPONENTS -> "reward_components";
             case DISTRIBUTIONS -> "sampling_trace.top_log_probs";
             default -> "";
@@ -30,6 +32,9 @@ final class MissingInput {
         return switch (input) {
             case TURN_REWARDS, TOKEN_REWARDS ->
                 "have them recorded (reward.credit=true, of an environment that knows them, or a reward record with credit)";
+            case VALUES -> "have a critic write them (in the credit of a reward record, or of the rollout)";
+            case GREEDY_REWARDS ->
+                "have the prompt answered greedily too, and that reward written beside (in the credit of a reward record, or of the rollout)";
             case REWARD_COMPONENTS -> "have its environment or reward function name them";
             case DISTRIBUTIONS ->
                 "have them recorded and scored (admission.sampling.top_log_probs and scorer.top_log_probs)";

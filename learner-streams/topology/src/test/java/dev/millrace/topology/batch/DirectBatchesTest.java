@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.advantage.Credit;
+import dev.millrace.corrections.advantage.Gae;
 import dev.millrace.corrections.advantage.ReinforcePlusPlus;
+import dev.millrace.corrections.advantage.Remax;
 import dev.millrace.corrections.advantage.TokenPreservingGrpo;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.stage.StageBatch;
@@ -127,16 +129,67 @@ class DirectBatchesTest {
         assertThat(second[1]).isEqualTo(second[2]);
     }
 
+    @Test
+    void shouldCompareWithTheGreedyAnswersRewardThatCameWithTheCredit() {
+        Algorithm remax = Algorithm.defaults().with(a -> a.advantage(Remax.defaults()));
+        LearnerBatch batch = new DirectBatches(Samples.RUN, remax)
+                .make(5, List.of(compared(trajectory("g", 0, 1), 0.25), compared(trajectory("g", 1, 0), 0.5)), 4);
+
+        assertThat(tokenAdvantages(batch, 0)).containsExactly(0.75f, 0.75f, 0.75f);
+        assertThat(tokenAdvantages(batch, 1)).containsExactly(-0.5f, -0.5f, -0.5f);
+    }
+
+    @Test
+    void shouldEstimateWithTheValuesThatCameWithTheCredit() {
+        Algorithm gae = Algorithm.defaults().with(a -> a.advantage(new Gae(1, 0, Credit.OUTCOME)));
+        LearnerBatch batch = new DirectBatches(Samples.RUN, gae)
+                .make(
+                        5,
+                        List.of(valued(trajectory("g", 0, 1), 0f, 0.5f, 1f), valued(trajectory("g", 1, 0), 0, 0, 0)),
+                        4);
+
+        // one-step errors 0.5, 0.5, 0 and 0, 0, 0, whitened together
+        float[] first = tokenAdvantages(batch, 0);
+        float[] second = tokenAdvantages(batch, 1);
+        assertThat(first[0]).isEqualTo(first[1]).isGreaterThan(0);
+        assertThat(first[2]).isEqualTo(second[0]).isEqualTo(second[2]).isLessThan(0);
+        assertThat(first[0] / -first[2]).isCloseTo(2, within(1e-5f));
+    }
+
+    private static float[] tokenAdvantages(LearnerBatch batch, int entry) {
+        return PackedFloats.toArray(batch.getEntries().get(entry).getCredit().getTokenLevelAdvantages());
+    }
+
+    private static Trajectory compared(Trajectory trajectory, double greedy) {
+        return Trajectory.newBuilder(trajectory)
+                .setCredit(dev.millrace.schemas.Credit.newBuilder()
+                        .setGreedyReward(greedy)
+                        .build())
+                .build();
+    }
+
+    private static Trajectory valued(Trajectory trajectory, float... values) {
+        return Trajectory.newBuilder(trajectory)
+                .setCredit(dev.millrace.schemas.Credit.newBuilder()
+                        .setTokenLevelValues(PackedFloats.of(values))
+                        .build())
+                .build();
+    }
+
     private static Trajectory rewarded(Trajectory trajectory, float... perToken) {
         return Trajectory.newBuilder(trajectory)
-                .setCredit(new dev.millrace.schemas.Credit(null, PackedFloats.of(perToken), null, null))
+                .setCredit(dev.millrace.schemas.Credit.newBuilder()
+                        .setTokenLevelRewards(PackedFloats.of(perToken))
+                        .build())
                 .build();
     }
 
     private static Trajectory turned(Trajectory trajectory, List<Turn> turns, float... perTurn) {
         return Trajectory.newBuilder(trajectory)
                 .setTurns(turns)
-                .setCredit(new dev.millrace.schemas.Credit(PackedFloats.of(perTurn), null, null, null))
+                .setCredit(dev.millrace.schemas.Credit.newBuilder()
+                        .setTurnLevelRewards(PackedFloats.of(perTurn))
+                        .build())
                 .build();
     }
 

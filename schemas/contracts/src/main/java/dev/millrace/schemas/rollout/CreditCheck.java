@@ -7,12 +7,12 @@ import dev.millrace.schemas.refusal.RefusedException;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
-/** Whether rewards and advantages per turn and token are as many as there are, and possible. */
+/** Whether rewards, advantages and values per turn and token are as many as there are, and possible. */
 public final class CreditCheck {
     private CreditCheck() {}
 
     /**
-     * Holds every vector that is there to its length; advantages must be finite, rewards at most so large.
+     * Holds every vector that is there to its length; advantages and values must be finite, rewards at most so large.
      *
      * @param credit may be null
      * @param turns of the rollout; -1 where they are not known yet
@@ -28,6 +28,14 @@ public final class CreditCheck {
         require(credit.getTokenLevelRewards(), tokens, maxReward, "credit.token_level_rewards");
         require(credit.getTurnLevelAdvantages(), turns, Double.MAX_VALUE, "credit.turn_level_advantages");
         require(credit.getTokenLevelAdvantages(), tokens, Double.MAX_VALUE, "credit.token_level_advantages");
+        require(credit.getTokenLevelValues(), tokens, Double.MAX_VALUE, "credit.token_level_values");
+        Double greedy = credit.getGreedyReward();
+        if (greedy != null && !(Math.abs(greedy) <= maxReward)) { // negated so that NaN is refused too
+            throw new RefusedException(
+                    RefusalReason.REWARD,
+                    "credit.greedy_reward",
+                    "a reward must be finite and at most " + maxReward + " in magnitude: " + greedy);
+        }
     }
 
     private static void require(@Nullable ByteBuffer packed, int wanted, double most, String field)
@@ -46,7 +54,7 @@ public final class CreditCheck {
                 throw new RefusedException(
                         RefusalReason.REWARD,
                         field + "[" + i + "]",
-                        "a reward or advantage must be finite and at most " + most + " in magnitude: " + value);
+                        "a reward, advantage or value must be finite and at most " + most + " in magnitude: " + value);
             }
         }
     }

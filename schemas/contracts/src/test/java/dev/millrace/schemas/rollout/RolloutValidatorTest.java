@@ -308,22 +308,32 @@ class RolloutValidatorTest {
                         "a reward too few",
                         RefusalReason.LENGTHS,
                         "credit.token_level_rewards",
-                        r -> r.setCredit(new Credit(null, PackedFloats.of(1f, 2f), null, null))),
+                        r -> r.setCredit(new Credit(null, PackedFloats.of(1f, 2f), null, null, null, null))),
                 wrong(
                         "a turn's reward too many",
                         RefusalReason.LENGTHS,
                         "credit.turn_level_rewards",
-                        r -> r.setCredit(new Credit(PackedFloats.of(1f, 2f), null, null, null))),
+                        r -> r.setCredit(new Credit(PackedFloats.of(1f, 2f), null, null, null, null, null))),
                 wrong(
                         "an absurd token reward",
                         RefusalReason.REWARD,
                         "credit.token_level_rewards[1]",
-                        r -> r.setCredit(new Credit(null, PackedFloats.of(1f, 101f, 0f), null, null))),
+                        r -> r.setCredit(new Credit(null, PackedFloats.of(1f, 101f, 0f), null, null, null, null))),
                 wrong(
                         "no number for an advantage",
                         RefusalReason.REWARD,
                         "credit.turn_level_advantages[0]",
-                        r -> r.setCredit(new Credit(null, null, PackedFloats.of(Float.NaN), null))),
+                        r -> r.setCredit(new Credit(null, null, PackedFloats.of(Float.NaN), null, null, null))),
+                wrong(
+                        "fewer values than tokens",
+                        RefusalReason.LENGTHS,
+                        "credit.token_level_values",
+                        r -> r.setCredit(new Credit(null, null, null, null, PackedFloats.of(1f, 2f), null))),
+                wrong(
+                        "no number for a greedy answer's reward",
+                        RefusalReason.REWARD,
+                        "credit.greedy_reward",
+                        r -> r.setCredit(new Credit(null, null, null, null, null, Double.NaN))),
                 wrong(
                         "another policy",
                         RefusalReason.IDENTITY,
@@ -438,7 +448,12 @@ class RolloutValidatorTest {
         Rollout noted = rollout("g", 0)
                 .setFinishReason(FinishReason.TOOL_CALLS)
                 .setCredit(new Credit(
-                        PackedFloats.of(1f), PackedFloats.of(0f, 0f, 1f), null, PackedFloats.of(-1e9f, 0f, 1f)))
+                        PackedFloats.of(1f),
+                        PackedFloats.of(0f, 0f, 1f),
+                        null,
+                        PackedFloats.of(-1e9f, 0f, 1f),
+                        PackedFloats.of(-1e9f, 0f, 1f),
+                        0.5))
                 .setSampler(new Sampler("policy", "adapter-3", new Agent("solver", true), null))
                 .setSamplingTrace(new SamplingTrace(
                         top(2, 0.25f).getTopLogProbs(),
