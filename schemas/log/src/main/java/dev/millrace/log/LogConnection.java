@@ -33,7 +33,7 @@ public record LogConnection(
         Duration patience,
         Alarms alarms) {
     /** What {@code run.patience_seconds} is unless somebody says otherwise. */
-    public static final Duration PATIENCE = Duration.ofSeconds(600);
+    public static final Duration PATIENCE = Duration.ofMinutes(10);
 
     private static final String CONSUMER = "consumer.";
     private static final String PRODUCER = "producer.";
