@@ -29,6 +29,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -125,7 +126,8 @@ class RunLogIT {
                     .isEqualTo(admin.describeCluster().clusterId().get(10, TimeUnit.SECONDS));
             String rollouts = topics.rollouts();
             assertThat(claim.place().topicIds())
-                    .containsOnlyKeys(topics.required())
+                    .containsOnlyKeys(Stream.concat(topics.required().stream(), Stream.of(topics.admission()))
+                            .toList())
                     .containsEntry(
                             rollouts,
                             admin.describeTopics(List.of(rollouts))
